@@ -1,0 +1,3 @@
+module github.com/tilth-dev/tilth
+
+go 1.26
