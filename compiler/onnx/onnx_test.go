@@ -111,6 +111,17 @@ func TestTypedTensorFields(t *testing.T) {
 	}
 }
 
+// attributeWithout is a model with an attribute that has a type and no value.
+func attributeWithout(kind AttributeType) []byte {
+	var a, n, g, m message
+	a.text(1, "a")
+	a.int(20, int64(kind))
+	n.bytes(5, a)
+	g.bytes(1, n)
+	m.bytes(7, g)
+	return m
+}
+
 func TestReadRefuses(t *testing.T) {
 	broken := func(change func(*Model)) []byte {
 		m := small()
@@ -145,6 +156,8 @@ func TestReadRefuses(t *testing.T) {
 		{"negative extent", withTensor(tensorWith(1, []int64{-1}, func(*message) {})), "negative extent"},
 		{"overflowing shape", withTensor(tensorWith(1, []int64{1 << 40, 1 << 40}, func(*message) {})), "too large"},
 		{"data in the wrong field", withTensor(tensorWith(1, []int64{1}, packed(7, 1))), "are in field 7 where 4 is due"},
+		{"attribute without its tensor", attributeWithout(AttrTensor), `attribute "a" of type 4 has no value`},
+		{"attribute without its graph", attributeWithout(AttrGraph), `attribute "a" of type 5 has no value`},
 		{"high rank", withTensor(tensorWith(1, make([]int64, 17), func(*message) {})), "rank 17 is over the limit of 16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
