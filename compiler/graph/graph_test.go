@@ -193,6 +193,7 @@ func TestPartition(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := mustImport(t, c.model)
 			checkTasks(t, p, c.want...)
+			checkProgram(t, p)
 			run(t, p)
 		})
 	}
