@@ -24,7 +24,9 @@ var (
 	v4 = []string{"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 )
 
-func levelFeatures(levels ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(levels...))) }
+func levelFeatures(levels ...[]string) []string {
+	return slices.Sorted(slices.Values(slices.Concat(levels...)))
+}
 
 // Parse finds a target by name: "native" for this machine, a preset such as "x86-64-v3" or "arm64", or the path of a
 // JSON file as Encode writes it. Zero threads means one a physical core (one, for presets); any other number replaces
