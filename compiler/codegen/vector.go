@@ -28,9 +28,9 @@ func (p *printer) vector(e expr.Expr) string {
 		}
 	case *expr.Select:
 		if vectorizable(d) && !expr.Uses(n.Cond, p.lane) {
-			cond := p.scalar(n.Cond)
+			cond, t := p.scalar(n.Cond), p.unit.vector(d, p.lanes)
 			defer p.guard()()
-			return fmt.Sprintf("(%s ? %s : %s)", cond, p.vector(n.A), p.vector(n.B))
+			return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
 		}
 	case *expr.Cast:
 		if vectorizable(d) && vectorizable(n.A.DType()) && d.IsFloat() && n.A.DType().IsFloat() {
