@@ -247,11 +247,11 @@ func (p *printer) scatter(n *loop.Store) {
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	for k := range lanes {
-		values := map[*expr.Var]expr.Expr{lane: expr.I(k)}
+		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}
 		p.store(&loop.Store{
 			Buffer: n.Buffer,
-			Index:  expr.Simplify(expr.Substitute(n.Index, values)),
-			Value:  expr.Simplify(expr.Substitute(n.Value, values)),
+			Index:  at.Simplify(n.Index),
+			Value:  at.Simplify(n.Value),
 		})
 	}
 }

@@ -56,7 +56,8 @@ func (p *printer) lanewise(e expr.Expr) string {
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	parts := make([]string, lanes)
 	for k := range parts {
-		parts[k] = p.scalar(expr.Simplify(expr.Substitute(e, map[*expr.Var]expr.Expr{lane: expr.I(int64(k))})))
+		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(int64(k))}}
+		parts[k] = p.scalar(at.Simplify(e))
 	}
 	return fmt.Sprintf("(%s){%s}", t, strings.Join(parts, ", "))
 }
