@@ -237,7 +237,7 @@ func (p *printer) vectorStore(n *loop.Store) {
 		panic("codegen: vector store does not fit its register")
 	}
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
-	p.line("*(%s_mem *)(%s + %s) = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
 	p.forget()
 }
 

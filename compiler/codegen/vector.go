@@ -73,7 +73,7 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 		return reg.vector(at.Const, p.lanes)
 	}
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
-	code := fmt.Sprintf("*(const %s_mem *)(%s + %s)", t, p.buffer(n.Tensor), p.index(at))
+	code := fmt.Sprintf("*(const %s_mem *)&%s[%s]", t, p.buffer(n.Tensor), p.index(at))
 	return p.temp(t, code), true
 }
 

@@ -34,11 +34,17 @@ func (l Linear) Plus(m Linear, k int64) Linear {
 		return sum
 	}
 	sum.Terms = append(make([]Term, 0, len(l.Terms)+len(m.Terms)), l.Terms...)
+	sum.addAll(Linear{Terms: m.Terms}, k)
+	return sum
+}
+
+// addAll adds k*m to l, whose terms nobody else may hold.
+func (l *Linear) addAll(m Linear, k int64) {
+	l.Const += k * m.Const
 	for _, t := range m.Terms {
 		t.Coef *= k
-		sum.add(t)
+		l.add(t)
 	}
-	return sum
 }
 
 // add adds a term to l, whose terms nobody else may hold.
@@ -53,6 +59,9 @@ func (l *Linear) add(t Term) {
 			}
 			return
 		}
+	}
+	if l.Terms == nil {
+		l.Terms = make([]Term, 0, 4)
 	}
 	if !l.recombine(t) {
 		l.Terms = append(l.Terms, t)
@@ -79,7 +88,7 @@ func (l *Linear) recombine(t Term) bool {
 			continue
 		}
 		l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
-		*l = l.Plus(Linearize(n.A), mod)
+		l.addAll(Linearize(n.A), mod)
 		return true
 	}
 	return false

@@ -99,36 +99,65 @@ func (s Simplifier) comparison(n *Binary) Expr {
 
 // Linearize is the linear form of e with the replacements.
 func (s Simplifier) Linearize(e Expr) Linear {
+	var l Linear
+	s.addTo(&l, e, 1)
+	return l
+}
+
+// addTo adds k*e to l, whose terms nobody else may hold.
+func (s Simplifier) addTo(l *Linear, e Expr, k int64) {
 	switch n := e.(type) {
 	case *Int:
-		return Linear{Const: n.Value}
+		l.Const += k * n.Value
+		return
 	case *Var:
 		if r, ok := s.Values[n]; ok {
-			return Linearize(r)
+			Simplifier{}.addTo(l, r, k)
+			return
 		}
-		return atom(n)
+		l.add(Term{Atom: n, Coef: k, within: interval{0, n.Extent - 1}, bounded: n.Extent > 0 && n.Extent <= maxBound})
+		return
 	case *Binary:
 		if n.A.DType() == array.Int64 && !n.Op.IsComparison() {
-			return s.binary(n)
+			s.addBinary(l, n, k)
+			return
 		}
 	case *Select, *Load, *Cast, *Unary:
 		simple := s.Simplify(e)
 		switch simple.(type) {
 		case *Select, *Load, *Cast, *Unary:
-			return atom(simple)
+			l.addAll(atom(simple), k)
+		default:
+			Simplifier{}.addTo(l, simple, k)
 		}
-		return Linearize(simple)
+		return
 	}
-	return atom(s.Simplify(e))
+	l.addAll(atom(s.Simplify(e)), k)
 }
 
+func (s Simplifier) addBinary(l *Linear, n *Binary, k int64) {
+	switch n.Op {
+	case Add:
+		s.addTo(l, n.A, k)
+		s.addTo(l, n.B, k)
+		return
+	case Sub:
+		s.addTo(l, n.A, k)
+		s.addTo(l, n.B, -k)
+		return
+	case Mul:
+		if c, ok := n.B.(*Int); ok {
+			s.addTo(l, n.A, k*c.Value)
+			return
+		}
+	}
+	l.addAll(s.binary(n), k)
+}
+
+// binary is the linear form of what is neither a sum nor a difference.
 func (s Simplifier) binary(n *Binary) Linear {
 	a, b := s.Linearize(n.A), s.Linearize(n.B)
 	switch n.Op {
-	case Add:
-		return a.Plus(b, 1)
-	case Sub:
-		return a.Plus(b, -1)
 	case Mul:
 		if len(b.Terms) == 0 {
 			return a.Scale(b.Const)
