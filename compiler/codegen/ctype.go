@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -57,6 +58,10 @@ func vectorizable(d array.DType) bool {
 func floatLiteral(v float64, d array.DType) string {
 	t := ctypes[d]
 	switch {
+	case d == array.BFloat16:
+		bits := array.New(d)
+		bits.SetFloat(0, v)
+		return fmt.Sprintf("((%s)%d)", t.scalar, binary.LittleEndian.Uint16(bits.Data))
 	case math.IsNaN(v):
 		return fmt.Sprintf("__builtin_nan%s(\"\")", t.builtin)
 	case math.IsInf(v, 1):
@@ -68,7 +73,7 @@ func floatLiteral(v float64, d array.DType) string {
 	if strings.HasPrefix(s, "-") {
 		s = "(" + s + ")"
 	}
-	if d == array.Float16 || d == array.BFloat16 {
+	if d == array.Float16 {
 		s = "((" + t.scalar + ")" + s + ")"
 	}
 	return s

@@ -69,6 +69,8 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s r = a %% b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }\n", head, t, name, t, t, t)
 	case op == "pow":
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s p = 1; if (b < 0) return a == 1 ? 1 : a == -1 ? (b %% 2 ? -1 : 1) : 0; for (; b; b /= 2, a *= a) if (b %% 2) p *= a; return p; }\n", head, t, name, t, t, t)
+	case op == "to_u64":
+		fmt.Fprintf(&u.prelude, "%suint64_t %s(%s a) { return a < 0 ? (uint64_t)(int64_t)a : (uint64_t)a; }\n", head, name, t)
 	case op == "abs" && lanes == 1:
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a) { return a < 0 ? (%s)-a : a; }\n", head, t, name, t, t)
 	case op == "exp" && d == array.Float32:

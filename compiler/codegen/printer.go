@@ -9,8 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// maxStackBytes is the largest scratch buffer kept on the stack; larger ones lie in the workspace.
-const maxStackBytes = 16 << 10
+// maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take; others
+// lie in the workspace.
+const (
+	maxStackBytes = 16 << 10
+	maxFrameBytes = 128 << 10
+)
 
 // scratchAlign is the alignment of scratch buffers in the workspace.
 const scratchAlign = 64
@@ -34,8 +38,8 @@ type printer struct {
 	guarded int
 	// worker is set in bodies of parallel loops.
 	worker bool
-	// used is the scratch in use at this point of the function, in bytes.
-	used int64
+	// used is the scratch in use at this point of the function, in bytes; frame is what lies on the stack.
+	used, frame int64
 }
 
 // register is a scratch buffer kept in named variables.
@@ -180,7 +184,8 @@ func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 		return
 	}
 	p.memory[b.Tensor] = name
-	if b.Bytes() <= maxStackBytes && !hasParallel(scope) {
+	if b.Bytes() <= maxStackBytes && p.frame+b.Bytes() <= maxFrameBytes && !hasParallel(scope) {
+		p.frame += b.Bytes()
 		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
 		return
 	}

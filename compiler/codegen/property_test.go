@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
 )
 
@@ -80,4 +81,21 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
+}
+
+// TestReplayedSchedulesPrintTheSameText: a candidate travels as its trace, and its text must not depend on who prints it.
+func TestReplayedSchedulesPrintTheSameText(t *testing.T) {
+	d := modes[0].description(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCase(t)
+		replayed, err := schedule.Replay(c.workload, c.schedule.Trace())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, c.text())
+		}
+		first, errFirst := Module(c.workload, []Kernel{{ID: "k", Schedule: c.schedule}}, d)
+		second, errSecond := Module(c.workload, []Kernel{{ID: "k", Schedule: replayed}}, d)
+		if first != second || fmt.Sprint(errFirst) != fmt.Sprint(errSecond) {
+			t.Fatalf("the text differs: %v, %v\n%s", errFirst, errSecond, c.text())
+		}
+	})
 }

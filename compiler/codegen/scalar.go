@@ -72,6 +72,9 @@ var infix = map[expr.BinaryOp]string{
 
 func (p *printer) scalarBinary(n *expr.Binary) string {
 	d := n.A.DType()
+	if d == array.BFloat16 { // an integer to C
+		return p.scalar(expr.To(n.DType(), expr.Bin(n.Op, expr.To(array.Float32, n.A), expr.To(array.Float32, n.B))))
+	}
 	if n.Op == expr.And || n.Op == expr.Or {
 		if d == array.Bool { // the right side may only be read where the left side allows it
 			a := p.scalar(n.A)
@@ -112,8 +115,11 @@ var mathBuiltins = map[expr.UnaryOp]string{
 }
 
 func (p *printer) scalarUnary(n *expr.Unary) string {
-	a, d := p.scalar(n.A), n.A.DType()
-	t := ctypes[d]
+	d := n.A.DType()
+	if d == array.BFloat16 {
+		return p.scalar(expr.To(n.DType(), expr.Un(n.Op, expr.To(array.Float32, n.A))))
+	}
+	a, t := p.scalar(n.A), ctypes[d]
 	switch n.Op {
 	case expr.Neg:
 		return fmt.Sprintf("((%s)-%s)", t.scalar, a)
@@ -138,14 +144,24 @@ func (p *printer) scalarUnary(n *expr.Unary) string {
 }
 
 func (p *printer) scalarCast(n *expr.Cast) string {
-	a := p.scalar(n.A)
+	a, from := p.scalar(n.A), n.A.DType()
+	if from == array.BFloat16 {
+		a, from = fmt.Sprintf("tilth_from_bfloat16(%s)", a), array.Float32
+	}
 	switch {
 	case n.Type == array.Bool:
 		return fmt.Sprintf("(%s != 0)", a)
 	case n.Type == array.BFloat16:
 		return fmt.Sprintf("tilth_to_bfloat16((float)%s)", a)
-	case n.A.DType() == array.BFloat16:
-		return fmt.Sprintf("((%s)tilth_from_bfloat16(%s))", ctypes[n.Type].scalar, a)
+	case from.IsFloat() && n.Type == array.Uint64:
+		return fmt.Sprintf("%s(%s)", p.unit.helper("to_u64", array.Float64, 1), a)
+	case from.IsFloat() && narrowing[n.Type] != "": // out of the type's range C leaves the answer open
+		return fmt.Sprintf("((%s)(%s)%s)", ctypes[n.Type].scalar, narrowing[n.Type], a)
 	}
 	return fmt.Sprintf("((%s)%s)", ctypes[n.Type].scalar, a)
+}
+
+// narrowing is the wider integer through which floating point values become integers of a type.
+var narrowing = map[array.DType]string{
+	array.Int8: "int32_t", array.Int16: "int32_t", array.Uint8: "int32_t", array.Uint16: "int32_t", array.Uint32: "int64_t",
 }
