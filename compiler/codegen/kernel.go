@@ -19,6 +19,8 @@ type kernelPrinter struct {
 	counter int
 	// sharedBytes and workerBytes are the workspace that the kernel needs.
 	sharedBytes, workerBytes int64
+	// attributes stand before the entry point.
+	attributes string
 	// shared has the offsets of scratch buffers in the shared workspace.
 	shared map[*expr.Tensor]int64
 }
@@ -50,7 +52,7 @@ func (k *kernelPrinter) run() string {
 	for _, body := range k.bodies {
 		b.WriteString(body)
 	}
-	fmt.Fprintf(&b, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", k.symbol)
+	fmt.Fprintf(&b, "%sstatic void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", k.attributes, k.symbol)
 	b.WriteString("  char *const shared = workspace;\n  (void)rt; (void)args; (void)prepared; (void)shared;\n")
 	b.WriteString(p.out.String())
 	b.WriteString("}\n")

@@ -101,6 +101,7 @@ func (u *Unit) prepare(symbol string, f *loop.Func) error {
 		}
 		name := fmt.Sprintf("%s_pack%d", symbol, i)
 		k := &kernelPrinter{unit: u, symbol: name, f: lowered, shared: map[*expr.Tensor]int64{}}
+		k.attributes = "__attribute__((cold, noinline)) " // runs once: not worth the compiler's time
 		u.code.WriteString(k.run())
 		arg := len(f.Workload.Inputs) + pack.Constant
 		fmt.Fprintf(&calls, "  { void *const bound[] = {args[%d], prepared[%d]}; %s_run(0, bound, 0, 0); }\n", arg, i, name)
