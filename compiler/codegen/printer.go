@@ -71,7 +71,9 @@ func (r *register) vector(base, lanes int64) (string, bool) {
 }
 
 func (p *printer) line(format string, args ...any) {
-	p.out.WriteString(strings.Repeat("  ", p.indent))
+	for range p.indent {
+		p.out.WriteString("  ")
+	}
 	fmt.Fprintf(&p.out, format, args...)
 	p.out.WriteByte('\n')
 }
