@@ -3,6 +3,8 @@ module github.com/tilth-dev/tilth
 go 1.26.0
 
 require (
+	go.etcd.io/bbolt v1.5.0
+	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
