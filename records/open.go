@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -111,8 +112,7 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 	})
 	if err != nil {
 		if file != nil {
-			// Where bbolt panicked it still holds the file and its lock; where it did not, closing again is harmless.
-			file.Close()
+			release(file)
 		}
 		return nil, explain(path, err)
 	}
@@ -121,6 +121,13 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 		return nil, explain(path, err)
 	}
 	return &DB{path: path, bolt: bolt, opts: opts}, nil
+}
+
+// release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped, and
+// a mapping keeps the lock even after closing; where it closed the file, this does nothing.
+func release(file *os.File) {
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+	file.Close()
 }
 
 // create makes an empty records file at path unless something is there. It appears whole or not at all.
