@@ -44,6 +44,13 @@ func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 	return job, err
 }
 
+// JobRow returns a job's row: its state and lease without specification and progress. ErrNotFound when there is none.
+func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
+	row := &storev1.JobRow{}
+	err := db.view(func(tx *bbolt.Tx) error { return lookUp(tx, bucketJobs, id, row) })
+	return row, err
+}
+
 // JobByRequest returns the job that a request made. ErrNotFound when there is none.
 func (db *DB) JobByRequest(requestID string) (*tilthv1.Job, error) {
 	var id string

@@ -78,6 +78,9 @@ func (w *Write) CloseBatch(batchID string, row *storev1.BatchRow) {
 	w.put(bucketClosed, []byte(batchID), encode(row))
 }
 
+// DropBatch removes a batch that ended with its job.
+func (w *Write) DropBatch(batchID string) { w.remove(bucketBatches, []byte(batchID)) }
+
 // PutAgent stores an agent and its session.
 func (w *Write) PutAgent(agent *tilthv1.Agent) {
 	w.put(bucketAgents, []byte(agent.GetSpec().GetName()), encode(agent))
