@@ -54,7 +54,7 @@ func (f *farm) start() {
 		f.Fatal(err)
 	}
 	tr, err := tracker.New(tracker.Config{
-		Store: db, ArtifactsDir: filepath.Join(f.dir, "artifacts"), HeartbeatInterval: 10 * time.Millisecond,
+		Store: db, ArtifactsDir: filepath.Join(f.dir, "artifacts"), HeartbeatInterval: 100 * time.Millisecond,
 	})
 	if err != nil {
 		f.Fatal(err)

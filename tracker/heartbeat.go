@@ -38,17 +38,19 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 			continue
 		}
 		l := t.leases[token.GetSubject()]
-		l.listed, l.seen = true, a.seen
+		l.listed, l.seen, l.missed = true, a.seen, -1
 		l.deadline = later(l.deadline, a.seen.Add(t.cfg.LeaseTimeout))
 	}
 	return dropped
 }
 
-// unheard returns the leases that the agent, though alive, has not listed for two heartbeats. It does not hold them: it
-// never got the answer that granted them, or it ended without a report.
+// unheard returns the leases that the agent, though alive, has not listed for a while. It does not hold them: it never
+// got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so two
+// are heard; and an answer gets the time of two, however fast they come.
 func (t *Tracker) unheard(a *agent) (out []*lease) {
 	for _, l := range a.leases {
-		if a.seen.Sub(l.seen) >= 2*t.cfg.HeartbeatInterval {
+		l.missed++
+		if l.missed >= 2 && a.seen.Sub(l.seen) >= 2*t.cfg.HeartbeatInterval {
 			out = append(out, l)
 		}
 	}
@@ -62,5 +64,5 @@ func (c *change) takeBack(l *lease) {
 		return
 	}
 	c.log.Warn("lease never arrived, granting it anew", "subject", l.work.subject(), "agent", l.agent.spec.GetName())
-	c.giveBack(l.work)
+	c.giveBack(l.work, "never got it")
 }

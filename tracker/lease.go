@@ -19,6 +19,8 @@ type lease struct {
 	// When it was granted, recovered or last listed in a heartbeat, and whether it ever was listed.
 	seen   time.Time
 	listed bool
+	// Heartbeats since then.
+	missed int
 }
 
 func (l *lease) proto() *tilthv1.LeaseToken {
@@ -101,10 +103,11 @@ func (c *change) release(w work) {
 }
 
 // giveBack requeues work without counting the attempt.
-func (c *change) giveBack(w work) {
+func (c *change) giveBack(w work, why string) {
+	name := w.held().lease.agent.spec.GetName()
 	c.release(w)
 	if j, ok := w.(*job); ok {
-		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "handed back by its tuner")
+		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, name+" "+why)
 	}
 	c.enqueue(w, true)
 }
