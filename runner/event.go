@@ -11,8 +11,10 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is start, outcome, fault, error or done.
+	// Event is module, start, outcome, fault, error or done.
 	Event string `json:"event"`
+	// Kernels are the ids of the module's kernels.
+	Kernels []string `json:"kernels"`
 	// Index is the kernel's; -1 stands for the reference.
 	Index         int       `json:"index"`
 	Kernel        string    `json:"kernel"`

@@ -15,9 +15,7 @@ type Plan struct {
 	Harness, Reference, Candidates string
 	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L /usr/aarch64-linux-gnu.
 	Emulator []string
-	// Kernels are the ids of the candidates in the order of the module.
-	Kernels []string
-	Threads int
+	Threads  int
 	// Seed selects the data.
 	Seed uint64
 	// ReferenceCache is a file that keeps the reference's results between calls; empty = none.
@@ -41,17 +39,17 @@ type Outcome struct {
 	RunSeconds    float64
 }
 
-// Measure runs the plan and calls report with each outcome, in the order of the kernels, as soon as it is known. A
-// candidate that crashes or hangs costs only itself. The error means that the device is at fault or ctx ended: the candidates
-// not reported are not measured.
+// Measure runs the plan and calls report with the outcome of each kernel of the module, in its order, as soon as it is
+// known. A candidate that crashes or hangs costs only itself. The error means that the device is at fault or ctx ended: the
+// candidates not reported are not measured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	p.Limits = p.Limits.withDefaults()
-	for first := 0; first < len(p.Kernels); {
-		n, err := measureFrom(ctx, p, first, report)
-		if err != nil {
+	m := &measurement{plan: p, current: -1, report: report}
+	for done := false; !done; {
+		var err error
+		if done, err = m.process(ctx); err != nil {
 			return err
 		}
-		first += n
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (b *bench) plan(t testing.TB, kernels ...string) Plan {
 		t.Fatal(err)
 	}
 	return Plan{Harness: b.path("harness"), Reference: b.path("reference.so"), Candidates: b.path("candidates.so"),
-		Kernels: kernels, Threads: 2, Seed: 1, Scratch: scratch, ReferenceCache: b.path("scratch/results"),
+		Threads: 2, Seed: 1, Scratch: scratch, ReferenceCache: b.path("scratch/results"),
 		Limits: Limits{Candidate: 300 * time.Millisecond}}
 }
 
@@ -210,7 +210,6 @@ func TestDeviceFaultsAreErrors(t *testing.T) {
 		"no harness":        {func(p *Plan) { p.Harness = b.path("none") }, "starting the harness"},
 		"no candidates":     {func(p *Plan) { p.Candidates = b.path("none.so") }, "cannot open shared object"},
 		"no kernels at all": {func(p *Plan) { p.Candidates = p.Harness }, "loading kernels"},
-		"swapped objects":   {func(p *Plan) { p.Kernels = []string{"other"} }, `kernel "good" where "other" is due`},
 		"too little memory": {func(p *Plan) { p.Limits.MemoryBytes = 1 << 20 }, "harness"},
 		"bad emulator":      {func(p *Plan) { p.Emulator = []string{"/bin/false"} }, "exits with status 1"},
 		"bad threads":       {func(p *Plan) { p.Threads = 0 }, "bad argument: --threads"},

@@ -50,6 +50,7 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
   sandbox_close();
   const struct tilth_module *candidates = load_module(o->candidates);
   if (!candidates || bench_matches(&bench, candidates)) return -1;
+  report_module(candidates);
   for (int32_t k = o->first; k < candidates->n_kernels; k++)
     if (measure_kernel(&bench, &loaded, &candidates->kernels[k], k)) return -1;
   report_done();

@@ -40,6 +40,19 @@ static const char *escape(char *out, const char *text) {
   return out;
 }
 
+static void put_text(const char *text) { put(text, (int)strlen(text)); }
+
+void report_module(const struct tilth_module *module) {
+  char name[TEXT_BYTES];
+  put_text("{\"event\":\"module\",\"kernels\":[");
+  for (int32_t k = 0; k < module->n_kernels; k++) {
+    put_text(k ? ",\"" : "\"");
+    put_text(escape(name, module->kernels[k].id));
+    put_text("\"");
+  }
+  put_text("]}\n");
+}
+
 void report_start(int32_t index) {
   char line[LINE_BYTES];
   put(line, snprintf(line, sizeof line, "{\"event\":\"start\",\"index\":%d}\n", index));
@@ -69,4 +82,4 @@ void report_error(const char *format, ...) {
   put(line, snprintf(line, sizeof line, "{\"event\":\"error\",\"message\":\"%s\"}\n", escape(text, message)));
 }
 
-void report_done(void) { put("{\"event\":\"done\"}\n", 17); }
+void report_done(void) { put_text("{\"event\":\"done\"}\n"); }

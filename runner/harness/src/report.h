@@ -1,10 +1,13 @@
 /* What the harness says: one JSON object a line, on the descriptor that was its standard output. */
 #ifndef TILTH_REPORT_H
 #define TILTH_REPORT_H
-#include <stdint.h>
+#include "tilth_kernel.h"
 
 /* Keeps standard output for reports and sends what kernels print to /dev/null. 0 on success, else errno. */
 int report_open(void);
+
+/* The candidates were loaded: their ids in order. */
+void report_module(const struct tilth_module *module);
 
 /* Kernel `index` is about to be loaded with data and run; -1 stands for the reference. */
 void report_start(int32_t index);
