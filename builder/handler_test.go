@@ -61,7 +61,10 @@ func newFarm(t *testing.T, c *Compiler, machine *target.Target) *farm {
 	f.builder = NewHandler(Config{Compiler: c, Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
 		Report: func(_ context.Context, r *tilthv1.ReportBuildRequest) error { f.built = r; return nil }})
 	f.runner = runner.NewHandler(runner.Config{Device: "board-1", DeviceClass: machine.DeviceClass(), Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
-		Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error { f.measured = append(f.measured, r); return nil }})
+		Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error {
+			f.measured = append(f.measured, r)
+			return nil
+		}})
 	return f
 }
 
