@@ -16,6 +16,9 @@ type lease struct {
 	agent    *agent
 	work     work
 	deadline time.Time
+	// When it was granted, recovered or last listed in a heartbeat, and whether it ever was listed.
+	seen   time.Time
+	listed bool
 }
 
 func (l *lease) proto() *tilthv1.LeaseToken {
@@ -32,7 +35,8 @@ func (t *Tracker) grant(a *agent, w work) (*tilthv1.LeaseWorkResponse, *records.
 		h := w.held()
 		h.attempt++
 		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt}
-		h.lease = &lease{token: token, agent: a, work: w, deadline: c.cfg.Now().Add(c.cfg.LeaseTimeout)}
+		now := c.cfg.Now()
+		h.lease = &lease{token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now}
 		c.leases[w.subject()] = h.lease
 		a.leases[w.subject()] = h.lease
 		switch w := w.(type) {
