@@ -28,10 +28,10 @@ func (p *printer) vector(e expr.Expr) string {
 			return code
 		}
 	case *expr.Select:
-		if cond, ok := p.uniform(n.Cond); ok && vectorizable(d) {
-			cond := p.scalar(cond)
+		if first, ok := p.uniform(n.Cond); ok && vectorizable(d) {
+			cond, t := p.scalar(first), p.unit.vector(d, p.lanes)
 			defer p.guard()()
-			return fmt.Sprintf("(%s ? %s : %s)", cond, p.vector(n.A), p.vector(n.B))
+			return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
 		}
 	case *expr.Cast:
 		if vectorizable(d) && vectorizable(n.A.DType()) && d.IsFloat() && n.A.DType().IsFloat() {
