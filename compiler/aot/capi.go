@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/ebitengine/purego"
 	"golang.org/x/sys/unix"
@@ -66,6 +67,17 @@ func (a *capi) bind() error {
 		purego.RegisterFunc(function, symbol)
 	}
 	return nil
+}
+
+// start opens a model. The message of a failure is kept by thread, so both calls must come from one.
+func (a *capi) start(weights string, offset int64) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	handle := a.open(weights, offset)
+	if handle == 0 {
+		return 0, fmt.Errorf("starting the model: %s", a.lastError())
+	}
+	return handle, nil
 }
 
 // unload unmaps the code. No function of the interface may be called afterwards.

@@ -25,12 +25,11 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) 
 	if int(api.inputCount()) != len(manifest.Inputs) || int(api.outputCount()) != len(manifest.Outputs) || int(api.callCount()) != len(manifest.Calls) {
 		return nil, fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
 	}
-	handle := api.open(path, weightsOffset)
-	if handle == 0 {
-		return nil, errors.Join(fmt.Errorf("starting the model: %s", api.lastError()), api.unload())
+	handle, err := api.start(path, weightsOffset)
+	if err != nil {
+		return nil, errors.Join(err, api.unload())
 	}
 	m := &Model{manifest: manifest, api: api, handle: handle}
-	var err error
 	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
 		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })
 	}
