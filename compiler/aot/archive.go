@@ -155,4 +155,3 @@ func (m *Manifest) verify(name string, data []byte) error {
 	}
 	return fmt.Errorf("%s does not describe %s", manifestName, name)
 }
-

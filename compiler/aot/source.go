@@ -3,7 +3,6 @@ package aot
 import (
 	"fmt"
 	"strings"
-
 )
 
 // planSource prints the generated part of a package: the tables and the function that runs the calls one after another.
@@ -119,4 +118,3 @@ func (l *layout) tensorInfos(values []int) []Tensor {
 	}
 	return list
 }
-
