@@ -1,0 +1,56 @@
+/* The contract between generated kernels and whoever calls them: the measuring harness and compiled packages.
+ * All buffers are 64-byte aligned. Arguments come in the workload's order: inputs, constants, outputs. */
+#ifndef TILTH_KERNEL_H
+#define TILTH_KERNEL_H
+#include <stdint.h>
+
+#define TILTH_ABI 1
+
+/* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
+typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
+
+struct tilth_runtime {
+  int32_t workers;
+  /* Runs body over [0, n), split over the workers, and returns when all of it is done. */
+  void (*parallel)(const struct tilth_runtime *rt, tilth_body body, void *closure, int64_t n);
+};
+
+enum tilth_role { TILTH_INPUT = 0, TILTH_CONSTANT = 1, TILTH_OUTPUT = 2 };
+
+enum tilth_dtype {
+  TILTH_FLOAT32 = 1, TILTH_FLOAT64 = 2, TILTH_FLOAT16 = 3, TILTH_BFLOAT16 = 4,
+  TILTH_INT8 = 5, TILTH_INT16 = 6, TILTH_INT32 = 7, TILTH_INT64 = 8,
+  TILTH_UINT8 = 9, TILTH_UINT16 = 10, TILTH_UINT32 = 11, TILTH_UINT64 = 12, TILTH_BOOL = 13
+};
+
+struct tilth_arg {
+  const char *name;
+  int64_t elements, bytes;
+  int32_t dtype; /* enum tilth_dtype */
+  int32_t role;  /* enum tilth_role */
+};
+
+struct tilth_kernel {
+  const char *id; /* trace digest in a candidate module, kernel name in a package */
+  int32_t n_prepared;
+  const int64_t *prepared_bytes;
+  /* Packs constants into prepared buffers; reads only the constants among args. NULL when n_prepared is 0. */
+  void (*prepare)(void *const *args, void *const *prepared);
+  void (*run)(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace);
+  int64_t workspace_bytes; /* scratch shared by all workers */
+  int64_t worker_bytes;    /* scratch of each worker, behind the shared part */
+};
+
+struct tilth_module {
+  int32_t abi; /* TILTH_ABI */
+  int32_t n_args;
+  const struct tilth_arg *args;
+  int32_t n_kernels;
+  const struct tilth_kernel *kernels;
+  double tolerance; /* largest |answer - reference| allowed, relative to the largest |reference| of the output */
+};
+
+/* Exported by every object of candidates and every reference object. */
+extern const struct tilth_module tilth_module;
+
+#endif

@@ -1,0 +1,207 @@
+package expr
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// The constructors below fold constants and drop neutral elements of integer arithmetic, nothing more.
+// Mixing operand types is a programming error and panics.
+
+// I is an Int64 constant.
+func I(v int64) Expr { return &Int{Value: v, Type: array.Int64} }
+
+// F is a constant of a floating point type, or v rounded toward zero for another type.
+func F(d array.DType, v float64) Expr {
+	if d.IsFloat() {
+		return &Float{Value: v, Type: d}
+	}
+	return &Int{Value: int64(v), Type: d}
+}
+
+// Zero is the zero of a type.
+func Zero(d array.DType) Expr { return F(d, 0) }
+
+// Bin applies a binary operator.
+func Bin(op BinaryOp, a, b Expr) Expr {
+	if a.DType() != b.DType() {
+		panic(fmt.Sprintf("expr: %v of %v and %v", op, a.DType(), b.DType()))
+	}
+	ia, aInt := a.(*Int)
+	ib, bInt := b.(*Int)
+	if aInt && bInt && ia.Type == array.Int64 {
+		if v, ok := foldInt(op, ia.Value, ib.Value); ok {
+			if op.IsComparison() {
+				return &Int{Value: v, Type: array.Bool}
+			}
+			return I(v)
+		}
+	}
+	if a.DType() == array.Int64 {
+		if e := neutral(op, a, b, ia, ib); e != nil {
+			return e
+		}
+	}
+	if a.DType() == array.Bool && (op == And || op == Or) {
+		if e := foldLogic(op, a, b, ia, ib); e != nil {
+			return e
+		}
+	}
+	return &Binary{Op: op, A: a, B: b}
+}
+
+func foldInt(op BinaryOp, a, b int64) (int64, bool) {
+	truth := func(c bool) (int64, bool) {
+		if c {
+			return 1, true
+		}
+		return 0, true
+	}
+	switch op {
+	case Add:
+		return a + b, true
+	case Sub:
+		return a - b, true
+	case Mul:
+		return a * b, true
+	case Min:
+		return min(a, b), true
+	case Max:
+		return max(a, b), true
+	case FloorDiv:
+		if b > 0 {
+			return FloorDivInt(a, b), true
+		}
+	case FloorMod:
+		if b > 0 {
+			return a - b*FloorDivInt(a, b), true
+		}
+	case Lt:
+		return truth(a < b)
+	case Le:
+		return truth(a <= b)
+	case Eq:
+		return truth(a == b)
+	case Ne:
+		return truth(a != b)
+	}
+	return 0, false
+}
+
+func neutral(op BinaryOp, a, b Expr, ia, ib *Int) Expr {
+	switch {
+	case op == Add && ia != nil && ia.Value == 0:
+		return b
+	case (op == Add || op == Sub) && ib != nil && ib.Value == 0:
+		return a
+	case op == Mul && ia != nil && ia.Value == 1:
+		return b
+	case (op == Mul || op == FloorDiv) && ib != nil && ib.Value == 1:
+		return a
+	case op == Mul && (ia != nil && ia.Value == 0 || ib != nil && ib.Value == 0),
+		op == FloorMod && ib != nil && ib.Value == 1:
+		return I(0)
+	}
+	return nil
+}
+
+func foldLogic(op BinaryOp, a, b Expr, ia, ib *Int) Expr {
+	if ia == nil {
+		a, b, ia = b, a, ib
+	}
+	if ia == nil {
+		return nil
+	}
+	if (ia.Value != 0) == (op == And) {
+		return b
+	}
+	return a
+}
+
+// FloorDivInt is a/b rounded toward minus infinity, for b > 0.
+func FloorDivInt(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// AddE is a + b.
+func AddE(a, b Expr) Expr { return Bin(Add, a, b) }
+
+// SubE is a - b.
+func SubE(a, b Expr) Expr { return Bin(Sub, a, b) }
+
+// MulE is a * b.
+func MulE(a, b Expr) Expr { return Bin(Mul, a, b) }
+
+// DivE is a / b.
+func DivE(a, b Expr) Expr { return Bin(Div, a, b) }
+
+// MinE is the smaller of a and b.
+func MinE(a, b Expr) Expr { return Bin(Min, a, b) }
+
+// MaxE is the larger of a and b.
+func MaxE(a, b Expr) Expr { return Bin(Max, a, b) }
+
+// Un applies a unary operator.
+func Un(op UnaryOp, a Expr) Expr { return &Unary{Op: op, A: a} }
+
+// InRange is lo <= v && v < hi, on Int64.
+func InRange(v Expr, lo, hi int64) Expr {
+	return Bin(And, Bin(Le, I(lo), v), Bin(Lt, v, I(hi)))
+}
+
+// Sel is cond ? a : b.
+func Sel(cond, a, b Expr) Expr {
+	if a.DType() != b.DType() {
+		panic(fmt.Sprintf("expr: select of %v and %v", a.DType(), b.DType()))
+	}
+	if c, ok := cond.(*Int); ok {
+		if c.Value != 0 {
+			return a
+		}
+		return b
+	}
+	return &Select{Cond: cond, A: a, B: b}
+}
+
+// To converts a to type d; nothing is added when it has it already.
+func To(d array.DType, a Expr) Expr {
+	if a.DType() == d {
+		return a
+	}
+	if i, ok := a.(*Int); ok && d.IsFloat() {
+		return &Float{Value: float64(i.Value), Type: d}
+	}
+	return &Cast{Type: d, A: a}
+}
+
+// Lowest is the identity of Max for a type.
+func Lowest(d array.DType) Expr {
+	switch {
+	case d == array.Bool:
+		return &Int{Value: 0, Type: d}
+	case d.IsFloat():
+		return &Float{Value: math.Inf(-1), Type: d}
+	case d >= array.Uint8:
+		return &Int{Value: 0, Type: d}
+	}
+	return &Int{Value: -1 << (8*d.Bytes() - 1), Type: d}
+}
+
+// Highest is the identity of Min for a type.
+func Highest(d array.DType) Expr {
+	switch {
+	case d == array.Bool:
+		return &Int{Value: 1, Type: d}
+	case d.IsFloat():
+		return &Float{Value: math.Inf(1), Type: d}
+	case d >= array.Uint8:
+		return &Int{Value: int64(^uint64(0) >> (64 - 8*d.Bytes())), Type: d}
+	}
+	return &Int{Value: int64(^uint64(0) >> (65 - 8*d.Bytes())), Type: d}
+}

@@ -1,0 +1,177 @@
+// Package expr describes computations on tensors: scalar expressions over axes and loads, tensors computed from them,
+// and workloads, which are small DAGs of such tensors with a canonical text and a digest.
+//
+// The vocabulary follows tensor expression languages such as Halide and TVM's te: a tensor is a function of its
+// spatial axes, optionally combined over reduction axes.
+package expr
+
+import "github.com/tilth-dev/tilth/compiler/array"
+
+// Expr is a scalar expression. Index arithmetic and conditions are Int64 and Bool expressions like any other.
+// Nodes are immutable once built and may be shared.
+type Expr interface {
+	// DType is the type of the value.
+	DType() array.DType
+}
+
+// Var is an integer variable: an axis of a tensor or a loop of a lowered program. Its identity is its address.
+type Var struct {
+	Name string
+	// Extent is the number of values, 0 <= v < Extent; 0 when unknown.
+	Extent int64
+}
+
+// Int is an integer or boolean constant.
+type Int struct {
+	Value int64
+	Type  array.DType
+}
+
+// Float is a floating point constant.
+type Float struct {
+	Value float64
+	Type  array.DType
+}
+
+// Load reads one element of a tensor. Index has one Int64 expression per dimension.
+type Load struct {
+	Tensor *Tensor
+	Index  []Expr
+}
+
+// Binary applies a two-operand operator; both operands have the same type.
+type Binary struct {
+	Op   BinaryOp
+	A, B Expr
+}
+
+// Unary applies a one-operand operator.
+type Unary struct {
+	Op UnaryOp
+	A  Expr
+}
+
+// Select is A where Cond holds and B elsewhere. Only the chosen side is evaluated, so a load in A may be out of
+// bounds where Cond is false.
+type Select struct {
+	Cond, A, B Expr
+}
+
+// Cast converts between types: floating point to integer truncates toward zero, anything to Bool tests for non-zero.
+type Cast struct {
+	Type array.DType
+	A    Expr
+}
+
+// DType is Int64.
+func (*Var) DType() array.DType { return array.Int64 }
+
+// DType is the constant's type.
+func (e *Int) DType() array.DType { return e.Type }
+
+// DType is the constant's type.
+func (e *Float) DType() array.DType { return e.Type }
+
+// DType is the tensor's element type.
+func (e *Load) DType() array.DType { return e.Tensor.DType }
+
+// DType is Bool for comparisons and the operands' type otherwise.
+func (e *Binary) DType() array.DType {
+	if e.Op.IsComparison() {
+		return array.Bool
+	}
+	return e.A.DType()
+}
+
+// DType is the operand's type; Bool for the tests IsNaN and IsInf.
+func (e *Unary) DType() array.DType {
+	if e.Op == IsNaN || e.Op == IsInf {
+		return array.Bool
+	}
+	return e.A.DType()
+}
+
+// DType is that of the two sides.
+func (e *Select) DType() array.DType { return e.A.DType() }
+
+// DType is the type converted to.
+func (e *Cast) DType() array.DType { return e.Type }
+
+// BinaryOp is the operator of a Binary.
+type BinaryOp uint8
+
+// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and are
+// what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod).
+const (
+	Add BinaryOp = iota + 1
+	Sub
+	Mul
+	Div
+	FloorDiv
+	FloorMod
+	Mod
+	Min
+	Max
+	Pow
+	And
+	Or
+	Xor
+	ShiftLeft
+	ShiftRight
+	Lt
+	Le
+	Eq
+	Ne
+)
+
+// IsComparison reports whether the result is Bool whatever the operands' type.
+func (op BinaryOp) IsComparison() bool { return op >= Lt && op <= Ne }
+
+// UnaryOp is the operator of a Unary.
+type UnaryOp uint8
+
+// The unary operators. Round rounds halves to even. Not is logical on Bool and bitwise on integers.
+const (
+	Neg UnaryOp = iota + 1
+	Abs
+	Not
+	Exp
+	Log
+	Sqrt
+	Rsqrt
+	Tanh
+	Erf
+	Floor
+	Ceil
+	Round
+	Sin
+	Cos
+	Tan
+	Asin
+	Acos
+	Atan
+	Sinh
+	Cosh
+	Asinh
+	Acosh
+	Atanh
+	IsNaN
+	IsInf
+)
+
+var binaryNames = [...]string{
+	Add: "add", Sub: "sub", Mul: "mul", Div: "div", FloorDiv: "floordiv", FloorMod: "floormod", Mod: "mod", Min: "min", Max: "max",
+	Pow: "pow", And: "and", Or: "or", Xor: "xor", ShiftLeft: "shl", ShiftRight: "shr", Lt: "lt", Le: "le", Eq: "eq", Ne: "ne",
+}
+
+var unaryNames = [...]string{
+	Neg: "neg", Abs: "abs", Not: "not", Exp: "exp", Log: "log", Sqrt: "sqrt", Rsqrt: "rsqrt", Tanh: "tanh", Erf: "erf",
+	Floor: "floor", Ceil: "ceil", Round: "round", Sin: "sin", Cos: "cos", Tan: "tan", Asin: "asin", Acos: "acos", Atan: "atan",
+	Sinh: "sinh", Cosh: "cosh", Asinh: "asinh", Acosh: "acosh", Atanh: "atanh", IsNaN: "isnan", IsInf: "isinf",
+}
+
+// String is the operator's name in the canonical text.
+func (op BinaryOp) String() string { return binaryNames[op] }
+
+// String is the operator's name in the canonical text.
+func (op UnaryOp) String() string { return unaryNames[op] }

@@ -1,0 +1,132 @@
+package expr
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Role says where a tensor's values come from.
+type Role uint8
+
+// The roles. Constants are inputs whose values are known when the model is compiled, so that a schedule may pack them.
+const (
+	Computed Role = iota
+	Input
+	Constant
+)
+
+// Combiner folds a reduction's terms.
+type Combiner uint8
+
+// The combiners; None marks a tensor without reduction axes.
+const (
+	None Combiner = iota
+	Sum
+	Prod
+	Maximum
+	Minimum
+)
+
+var combinerNames = [...]string{None: "map", Sum: "sum", Prod: "prod", Maximum: "max", Minimum: "min"}
+
+// String is the combiner's name in the canonical text.
+func (c Combiner) String() string { return combinerNames[c] }
+
+// Identity is the value a reduction starts from.
+func (c Combiner) Identity(d array.DType) Expr {
+	switch c {
+	case Prod:
+		return F(d, 1)
+	case Maximum:
+		return Lowest(d)
+	case Minimum:
+		return Highest(d)
+	default:
+		return Zero(d)
+	}
+}
+
+// Combine is one step of the reduction.
+func (c Combiner) Combine(acc, term Expr) Expr {
+	switch c {
+	case Prod:
+		return Bin(Mul, acc, term)
+	case Maximum:
+		return Bin(Max, acc, term)
+	case Minimum:
+		return Bin(Min, acc, term)
+	default:
+		return Bin(Add, acc, term)
+	}
+}
+
+// Tensor is an input, a constant, or the result of a computation over its axes:
+//
+//	T[Axes] = combine over Reduce of Body        (Combiner != None)
+//	T[Axes] = Body                               (Combiner == None)
+type Tensor struct {
+	Name  string
+	DType array.DType
+	// Shape has the extent of each axis; empty for a scalar.
+	Shape []int64
+	Role  Role
+	// Axes has one variable per dimension of a computed tensor.
+	Axes     []*Var
+	Reduce   []*Var
+	Combiner Combiner
+	// Body has the tensor's element type.
+	Body Expr
+}
+
+// NewInput is a tensor whose values arrive with each execution.
+func NewInput(name string, d array.DType, shape ...int64) *Tensor {
+	return &Tensor{Name: name, DType: d, Shape: shape, Role: Input}
+}
+
+// NewConstant is a tensor whose values are known at compile time.
+func NewConstant(name string, d array.DType, shape ...int64) *Tensor {
+	return &Tensor{Name: name, DType: d, Shape: shape, Role: Constant}
+}
+
+// Compute is the tensor with the given value at each index.
+func Compute(name string, shape []int64, body func(i []Expr) Expr) *Tensor {
+	t := &Tensor{Name: name, Shape: append([]int64{}, shape...)}
+	t.Axes = newVars("i", shape)
+	t.Body = body(exprs(t.Axes))
+	t.DType = t.Body.DType()
+	return t
+}
+
+// ReduceOver is the tensor whose value at each index combines the terms of all reduction indices.
+func ReduceOver(name string, c Combiner, shape, extents []int64, body func(i, r []Expr) Expr) *Tensor {
+	t := &Tensor{Name: name, Shape: append([]int64{}, shape...), Combiner: c}
+	t.Axes, t.Reduce = newVars("i", shape), newVars("r", extents)
+	t.Body = body(exprs(t.Axes), exprs(t.Reduce))
+	t.DType = t.Body.DType()
+	return t
+}
+
+// At reads one element.
+func (t *Tensor) At(index ...Expr) Expr {
+	if len(index) != len(t.Shape) {
+		panic(fmt.Sprintf("expr: %d indices into %s%v", len(index), t.Name, t.Shape))
+	}
+	return &Load{Tensor: t, Index: append([]Expr{}, index...)}
+}
+
+func newVars(prefix string, extents []int64) []*Var {
+	vars := make([]*Var, len(extents))
+	for k, e := range extents {
+		vars[k] = &Var{Name: fmt.Sprintf("%s%d", prefix, k), Extent: e}
+	}
+	return vars
+}
+
+func exprs(vars []*Var) []Expr {
+	es := make([]Expr, len(vars))
+	for k, v := range vars {
+		es[k] = v
+	}
+	return es
+}

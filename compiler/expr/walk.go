@@ -1,0 +1,101 @@
+package expr
+
+import "fmt"
+
+// Children calls visit on each direct operand of e, in order.
+func Children(e Expr, visit func(Expr)) {
+	switch n := e.(type) {
+	case *Var, *Int, *Float:
+	case *Load:
+		for _, x := range n.Index {
+			visit(x)
+		}
+	case *Binary:
+		visit(n.A)
+		visit(n.B)
+	case *Unary:
+		visit(n.A)
+	case *Select:
+		visit(n.Cond)
+		visit(n.A)
+		visit(n.B)
+	case *Cast:
+		visit(n.A)
+	default:
+		panic(fmt.Sprintf("expr: unknown node %T", e))
+	}
+}
+
+// Size is the number of nodes of e; a node that occurs twice counts twice.
+func Size(e Expr) int {
+	switch n := e.(type) {
+	case *Binary:
+		return 1 + Size(n.A) + Size(n.B)
+	case *Unary:
+		return 1 + Size(n.A)
+	case *Cast:
+		return 1 + Size(n.A)
+	case *Select:
+		return 1 + Size(n.Cond) + Size(n.A) + Size(n.B)
+	case *Load:
+		size := 1
+		for _, x := range n.Index {
+			size += Size(x)
+		}
+		return size
+	}
+	return 1
+}
+
+// Walk calls visit on e and everything below it, parents first.
+func Walk(e Expr, visit func(Expr)) {
+	visit(e)
+	Children(e, func(c Expr) { Walk(c, visit) })
+}
+
+// Rewrite rebuilds e bottom up: each node is rebuilt from its rewritten operands (folding constants on the way), then
+// passed to f, which returns its replacement, or the node itself.
+func Rewrite(e Expr, f func(Expr) Expr) Expr {
+	sub := func(x Expr) Expr { return Rewrite(x, f) }
+	switch n := e.(type) {
+	case *Load:
+		index := make([]Expr, len(n.Index))
+		for k, x := range n.Index {
+			index[k] = sub(x)
+		}
+		return f(&Load{Tensor: n.Tensor, Index: index})
+	case *Binary:
+		return f(Bin(n.Op, sub(n.A), sub(n.B)))
+	case *Unary:
+		return f(Un(n.Op, sub(n.A)))
+	case *Select:
+		return f(Sel(sub(n.Cond), sub(n.A), sub(n.B)))
+	case *Cast:
+		return f(To(n.Type, sub(n.A)))
+	default:
+		return f(e)
+	}
+}
+
+// Substitute replaces variables.
+func Substitute(e Expr, values map[*Var]Expr) Expr {
+	return Rewrite(e, func(x Expr) Expr {
+		if v, ok := x.(*Var); ok {
+			if r, ok := values[v]; ok {
+				return r
+			}
+		}
+		return x
+	})
+}
+
+// Loads returns every load in e, in order of appearance, repeated ones too.
+func Loads(e Expr) []*Load {
+	var loads []*Load
+	Walk(e, func(x Expr) {
+		if l, ok := x.(*Load); ok {
+			loads = append(loads, l)
+		}
+	})
+	return loads
+}

@@ -1,0 +1,68 @@
+package onnx
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Case is an ONNX backend test: a model and data sets of inputs with the outputs they must give.
+type Case struct {
+	Model *Model
+	Sets  []DataSet
+}
+
+// DataSet has the model's inputs (without initializers) and outputs, in the model's order.
+type DataSet struct {
+	Name            string
+	Inputs, Outputs []*array.Array
+}
+
+// ReadCase reads a directory with model.onnx and test_data_set_*/{input,output}_*.pb.
+func ReadCase(dir string) (*Case, error) {
+	m, err := ReadFile(filepath.Join(dir, "model.onnx"))
+	if err != nil {
+		return nil, err
+	}
+	sets, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
+	if err != nil {
+		return nil, fmt.Errorf("read case %s: %w", dir, err)
+	}
+	if len(sets) == 0 {
+		return nil, fmt.Errorf("read case %s: no test_data_set_* folder", dir)
+	}
+	c := &Case{Model: m}
+	for _, set := range sets {
+		s := DataSet{Name: filepath.Base(set)}
+		if s.Inputs, err = readTensors(set, "input"); err != nil {
+			return nil, err
+		}
+		if s.Outputs, err = readTensors(set, "output"); err != nil {
+			return nil, err
+		}
+		c.Sets = append(c.Sets, s)
+	}
+	return c, nil
+}
+
+// readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first that is not there.
+func readTensors(dir, kind string) ([]*array.Array, error) {
+	var arrays []*array.Array
+	for k := 0; ; k++ {
+		path := filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, k))
+		data, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			return arrays, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read case: %w", err)
+		}
+		t, err := ReadTensor(data)
+		if err != nil {
+			return nil, fmt.Errorf("read case: %s: %w", path, err)
+		}
+		arrays = append(arrays, t.Value)
+	}
+}

@@ -1,0 +1,28 @@
+package onnx
+
+import "github.com/tilth-dev/tilth/compiler/array"
+
+// tensorTypes are the values of TensorProto.DataType that have a counterpart in package array.
+var tensorTypes = map[int32]array.DType{
+	1: array.Float32, 2: array.Uint8, 3: array.Int8, 4: array.Uint16, 5: array.Int16, 6: array.Int32, 7: array.Int64,
+	9: array.Bool, 10: array.Float16, 11: array.Float64, 12: array.Uint32, 13: array.Uint64, 16: array.BFloat16,
+}
+
+// otherTypes names the values of TensorProto.DataType that have none.
+var otherTypes = map[int32]string{
+	0: "undefined", 8: "string", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
+	19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+}
+
+// DataType is the TensorProto.DataType of an element type.
+func DataType(d array.DType) int32 {
+	for code, t := range tensorTypes {
+		if t == d {
+			return code
+		}
+	}
+	return 0
+}
+
+// FromDataType is the element type of a TensorProto.DataType; Invalid when there is none.
+func FromDataType(code int32) array.DType { return tensorTypes[code] }

@@ -1,0 +1,100 @@
+// Package onnx reads and writes ONNX models: the protobuf messages of the format as plain Go values, with the limits that
+// untrusted files ask for. It knows the format only; what operators mean is package op's business.
+package onnx
+
+import "github.com/tilth-dev/tilth/compiler/array"
+
+// Model is a ModelProto.
+type Model struct {
+	IRVersion       int64
+	ProducerName    string
+	ProducerVersion string
+	Opsets          []Opset
+	Graph           *Graph
+}
+
+// Opset is a version of an operator set; Domain is empty for ONNX's own.
+type Opset struct {
+	Domain  string
+	Version int64
+}
+
+// Graph is a GraphProto.
+type Graph struct {
+	Name         string
+	Nodes        []*Node
+	Initializers []*Tensor
+	// Inputs may repeat the names of initializers, which are then defaults.
+	Inputs, Outputs []*ValueInfo
+}
+
+// Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an optional one left out.
+type Node struct {
+	Name, Op, Domain string
+	Inputs, Outputs  []string
+	Attributes       []*Attribute
+}
+
+// Attribute is an AttributeProto; Type says which of the fields holds.
+type Attribute struct {
+	Name    string
+	Type    AttributeType
+	Float   float32
+	Int     int64
+	String  string
+	Tensor  *Tensor
+	Graph   *Graph
+	Floats  []float32
+	Ints    []int64
+	Strings []string
+}
+
+// AttributeType is AttributeProto.AttributeType.
+type AttributeType int32
+
+// The attribute types that have a meaning here.
+const (
+	AttrUndefined AttributeType = 0
+	AttrFloat     AttributeType = 1
+	AttrInt       AttributeType = 2
+	AttrString    AttributeType = 3
+	AttrTensor    AttributeType = 4
+	AttrGraph     AttributeType = 5
+	AttrFloats    AttributeType = 6
+	AttrInts      AttributeType = 7
+	AttrStrings   AttributeType = 8
+)
+
+// Tensor is a TensorProto.
+type Tensor struct {
+	Name  string
+	Value *array.Array
+}
+
+// ValueInfo is a ValueInfoProto of a tensor.
+type ValueInfo struct {
+	Name string
+	// DType is Invalid when the model does not say, or says a type without counterpart here.
+	DType array.DType
+	// Kind names a type that is no tensor ("sequence", "map", "optional", ...); empty for a tensor.
+	Kind string
+	// Shape has one entry per dimension; HasShape tells a scalar from an unknown shape.
+	Shape    []Dim
+	HasShape bool
+}
+
+// Dim is one extent: a value, or a name when Value is negative (both empty: unknown).
+type Dim struct {
+	Value int64
+	Param string
+}
+
+// Opset is the version of a domain that the model imports; 0 when it does not.
+func (m *Model) Opset(domain string) int64 {
+	for _, o := range m.Opsets {
+		if o.Domain == domain || domain == "" && o.Domain == "ai.onnx" {
+			return o.Version
+		}
+	}
+	return 0
+}

@@ -1,0 +1,254 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"os"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Limits on what Read accepts.
+const (
+	maxModelBytes = 8 << 30
+	maxNodes      = 1 << 20
+	maxNesting    = 16
+	maxRank       = 16
+	minOpset      = 7
+)
+
+// ReadFile reads a model from a file.
+func ReadFile(path string) (*Model, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read model: %w", err)
+	}
+	if info.Size() > maxModelBytes {
+		return nil, fmt.Errorf("read model %s: %d bytes are over the limit of %d", path, info.Size(), int64(maxModelBytes))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read model: %w", err)
+	}
+	m, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("read model %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Read decodes a ModelProto. The model's tensors may share data's memory.
+func Read(data []byte) (*Model, error) {
+	m, r := &Model{}, &reader{}
+	err := eachField(data, func(f field) error {
+		switch f.number {
+		case 1:
+			return f.int(&m.IRVersion)
+		case 2:
+			return f.text(&m.ProducerName)
+		case 3:
+			return f.text(&m.ProducerVersion)
+		case 7:
+			b, err := f.message()
+			if err != nil {
+				return err
+			}
+			m.Graph, err = r.graph(b, 0)
+			return err
+		case 8:
+			return r.opset(m, f)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, m.check()
+}
+
+func (m *Model) check() error {
+	if m.Graph == nil {
+		return fmt.Errorf("no graph: the file is no ONNX model")
+	}
+	if v := m.Opset(""); v < minOpset {
+		return fmt.Errorf("opset %d is too old: convert the model to opset %d or newer", v, minOpset)
+	}
+	return nil
+}
+
+// reader counts what has been read against the limits.
+type reader struct{ nodes int }
+
+func (r *reader) opset(m *Model, f field) error {
+	b, err := f.message()
+	if err != nil {
+		return err
+	}
+	var o Opset
+	err = eachField(b, func(f field) error {
+		switch f.number {
+		case 1:
+			return f.text(&o.Domain)
+		case 2:
+			return f.int(&o.Version)
+		}
+		return nil
+	})
+	m.Opsets = append(m.Opsets, o)
+	return err
+}
+
+func (r *reader) graph(data []byte, depth int) (*Graph, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("graphs are nested deeper than %d", maxNesting)
+	}
+	g := &Graph{}
+	err := eachField(data, func(f field) error {
+		switch f.number {
+		case 2:
+			return f.text(&g.Name)
+		case 1, 5, 11, 12, 15:
+			b, err := f.message()
+			if err != nil {
+				return err
+			}
+			return r.graphPart(g, f.number, b, depth)
+		}
+		return nil
+	})
+	return g, err
+}
+
+func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth int) error {
+	switch number {
+	case 1:
+		n, err := r.node(b, depth)
+		if err != nil {
+			return err
+		}
+		g.Nodes = append(g.Nodes, n)
+	case 5:
+		t, err := readTensor(b)
+		if err != nil {
+			return err
+		}
+		g.Initializers = append(g.Initializers, t)
+	case 15:
+		return fmt.Errorf("sparse initializers are not supported: store them dense")
+	default:
+		v, err := readValueInfo(b)
+		if err != nil {
+			return err
+		}
+		if number == 11 {
+			g.Inputs = append(g.Inputs, v)
+		} else {
+			g.Outputs = append(g.Outputs, v)
+		}
+	}
+	return nil
+}
+
+func (r *reader) node(data []byte, depth int) (*Node, error) {
+	if r.nodes++; r.nodes > maxNodes {
+		return nil, fmt.Errorf("more than %d nodes", maxNodes)
+	}
+	n := &Node{}
+	err := eachField(data, func(f field) error {
+		var s string
+		switch f.number {
+		case 1:
+			err := f.text(&s)
+			n.Inputs = append(n.Inputs, s)
+			return err
+		case 2:
+			err := f.text(&s)
+			n.Outputs = append(n.Outputs, s)
+			return err
+		case 3:
+			return f.text(&n.Name)
+		case 4:
+			return f.text(&n.Op)
+		case 7:
+			return f.text(&n.Domain)
+		case 5:
+			b, err := f.message()
+			if err != nil {
+				return err
+			}
+			a, err := r.attribute(b, depth)
+			n.Attributes = append(n.Attributes, a)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, err)
+	}
+	return n, nil
+}
+
+func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
+	a := &Attribute{}
+	err := eachField(data, func(f field) error { return r.attributePart(a, f, depth) })
+	if err != nil {
+		return nil, fmt.Errorf("attribute %q: %w", a.Name, err)
+	}
+	if a.Type == AttrUndefined {
+		a.Type = a.guessType()
+	}
+	if a.Type == AttrTensor && a.Tensor == nil || a.Type == AttrGraph && a.Graph == nil {
+		return nil, fmt.Errorf("attribute %q of type %d has no value", a.Name, a.Type)
+	}
+	return a, nil
+}
+
+func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
+	switch f.number {
+	case 1:
+		return f.text(&a.Name)
+	case 2:
+		a.Float = math.Float32frombits(uint32(f.value))
+		return f.want(protowire.Fixed32Type)
+	case 3:
+		return f.int(&a.Int)
+	case 4:
+		return f.text(&a.String)
+	case 5:
+		a.Tensor, err = readTensor(f.bytes)
+	case 6:
+		a.Graph, err = r.graph(f.bytes, depth+1)
+	case 7:
+		return f.numbers(protowire.Fixed32Type, func(v uint64) { a.Floats = append(a.Floats, math.Float32frombits(uint32(v))) })
+	case 8:
+		return f.numbers(protowire.VarintType, func(v uint64) { a.Ints = append(a.Ints, int64(v)) })
+	case 9:
+		a.Strings = append(a.Strings, string(f.bytes))
+		return f.want(protowire.BytesType)
+	case 20:
+		a.Type = AttributeType(f.value)
+		return f.want(protowire.VarintType)
+	}
+	return err
+}
+
+// guessType is for models older than IR version 2, which do not tell the type of an attribute.
+func (a *Attribute) guessType() AttributeType {
+	switch {
+	case a.Tensor != nil:
+		return AttrTensor
+	case a.Graph != nil:
+		return AttrGraph
+	case a.Floats != nil:
+		return AttrFloats
+	case a.Ints != nil:
+		return AttrInts
+	case a.Strings != nil:
+		return AttrStrings
+	case a.String != "":
+		return AttrString
+	case a.Float != 0:
+		return AttrFloat
+	}
+	return AttrInt
+}

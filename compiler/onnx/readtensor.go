@@ -1,0 +1,214 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// ReadTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
+func ReadTensor(data []byte) (*Tensor, error) { return readTensor(data) }
+
+// rawTensor is a TensorProto as it stands in the file.
+type rawTensor struct {
+	name     string
+	dims     []int64
+	code     int64
+	location int64
+	raw      []byte
+	hasRaw   bool
+	// typed counts elements of the typed fields, which fields keeps in order.
+	fields []field
+}
+
+func readTensor(data []byte) (*Tensor, error) {
+	var r rawTensor
+	err := eachField(data, r.part)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", r.name, err)
+	}
+	a, err := r.array()
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", r.name, err)
+	}
+	return &Tensor{Name: r.name, Value: a}, nil
+}
+
+func (r *rawTensor) part(f field) error {
+	switch f.number {
+	case 1:
+		return f.numbers(protowire.VarintType, func(v uint64) { r.dims = append(r.dims, int64(v)) })
+	case 2:
+		return f.int(&r.code)
+	case 3:
+		return fmt.Errorf("is stored in segments: save the model in one piece")
+	case 4, 5, 7, 10, 11:
+		r.fields = append(r.fields, f)
+	case 8:
+		return f.text(&r.name)
+	case 9:
+		r.raw, r.hasRaw = f.bytes, true
+		return f.want(protowire.BytesType)
+	case 14:
+		return f.int(&r.location)
+	}
+	return nil
+}
+
+func (r *rawTensor) array() (*array.Array, error) {
+	if r.location == 1 {
+		return nil, fmt.Errorf("its data is in an external file: save the model with its weights inside")
+	}
+	d := tensorTypes[int32(r.code)]
+	if d == array.Invalid {
+		name := otherTypes[int32(r.code)]
+		return nil, fmt.Errorf("element type %d %s is not supported", r.code, name)
+	}
+	if len(r.dims) > maxRank {
+		return nil, fmt.Errorf("rank %d is over the limit of %d", len(r.dims), maxRank)
+	}
+	size, err := array.CheckedBytes(d, r.dims)
+	if err != nil {
+		return nil, err
+	}
+	shape := append([]int64{}, r.dims...)
+	if r.hasRaw && len(r.fields) == 0 {
+		if int64(len(r.raw)) != size {
+			return nil, fmt.Errorf("%v%v needs %d bytes but has %d", d, shape, size, len(r.raw))
+		}
+		return &array.Array{DType: d, Shape: shape, Data: r.raw}, nil
+	}
+	out, err := r.typedData(d)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(out)) != size {
+		return nil, fmt.Errorf("%v%v needs %d bytes but has %d", d, shape, size, len(out))
+	}
+	return &array.Array{DType: d, Shape: shape, Data: out}, nil
+}
+
+// typedField is the number of the field that holds elements of each type, and how they are encoded.
+func typedField(d array.DType) (protowire.Number, protowire.Type) {
+	switch d {
+	case array.Float32:
+		return 4, protowire.Fixed32Type
+	case array.Float64:
+		return 10, protowire.Fixed64Type
+	case array.Int64:
+		return 7, protowire.VarintType
+	case array.Uint32, array.Uint64:
+		return 11, protowire.VarintType
+	}
+	return 5, protowire.VarintType
+}
+
+// typedData gathers the elements of the typed fields. Memory is bounded by the file's: an element takes a byte at least,
+// and becomes at most eight.
+func (r *rawTensor) typedData(d array.DType) ([]byte, error) {
+	number, kind := typedField(d)
+	var out []byte
+	size := d.Bytes()
+	for _, f := range r.fields {
+		if f.number != number {
+			return nil, fmt.Errorf("elements of type %v are in field %d where %d is due", d, f.number, number)
+		}
+		var element [8]byte
+		err := f.numbers(kind, func(v uint64) {
+			binary.LittleEndian.PutUint64(element[:], v)
+			if d == array.Bool {
+				element[0] = byte(min(v, 1))
+			}
+			out = append(out, element[:size]...)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func readValueInfo(data []byte) (*ValueInfo, error) {
+	v := &ValueInfo{}
+	err := eachField(data, func(f field) error {
+		switch f.number {
+		case 1:
+			return f.text(&v.Name)
+		case 2:
+			b, err := f.message()
+			if err != nil {
+				return err
+			}
+			return v.readType(b)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("value %q: %w", v.Name, err)
+	}
+	return v, nil
+}
+
+var typeKinds = map[protowire.Number]string{4: "sequence", 5: "map", 7: "opaque", 8: "sparse tensor", 9: "optional"}
+
+func (v *ValueInfo) readType(data []byte) error {
+	return eachField(data, func(f field) error {
+		if kind := typeKinds[f.number]; kind != "" {
+			v.Kind = kind
+		}
+		if f.number != 1 {
+			return nil
+		}
+		b, err := f.message()
+		if err != nil {
+			return err
+		}
+		return eachField(b, v.tensorTypePart)
+	})
+}
+
+func (v *ValueInfo) tensorTypePart(f field) error {
+	switch f.number {
+	case 1:
+		v.DType = tensorTypes[int32(f.value)]
+		return f.want(protowire.VarintType)
+	case 2:
+		v.HasShape = true
+		b, err := f.message()
+		if err != nil {
+			return err
+		}
+		return eachField(b, func(f field) error {
+			if f.number != 1 {
+				return nil
+			}
+			return v.dim(f)
+		})
+	}
+	return nil
+}
+
+func (v *ValueInfo) dim(f field) error {
+	if len(v.Shape) >= maxRank {
+		return fmt.Errorf("rank is over the limit of %d", maxRank)
+	}
+	d := Dim{Value: -1}
+	b, err := f.message()
+	if err != nil {
+		return err
+	}
+	err = eachField(b, func(f field) error {
+		switch f.number {
+		case 1:
+			return f.int(&d.Value)
+		case 2:
+			return f.text(&d.Param)
+		}
+		return nil
+	})
+	v.Shape = append(v.Shape, d)
+	return err
+}
