@@ -13,10 +13,9 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
-)
 
-// MaxMessageBytes bounds a message on the wire, either way.
-const MaxMessageBytes = 64 << 20
+	"github.com/tilth-dev/tilth/internal/wire"
+)
 
 // stopGrace is how long calls under way may take to end when a server stops.
 const stopGrace = 3 * time.Second
@@ -24,8 +23,8 @@ const stopGrace = 3 * time.Second
 // NewServer returns a gRPC server with the tracker's services, health and reflection.
 func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 	opts = append([]grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxMessageBytes),
-		grpc.MaxSendMsgSize(MaxMessageBytes),
+		grpc.MaxRecvMsgSize(wire.MaxMessageBytes),
+		grpc.MaxSendMsgSize(wire.MaxMessageBytes),
 		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),

@@ -149,3 +149,6 @@ func linker(t *target.Target) string {
 	}
 	return ""
 }
+
+// Path is the compiler's executable.
+func (tc *Toolchain) Path() string { return tc.path }
