@@ -191,7 +191,7 @@ func (x *tile) legal(t *target.Target, set settings) error {
 }
 
 // cost estimates cycles on one core: per tile and reduction step the larger of arithmetic, loads and the latency of dependent
-// additions; per tile a start and an end; whole tiles where the shape does not divide; and the imbalance between workers.
+// additions, with a part of the smaller that does not overlap; per tile a start and an end; whole tiles where the shape does not divide; and the imbalance between workers.
 func (x *tile) cost(t *target.Target, set settings, fed bool) float64 {
 	z := x.sizes(set)
 	acc := float64(z.tv * z.tw * z.th)
@@ -201,7 +201,7 @@ func (x *tile) cost(t *target.Target, set settings, fed bool) float64 {
 	} else {
 		loads += acc
 	}
-	step := max(acc/2, loads/2, 4) + 1/float64(z.ku)
+	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
 	vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
 	tiles := float64(ceilDiv(x.extent(x.col), z.tw)*ceilDiv(x.extent(x.row), z.th)) * vectors / float64(z.tv)
 	for k, e := range x.extents {
