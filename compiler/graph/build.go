@@ -196,6 +196,9 @@ func allKnown(in []*value) bool {
 func (b *builder) nameOutputs(infos []*onnx.ValueInfo) error {
 	b.number()
 	for k, v := range b.outputs {
+		if array.Elements(v.Shape) == 0 {
+			return fmt.Errorf("output %q of shape %v has no elements", infos[k].Name, v.Shape)
+		}
 		if v.producer == nil || slices.Contains(b.outputs[:k], v) {
 			n, err := b.apply(op.Node{Name: infos[k].Name, Op: op.CopyName, Opset: b.opset}, infos[k].Name, v)
 			if err != nil {

@@ -38,6 +38,7 @@ var passes = []func(*graph) error{
 	removeDead,
 	foldPads,
 	foldBatchNorms,
+	fuseLayerNorms,
 	separateOutputs,
 	assignLayouts,
 }

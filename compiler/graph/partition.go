@@ -87,6 +87,9 @@ func (p *partitioner) region(v *value) []*node {
 		if n == nil || n.group != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, v.Shape) {
 			return nil
 		}
+		if p.yields(n, inside) {
+			return nil
+		}
 		region = append(region, n)
 		if p.closed(region, inside) {
 			return region
@@ -97,6 +100,17 @@ func (p *partitioner) region(v *value) []*node {
 		inside[n.out] = true
 	}
 	return nil
+}
+
+// yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end of
+// a residual block, the first is the block's own in every model seen, and blocks with and without a projection beside
+// them then share their tasks.
+func (p *partitioner) yields(n *node, inside map[*value]bool) bool {
+	first := n.in[0]
+	if inside[first] || first.producer == nil || len(p.readers[first]) != 1 || p.isOutput(first) {
+		return false
+	}
+	return first.producer.Def().Kind == op.Reduction && slices.Equal(first.Shape, n.Out.Shape)
 }
 
 // next is the earliest reader of the values inside that is not in the region yet.

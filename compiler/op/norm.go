@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -74,15 +75,21 @@ func layerNormAxes(n *Node) []bool {
 }
 
 func inferLayerNorm(n *Node) (Type, error) {
-	if n.Output > 0 {
-		return Type{}, fmt.Errorf("the mean and deviation as results are not supported")
-	}
 	d, err := floats(n)
 	if err != nil || len(n.In[0].Shape) == 0 {
 		return Type{}, fmt.Errorf("input %v is not of floating point type with an axis", n.In[0].Type)
 	}
-	layerNormAxes(n)
+	axes := layerNormAxes(n)
 	n.Float("epsilon", 1e-5)
+	if n.Output > 0 { // the mean, or the reciprocal deviation
+		shape := slices.Clone(n.In[0].Shape)
+		for k := range shape {
+			if axes[k] {
+				shape[k] = 1
+			}
+		}
+		return Type{wideType(d), shape}, nil
+	}
 	for k, p := range n.In[1:] {
 		if s, err := Broadcast(n.In[0].Shape, p.Shape); err != nil || !sameShape(s, n.In[0].Shape) {
 			return Type{}, fmt.Errorf("input %d is %v which does not fit %v", k+1, p.Type, n.In[0].Type)
@@ -107,7 +114,8 @@ func inferInstanceNorm(n *Node) (Type, error) {
 }
 
 // lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale and
-// bias, operands 1 and 2, which param reads at an index of the result.
+// bias, operands 1 and 2, which param reads at an index of the result. Results 1 and 2 are the mean and the reciprocal
+// deviation.
 func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
 	x := l.Readable(in[0])
 	count := 1.0
@@ -129,6 +137,15 @@ func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Ope
 		variance := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
 		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, variance))
 	})
+	switch n.Output {
+	case 1:
+		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
+			mean := sum.At(keptOf(i, axes)...)
+			return expr.MulE(mean, like(mean, 1/count))
+		})
+	case 2:
+		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return inverse.At(keptOf(i, axes)...) })
+	}
 	params := make([]Operand, 0, 2)
 	for k := 1; k < len(in); k++ {
 		if n.Has(k) {
