@@ -59,4 +59,6 @@ func (e *usageError) Unwrap() error { return e.cause }
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // oneLine joins what a cause may have brought in on several lines.
-func oneLine(err error) string { return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ") }
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +14,7 @@ import (
 )
 
 func newModel(a *app) *cobra.Command {
-	var batch int
+	var batch int64
 	var seed uint64
 	var output string
 	c := &cobra.Command{
@@ -23,30 +23,25 @@ func newModel(a *app) *cobra.Command {
 			strings.Join(model.Names(), ", ") + ".",
 		Example: `  tilth model resnet-18
   tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.ExactArgs(1),
 		ValidArgs: model.Names(),
 	}
-	c.Flags().IntVar(&batch, "batch", 1, "images in a batch")
+	c.Flags().Int64Var(&batch, "batch", 1, "images in a batch")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the weights")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default NAME.onnx)")
 	return a.leaf(c, func(_ context.Context, args []string) error {
-		if batch < 1 {
-			return usagef("--batch %d: want at least 1", batch)
-		}
 		m, err := model.Build(args[0], batch, seed)
 		if err != nil {
-			return err
+			return &usageError{err}
 		}
-		data := m.Encode()
 		if output == "" {
 			output = args[0] + ".onnx"
 		}
-		if err := atomicfile.Write(output, data); err != nil {
+		data := m.Encode()
+		if err := atomicfile.Write(output, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
 			return err
 		}
-		if output != os.Stdout.Name() {
-			fmt.Fprintf(a.stderr, "wrote %s (%s)\n", output, show.Bytes(int64(len(data))))
-		}
+		fmt.Fprintf(a.stderr, "wrote %s (%s)\n", output, show.Bytes(int64(len(data))))
 		return nil
 	})
 }

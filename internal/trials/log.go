@@ -53,11 +53,10 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 	if line.Error == "" {
 		line.LatencySeconds = positive(m.GetLatencySeconds())
 	}
-	b, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("log trial %d of %s: %w", line.Trial, line.Task, err)
-	}
-	if _, err := l.w.Write(append(b, '\n')); err != nil {
+	// The encoder ends the object with a newline, and writes it with one Write. Names of tasks have arrows in them.
+	e := json.NewEncoder(l.w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(line); err != nil {
 		return fmt.Errorf("log trial %d of %s: %w", line.Trial, line.Task, err)
 	}
 	return nil

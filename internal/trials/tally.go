@@ -32,6 +32,8 @@ type Tally struct {
 	// State and Reason are the job's last.
 	State  tilthv1.JobState
 	Reason string
+	// Events counts all events, and so is the sequence number of the last.
+	Events int
 	// DeadLetters counts batches that the farm gave up on.
 	DeadLetters int
 	// Started is when the job was made; Last when its last event happened.
@@ -58,6 +60,7 @@ func NewTally(job *tilthv1.Job, untuned []string) *Tally {
 
 // Add takes the job's next event.
 func (t *Tally) Add(event *tilthv1.JobEvent) {
+	t.Events++
 	t.Last = event.GetAt().AsTime()
 	switch e := event.GetEvent().(type) {
 	case *tilthv1.JobEvent_State:
