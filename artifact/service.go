@@ -102,7 +102,8 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 }
 
 func wireError(err error) error {
-	code := codes.Internal
+	// What broke the stream has a code of its own.
+	code := status.Code(err)
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, os.ErrNotExist):
 		code = codes.NotFound
@@ -116,6 +117,8 @@ func wireError(err error) error {
 		code = codes.ResourceExhausted
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
+	case code == codes.Unknown:
+		code = codes.Internal
 	}
 	return status.Error(code, err.Error())
 }

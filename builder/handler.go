@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -51,17 +52,27 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if batch == nil {
 		return errors.New("builder: the lease is not for building")
 	}
-	report := &tilthv1.ReportBuildRequest{Lease: work.GetLease()}
-	if err := h.build(ctx, batch, report); err != nil {
+	for attempt := 1; ; attempt++ {
+		report := &tilthv1.ReportBuildRequest{Lease: work.GetLease()}
+		err := h.build(ctx, batch, report)
 		if ctx.Err() != nil {
 			return fmt.Errorf("builder: batch %s: %w", batch.GetBatchId(), context.Cause(ctx))
 		}
-		h.Logger.Warn("batch not built", "batch", batch.GetBatchId(), "error", err)
-		report.Outcomes, report.Artifacts = nil, nil
-		report.InfraError, report.InfraMessage = infraClass(err), firstLine(err.Error())
+		if err != nil {
+			h.Logger.Warn("batch not built", "batch", batch.GetBatchId(), "error", err)
+			report.Outcomes, report.Artifacts = nil, nil
+			report.InfraError, report.InfraMessage = infraClass(err), firstLine(err.Error())
+		}
+		err = h.Report(ctx, report)
+		if !agent.MissingArtifact(err) || attempt == maxAttempts {
+			return err
+		}
+		h.Logger.Warn("the tracker lost artifacts of the batch, building it again", "batch", batch.GetBatchId())
 	}
-	return h.Report(ctx, report)
 }
+
+// maxAttempts bounds how often a batch is built for a tracker that evicts its artifacts before it hears of them.
+const maxAttempts = 3
 
 // farmError is a failure to hand over artifacts.
 type farmError struct{ cause error }

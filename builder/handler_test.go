@@ -9,10 +9,23 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
+)
+
+// What the agents are made of fits together.
+var (
+	_ Artifacts        = (*artifact.Client)(nil)
+	_ runner.Artifacts = (*artifact.Client)(nil)
+	_ agent.Handler    = (*Handler)(nil)
+	_ agent.Handler    = (*runner.Handler)(nil)
 )
 
 // folder keeps artifacts where runners on this machine find them.
@@ -60,8 +73,11 @@ func newFarm(t *testing.T, c *Compiler, machine *target.Target) *farm {
 	logger := slog.New(slog.DiscardHandler)
 	f.builder = NewHandler(Config{Compiler: c, Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
 		Report: func(_ context.Context, r *tilthv1.ReportBuildRequest) error { f.built = r; return nil }})
-	f.runner = runner.NewHandler(runner.Config{Device: "board-1", DeviceClass: machine.DeviceClass(), Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
-		Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error { f.measured = append(f.measured, r); return nil }})
+	f.runner = runner.NewHandler(runner.Config{Device: "board-1", Classes: runner.Classes(machine, 2), Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
+		Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error {
+			f.measured = append(f.measured, r)
+			return nil
+		}})
 	return f
 }
 
@@ -167,7 +183,7 @@ func TestInfraFailuresAreReportedAsSuch(t *testing.T) {
 		f.build(t, list)
 		f.spec.DeviceClass = "other"
 		f.measure(t, list)
-		f.expectMeasure(t, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, "wants device class other")
+		f.expectMeasure(t, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, "wants device class other, which board-1 is not")
 	})
 	t.Run("candidate in no artifact", func(t *testing.T) {
 		f := newFarm(t, newCompiler(t, ""), native(t))
@@ -196,6 +212,21 @@ func (f *farm) expectMeasure(t *testing.T, class tilthv1.ErrorClass, message str
 	last := f.measured[len(f.measured)-1]
 	if last.GetInfraError() != class || !strings.Contains(last.GetInfraMessage(), message) {
 		t.Errorf("measured %v", last)
+	}
+}
+
+func TestEvictedArtifactsAreUploadedAgain(t *testing.T) {
+	f := newFarm(t, newCompiler(t, ""), native(t))
+	reports := 0
+	f.builder.Report = func(context.Context, *tilthv1.ReportBuildRequest) error {
+		if reports++; reports < 2 {
+			return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "artifact evicted")
+		}
+		return nil
+	}
+	f.build(t, tiled(t, product(t), 1))
+	if reports != 2 || len(f.folder.paths) != 6 {
+		t.Errorf("%d reports, %d uploads", reports, len(f.folder.paths))
 	}
 }
 

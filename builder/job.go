@@ -164,7 +164,6 @@ func (j *job) reference(ctx context.Context) error {
 
 func (j *job) harness(ctx context.Context) error {
 	b := harness.Build(j.batch.Target)
-	b.Parallel = j.compiler.Parallel
 	var err error
 	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err

@@ -39,45 +39,27 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return fmt.Errorf("runner: %w", err)
 	}
-	handlers := byClass{}
 	for _, t := range cfg.Targets {
 		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}
 		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
-		handlers[class.GetName()] = base.runnerOf(cfg, class.GetName(), artifact.NewClient(base.conn, cache, cfg.Logger))
 	}
-	return base.run(ctx, handlers, runnerSlots)
+	handler := runner.NewHandler(runner.Config{
+		Device:    base.cfg.Name,
+		Classes:   base.spec.DeviceClasses,
+		Emulator:  cfg.Emulator,
+		Artifacts: artifact.NewClient(base.conn, cache, cfg.Logger),
+		Report: func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportMeasurements", func(ctx context.Context) error {
+				_, err := tilthv1.NewMeasureServiceClient(base.conn).ReportMeasurements(ctx, report)
+				return err
+			})
+		},
+		Lock:    base.lock.Time,
+		Scratch: base.scratch,
+		Logger:  cfg.Logger,
+	})
+	return base.run(ctx, handler, runnerSlots)
 }
 
 // runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references often.
 const runnerCacheBytes = 1 << 30
-
-func (b *base) runnerOf(cfg RunnerConfig, class string, artifacts *artifact.Client) agent.Handler {
-	return runner.NewHandler(runner.Config{
-		Device:      b.cfg.Name,
-		DeviceClass: class,
-		Emulator:    cfg.Emulator,
-		Artifacts:   artifacts,
-		Report: func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
-			return agent.Report(ctx, cfg.Logger, "ReportMeasurements", func(ctx context.Context) error {
-				_, err := tilthv1.NewMeasureServiceClient(b.conn).ReportMeasurements(ctx, report)
-				return err
-			})
-		},
-		Lock:    b.lock.Time,
-		Scratch: b.scratch,
-		Logger:  cfg.Logger,
-	})
-}
-
-// byClass passes a batch to the handler of its device class.
-type byClass map[string]agent.Handler
-
-// Handle implements agent.Handler.
-func (h byClass) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
-	class := work.GetMeasure().GetTarget().GetDeviceClass()
-	handler, ok := h[class]
-	if !ok {
-		return fmt.Errorf("device class %q is not measured here", class)
-	}
-	return handler.Handle(ctx, work)
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -19,8 +20,8 @@ type Artifacts interface {
 type Config struct {
 	// Device names this device in measurements.
 	Device string
-	// DeviceClass is the only class measured here; see target.DeviceClass.
-	DeviceClass string
+	// Classes are the device classes measured here; see Classes.
+	Classes []*tilthv1.DeviceClass
 	// Emulator, when set, is the command that runs programs of the target.
 	Emulator  []string
 	Artifacts Artifacts
@@ -106,13 +107,16 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	return nil
 }
 
+// target reads the description and refuses what this device is not.
 func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
 	t, err := target.Decode(spec.GetDescriptor_())
 	if err != nil {
 		return nil, fmt.Errorf("runner: the job's target: %w", err)
 	}
-	if spec.GetDeviceClass() != h.DeviceClass || t.DeviceClass() != h.DeviceClass {
-		return nil, fmt.Errorf("runner: the job wants device class %s, this is %s", spec.GetDeviceClass(), h.DeviceClass)
+	class := t.DeviceClass()
+	offered := slices.ContainsFunc(h.Classes, func(c *tilthv1.DeviceClass) bool { return c.GetName() == class })
+	if spec.GetDeviceClass() != class || !offered {
+		return nil, fmt.Errorf("runner: the job wants device class %s, which %s is not", spec.GetDeviceClass(), h.Device)
 	}
 	return t, nil
 }

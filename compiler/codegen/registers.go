@@ -34,6 +34,8 @@ func slots(scope loop.Block, b *loop.Buffer) (found []slot, ok bool) {
 	var end int64
 	for _, x := range s.found {
 		switch {
+		case x.base < 0 || x.base+x.lanes > b.Elements(): // lanes behind a condition that excludes them
+			return nil, false
 		case x.base >= end:
 			found = append(found, x)
 			end = x.base + x.lanes

@@ -260,19 +260,27 @@ func (l *lowerer) attached(n *nest, pos int) (Block, error) {
 	return append(block, rest...), err
 }
 
+// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a split
+// that does not divide, and whether its tile is the partial one is only decided further inside.
 func (n *nest) checkOrder(it *schedule.Iter) error {
-	for x := it; x.Parent != nil; x = x.Parent.Parent {
-		sp := x.Parent
-		if x != sp.Inner || !n.partial(sp) {
-			continue
+	if f := it.Fused; f != nil {
+		if err := n.checkOrder(f.A); err != nil {
+			return err
 		}
+		return n.checkOrder(f.B)
+	}
+	sp := it.Parent
+	if sp == nil {
+		return nil
+	}
+	if it == sp.Inner && n.partial(sp) {
 		_, peeled := n.tails[sp]
 		_, shifted := n.bases[sp]
 		if !peeled && !shifted {
-			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part", n.g.ID, sp.Parent.ID, sp.Factor)
+			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
 		}
 	}
-	return nil
+	return n.checkOrder(sp.Parent)
 }
 
 func (l *lowerer) innermost(n *nest) (Block, error) {

@@ -107,6 +107,8 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 		return fmt.Errorf("compute-at: stage %d is an output", stageID)
 	case it.Kind == Vectorized:
 		return fmt.Errorf("compute-at: iterator %d of stage %d is vectorized", iterID, consumerID)
+	case g.hasParallel():
+		return fmt.Errorf("compute-at: stage %d has a parallel iterator", stageID)
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
 	}
@@ -199,7 +201,11 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	return c.ID, nil
 }
 
-// Parallel runs a leaf's iterations on all workers. Not for reductions, nor inside another stage's nest.
+func (g *Stage) hasParallel() bool {
+	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == Parallel })
+}
+
+// Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another stage's nest.
 func (s *Schedule) Parallel(stageID, iterID int) error {
 	return s.annotate("parallel", stageID, iterID, Parallel)
 }
@@ -225,6 +231,8 @@ func (s *Schedule) annotate(name string, stageID, iterID int, kind Kind) error {
 		return fmt.Errorf("%s: iterator %d of stage %d is a reduction", name, iterID, stageID)
 	case kind == Parallel && g.Consumer != nil:
 		return fmt.Errorf("%s: stage %d is computed inside another", name, stageID)
+	case kind == Parallel && g.hasParallel():
+		return fmt.Errorf("%s: stage %d already has a parallel iterator", name, stageID)
 	case kind == Vectorized && s.attachedAt(it):
 		return fmt.Errorf("%s: a stage is computed at iterator %d of stage %d", name, iterID, stageID)
 	}

@@ -3,6 +3,7 @@ package harness
 
 import (
 	"embed"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -12,9 +13,10 @@ import (
 //go:embed src/*
 var files embed.FS
 
-// Build is the harness as something to compile for a target.
+// Build is the harness as something to compile for a target. All sources make one translation unit, because starting a
+// compiler takes longer than compiling any of them.
 func Build(t *target.Target) toolchain.Build {
-	b := toolchain.Build{Target: t, Form: toolchain.Executable, Sources: runtime.PoolSources(), Headers: runtime.PoolHeaders()}
+	parts := append(runtime.PoolHeaders(), runtime.PoolSources()...)
 	entries, err := files.ReadDir("src")
 	if err != nil {
 		panic(err) // embedded
@@ -24,12 +26,13 @@ func Build(t *target.Target) toolchain.Build {
 		if err != nil {
 			panic(err) // embedded
 		}
-		file := toolchain.File{Name: entry.Name(), Text: string(text)}
-		if entry.Name()[len(entry.Name())-1] == 'h' {
-			b.Headers = append(b.Headers, file)
-		} else {
-			b.Sources = append(b.Sources, file)
+		parts = append(parts, toolchain.File{Name: entry.Name(), Text: string(text)})
+	}
+	unit := "#define _GNU_SOURCE\n"
+	for _, part := range parts {
+		if strings.HasSuffix(part.Name, ".c") {
+			unit += "#include \"" + part.Name + "\"\n"
 		}
 	}
-	return b
+	return toolchain.Build{Target: t, Form: toolchain.Executable, Headers: parts, Sources: []toolchain.File{{Name: "unit.c", Text: unit}}}
 }

@@ -36,7 +36,7 @@ KERNEL(good) {
 }
 
 KERNEL(slow) {
-  for (int k = 0; k < 1000; k++) good(rt, args, prepared, workspace);
+  for (int k = 0; k < 100; k++) good(rt, args, prepared, workspace);
 }
 
 KERNEL(wrong) {
