@@ -13,7 +13,7 @@ func newJobsCancel(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "cancel JOB", Short: "End a job; what was measured stays",
-		Example: "  tilth jobs cancel 01JD… --reason 'wrong model'",
+		Example: "  tilth jobs cancel job-00000001 --reason 'wrong model'",
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.add(c)

@@ -17,7 +17,7 @@ func newJobsWatch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
 		Long:    "Show a job from its beginning until it ends. Interrupting this does not end the job.",
-		Example: "  tilth jobs watch 01JD…\n  tilth jobs watch 01JD… --log trials.jsonl --quiet",
+		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch 01JD… --log trials.jsonl --quiet",
 		Args:    cobra.ExactArgs(1),
 	}
 	trackerFlag(c, &tracker, defaultTracker)

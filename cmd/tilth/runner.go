@@ -23,15 +23,15 @@ func newRunner(a *app) *cobra.Command {
 		Long: `Run a runner: it verifies and times candidates on this machine.
 
 Each number of threads is a device class of its own: latencies on one thread say
-nothing about two. Unless told otherwise a runner offers one thread and as many
-as there are physical cores.`,
+nothing about two. Unless told otherwise a runner offers every number up to that
+of its physical cores.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
 		Args: cobra.NoArgs,
 	}
 	flags.add(c)
-	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default 1 and the physical cores)")
+	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all up to the physical cores)")
 	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, or a JSON `file`")
 	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
 	c.Flags().StringToStringVar(&labels, "label", nil, "free labels for choosing devices, e.g. `rack=3`")
@@ -65,7 +65,9 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		threads = []int{1, all.Threads}
+		for n := range all.Threads {
+			threads = append(threads, n+1)
+		}
 	}
 	byThreads := map[int]*target.Target{}
 	for _, n := range threads {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -45,7 +46,7 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 		Task:           l.tally.Tasks[trial.GetTaskIndex()].Name,
 		Trial:          m.GetCandidate().GetTrial(),
 		Error:          show.ErrorClass(m.GetError()),
-		ElapsedSeconds: event.GetAt().AsTime().Sub(l.tally.Started).Seconds(),
+		ElapsedSeconds: event.GetAt().AsTime().Sub(l.tally.Started).Round(time.Microsecond).Seconds(),
 		BuildSeconds:   m.GetBuildSeconds(),
 		RunSeconds:     m.GetRunSeconds(),
 		BestSeconds:    positive(trial.GetBestSeconds()),
