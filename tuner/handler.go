@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -72,45 +70,17 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return err
 }
 
-// watch sends the job's events from the first, over as many streams as it takes, and closes the channel at the end. It
-// returns nil when the job has ended.
+// watch sends the job's events from the first and closes the channel at the end. It returns nil when the job has ended.
 func (h *Handler) watch(ctx context.Context, jobID string, events chan<- *tilthv1.JobEvent) error {
 	defer close(events)
-	var backoff retry.Backoff
-	for next := uint64(1); ; {
-		err := h.follow(ctx, jobID, &next, events)
-		if !retry.Lost(err) || ctx.Err() != nil {
-			return err
-		}
-		h.Logger.Warn("events interrupted, watching again", "job", jobID, "error", err)
-		if err := backoff.Wait(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// follow sends the events of one stream; next is the sequence number of the first one not sent yet.
-func (h *Handler) follow(ctx context.Context, jobID string, next *uint64, events chan<- *tilthv1.JobEvent) error {
-	request := &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: *next}
-	stream, err := tilthv1.NewJobServiceClient(h.Conn).WatchJob(ctx, request)
-	if err != nil {
-		return err
-	}
-	for {
-		response, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return agent.Watch(ctx, h.Conn, h.Logger, jobID, 0, func(e *tilthv1.JobEvent) error {
 		select {
-		case events <- response.GetEvent():
-			*next = response.GetEvent().GetSequence() + 1
+		case events <- e:
+			return nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
-	}
+	})
 }
 
 func (h *Handler) finish(ctx context.Context, lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) error {
