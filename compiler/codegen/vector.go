@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -27,8 +28,8 @@ func (p *printer) vector(e expr.Expr) string {
 			return code
 		}
 	case *expr.Select:
-		if vectorizable(d) && !expr.Uses(n.Cond, p.lane) {
-			cond, t := p.scalar(n.Cond), p.unit.vector(d, p.lanes)
+		if first, ok := p.uniform(n.Cond); ok && vectorizable(d) {
+			cond, t := p.scalar(first), p.unit.vector(d, p.lanes)
 			defer p.guard()()
 			return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
 		}
@@ -38,6 +39,58 @@ func (p *printer) vector(e expr.Expr) string {
 		}
 	}
 	return p.lanewise(e)
+}
+
+// uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the lanes may
+// differ. A bound that is a multiple of the lanes away from the vector's begin, as in the concatenation of whole vectors, does
+// not cut through a vector.
+func (p *printer) uniform(cond expr.Expr) (first expr.Expr, ok bool) {
+	if !expr.Uses(cond, p.lane) {
+		return cond, true
+	}
+	n, isBinary := cond.(*expr.Binary)
+	if !isBinary {
+		return nil, false
+	}
+	switch n.Op {
+	case expr.And, expr.Or:
+		a, okA := p.uniform(n.A)
+		b, okB := p.uniform(n.B)
+		if !okA || !okB {
+			return nil, false
+		}
+		return expr.Bin(n.Op, a, b), true
+	case expr.Lt, expr.Le:
+		return p.uniformBound(n)
+	}
+	return nil, false
+}
+
+func (p *printer) uniformBound(n *expr.Binary) (first expr.Expr, ok bool) {
+	if n.A.DType() != array.Int64 {
+		return nil, false
+	}
+	bound := expr.Linearize(expr.SubE(n.A, n.B)) // n holds where bound < 0, or bound - 1 < 0
+	if n.Op == expr.Le {
+		bound.Const--
+	}
+	coef, linear := bound.Coef(p.lane)
+	if !linear || coef != 1 && coef != -1 {
+		return nil, false
+	}
+	begin := bound.Plus(expr.Linearize(p.lane), -coef)
+	if coef == -1 { // the last lane has the smallest bound: bound < 0 cuts between begin-lanes+1 and begin
+		begin.Const -= p.lanes - 1
+	}
+	for _, t := range begin.Terms {
+		if t.Coef%p.lanes != 0 {
+			return nil, false
+		}
+	}
+	if begin.Const%p.lanes != 0 {
+		return nil, false
+	}
+	return expr.Bin(expr.Lt, begin.Expr(), expr.I(0)), true
 }
 
 func (p *printer) broadcast(e expr.Expr) string {

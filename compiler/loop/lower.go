@@ -241,15 +241,20 @@ func (l *lowerer) enter(n *nest, pos int) (Block, error) {
 	return l.attached(n, pos)
 }
 
+// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the version
+// for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be simplified.
 func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
 	most.tails[sp], last.tails[sp] = false, true
+	v := &expr.Var{Name: "f", Extent: full}
+	most.values[sp.Outer] = v
 	last.values[sp.Outer] = expr.I(full)
 	then, err := l.enter(most, pos)
 	if err != nil {
 		return nil, err
 	}
+	then = append(Block{&Let{v, expr.Simplify(outer)}}, then...)
 	tail, err := l.enter(last, pos)
 	return Block{&If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
 }

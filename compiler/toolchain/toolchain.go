@@ -121,7 +121,7 @@ func isNative(t *target.Target) bool { return goArches[runtime.GOARCH] == t.Arch
 // compiler returns the executable and the machine flags for a target.
 func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if tc.family == "clang" {
-		return tc.path, t.ClangFlags(), nil
+		return tc.path, append(t.ClangFlags(), "-fno-crash-diagnostics"), nil
 	}
 	if isNative(t) {
 		return tc.path, t.GCCFlags(), nil
@@ -149,3 +149,6 @@ func linker(t *target.Target) string {
 	}
 	return ""
 }
+
+// Path is the compiler's executable.
+func (tc *Toolchain) Path() string { return tc.path }

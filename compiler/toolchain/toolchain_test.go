@@ -74,7 +74,7 @@ func TestBuildTellsWhoseFaultItIs(t *testing.T) {
 	}{
 		"syntax error":   {"int f( {", Limits{}, Rejected, "error:"},
 		"unknown symbol": {"int g(void); int f(void) { return g(); }", Limits{}, Rejected, "g"},
-		"time limit":     {slow, Limits{Time: 300 * time.Millisecond}, Limit, "longer than 300ms"},
+		"time limit":     {slow, Limits{Time: time.Second}, Limit, "1 s of processor time"},
 		"memory limit":   {slow, Limits{MemoryBytes: 640 << 20}, Limit, "memory limit 640 MiB"},
 		"deep nesting":   {deep, Limits{}, Rejected, "error"},
 	}

@@ -126,10 +126,12 @@ static void parallel(const struct tilth_runtime *runtime, tilth_body body, void 
   finish_region(pool);
 }
 
-/* The process's signals are not the workers' business: a Go program, say, must not run its handlers on them. */
+/* The process's signals are not the workers' business: a Go program, say, must not run its handlers on them. Faults are. */
 static int start_thread(struct worker *w) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
   sigset_t all, before;
   sigfillset(&all);
+  for (unsigned k = 0; k < sizeof faults / sizeof *faults; k++) sigdelset(&all, faults[k]);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&w->thread, NULL, work, w);
   pthread_sigmask(SIG_SETMASK, &before, NULL);

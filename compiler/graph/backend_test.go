@@ -1,0 +1,164 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// backendCases is where Debian's libonnx-testdata puts ONNX's own tests of each operator.
+const backendCases = "/usr/share/libonnx-testdata/data/node"
+
+// beyond lists the cases of supported operators that are refused, with a part of the reason that must be given.
+var beyond = []struct{ pattern, reason string }{
+	{"batchnorm_*_training_mode", "training mode"},
+	{"*dropout_*mask*", "training mode"},
+	{"training_dropout*", "training mode"},
+	{"*window_expanded", "dynamic shapes"},
+	{"*window_symmetric_expanded", "dynamic shapes"},
+	{"cast*_STRING*", "string is not supported"},
+	{"cast*BFLOAT16*", "u16"}, // the files hold the bits as u16
+	{"identity_opt", "needs"},
+	{"identity_sequence", "segments"},
+	{"maxpool_with_argmax_2d_precomputed_pads", "indices of the largest elements"},
+	{"maxpool_with_argmax_2d_precomputed_strides", "storage_order"},
+	{"constantofshape_int_shape_zero", "no elements"},
+	{"slice_start_out_of_bounds", "no elements"},
+	{"reshape_allowzero_reordered", "open extent"},
+	{"split_zero_size_splits", "open extent"},
+}
+
+func TestBackendCases(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(backendCases, "test_*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dirs) == 0 {
+		t.Skip("libonnx-testdata is not installed")
+	}
+	for _, dir := range dirs {
+		name := strings.TrimPrefix(filepath.Base(dir), "test_")
+		m, err := onnx.ReadFile(filepath.Join(dir, "model.onnx"))
+		if err != nil || !supported(m) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { runCase(t, name, dir) })
+	}
+}
+
+func supported(m *onnx.Model) bool {
+	for _, n := range m.Graph.Nodes {
+		if n.Domain != "" && n.Domain != "ai.onnx" || !slices.Contains(op.Supported(), n.Op) {
+			return false
+		}
+	}
+	return true
+}
+
+func runCase(t *testing.T, name, dir string) {
+	c, err := onnx.ReadCase(dir)
+	for k := 0; err == nil && k < len(c.Sets); k++ {
+		err = checkCase(c.Model, c.Sets[k])
+	}
+	reason := refusal(name)
+	switch {
+	case reason != "" && (err == nil || !strings.Contains(err.Error(), reason)):
+		t.Errorf("got error %v, want one with %q", err, reason)
+	case reason == "" && err != nil:
+		t.Error(err)
+	}
+}
+
+// refusal is why a case is beyond this compiler; empty when it is not.
+func refusal(name string) string {
+	for _, b := range beyond {
+		if ok, _ := filepath.Match(b.pattern, name); ok {
+			return b.reason
+		}
+	}
+	return ""
+}
+
+// checkCase runs a data set. Inputs that only say which shape or which part are made constants of the model, as every
+// exporter writes them.
+func checkCase(m *onnx.Model, set onnx.DataSet) error {
+	model, inputs := bindParameters(m, set.Inputs)
+	p, err := Import(model, Options{})
+	if err != nil {
+		return err
+	}
+	outs, err := p.Evaluate(inputs)
+	if err != nil {
+		return err
+	}
+	for k, want := range set.Outputs {
+		name := m.Graph.Outputs[k].Name
+		if err := compare(outs[name], want); err != nil {
+			return fmt.Errorf("output %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// bindParameters makes an initializer of every integer or bool input that a node takes as a parameter rather than as data.
+func bindParameters(m *onnx.Model, inputs []*array.Array) (*onnx.Model, map[string]*array.Array) {
+	g := *m.Graph
+	g.Inputs = nil
+	values := map[string]*array.Array{}
+	for k, info := range m.Graph.Inputs {
+		if k < len(inputs) && isParameter(m.Graph, info.Name) {
+			g.Initializers = append(slices.Clone(g.Initializers), &onnx.Tensor{Name: info.Name, Value: inputs[k]})
+			continue
+		}
+		g.Inputs = append(g.Inputs, info)
+		if k < len(inputs) {
+			values[info.Name] = inputs[k]
+		}
+	}
+	bound := *m
+	bound.Graph = &g
+	return &bound, values
+}
+
+// parameters are the operands that must be known when a model is compiled.
+var parameters = map[string][]int{
+	"Reshape": {1}, "Expand": {1}, "Tile": {1}, "Pad": {1, 2, 3}, "Slice": {1, 2, 3, 4}, "Split": {1}, "Squeeze": {1}, "Unsqueeze": {1},
+	"ConstantOfShape": {0}, "Range": {0, 1, 2}, "Dropout": {2},
+	"ReduceSum": {1}, "ReduceMean": {1}, "ReduceMax": {1}, "ReduceMin": {1}, "ReduceProd": {1}, "ReduceSumSquare": {1},
+	"ReduceL1": {1}, "ReduceL2": {1}, "ReduceLogSum": {1}, "ReduceLogSumExp": {1},
+}
+
+func isParameter(g *onnx.Graph, name string) bool {
+	for _, n := range g.Nodes {
+		for _, k := range parameters[n.Op] {
+			if k < len(n.Inputs) && n.Inputs[k] == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compare allows what ONNX's own runner allows, relative 1e-3 and absolute 1e-7, widened for 16-bit types.
+func compare(got, want *array.Array) error {
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return fmt.Errorf("got %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
+	}
+	for i := range want.Len() {
+		g, w := got.Float(i), want.Float(i)
+		if g == w || math.IsNaN(g) && math.IsNaN(w) {
+			continue
+		}
+		if !want.DType.IsFloat() || !(math.Abs(g-w) <= 1e-6+1e-3*math.Abs(w)) {
+			return fmt.Errorf("element %d is %g, want %g", i, g, w)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package graph
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// foldBatchNorms turns each batch normalisation with known statistics into one multiplication and addition per channel,
+// and folds those into the weights of a convolution or dense layer that nothing else reads.
+func foldBatchNorms(g *graph) error {
+	users := g.users()
+	for k := 0; k < len(g.nodes); k++ {
+		n := g.nodes[k]
+		if n.Op != "BatchNormalization" || !allKnown(n.in[1:]) {
+			continue
+		}
+		scale, shift := scaleAndShift(n)
+		if p := n.in[0].producer; p != nil && len(users[n.in[0]]) == 1 && !g.isOutput(n.in[0]) && foldable(p) {
+			if err := g.scaleWeights(n, p, scale, shift); err != nil {
+				return err
+			}
+			users = g.users()
+			k--
+			continue
+		}
+		nodes, err := g.scaleNodes(n, scale, shift)
+		if err != nil {
+			return err
+		}
+		g.nodes = slices.Replace(g.nodes, k, k+1, nodes...)
+		users = g.users()
+	}
+	return nil
+}
+
+// scaleAndShift are the factor and the term of each channel.
+func scaleAndShift(n *node) (scale, shift []float64) {
+	gamma, beta, mean, variance := n.In[1].Const, n.In[2].Const, n.In[3].Const, n.In[4].Const
+	epsilon := n.Float("epsilon", 1e-5)
+	for c := range gamma.Len() {
+		s := gamma.Float(c) / math.Sqrt(variance.Float(c)+epsilon)
+		scale = append(scale, s)
+		shift = append(shift, beta.Float(c)-mean.Float(c)*s)
+	}
+	return scale, shift
+}
+
+// foldable reports whether a node has known weights whose outputs can be scaled.
+func foldable(n *node) bool {
+	switch n.Op {
+	case "Conv":
+	case "Gemm":
+		if n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || len(n.in) > 2 && n.in[2] != nil && len(n.in[2].Shape) != 1 {
+			return false
+		}
+	default:
+		return false
+	}
+	return allKnown(n.in[1:])
+}
+
+// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias.
+func (g *graph) scaleWeights(n, p *node, scale, shift []float64) error {
+	weights := scaleChannels(p.in[1].data, outputAxis(p), scale)
+	bias := array.New(weights.DType, int64(len(shift)))
+	for c, s := range shift {
+		if len(p.in) > 2 && p.in[2] != nil {
+			b := p.in[2].data
+			s += scale[c] * b.Float(min(int64(c), b.Len()-1)) // a Gemm's bias may have one element
+		}
+		bias.SetFloat(int64(c), s)
+	}
+	folded, err := g.apply(op.Node{Name: p.Name, Op: p.Op, Opset: p.Opset, Attrs: p.Attrs}, n.out.name,
+		p.in[0], g.constant(p.in[1].name, weights), g.constant(p.Name+".bias", bias))
+	if err != nil {
+		return err
+	}
+	g.replace(n.out, folded.out)
+	g.nodes[slices.Index(g.nodes, p)] = folded
+	g.nodes = slices.DeleteFunc(g.nodes, func(x *node) bool { return x == n })
+	return nil
+}
+
+// outputAxis is the axis of the weights that counts the results' channels.
+func outputAxis(n *node) int {
+	if n.Op == "Gemm" && n.Int("transB", 0) == 0 {
+		return 1
+	}
+	return 0
+}
+
+// scaleChannels multiplies the slices of an array along an axis.
+func scaleChannels(a *array.Array, axis int, scale []float64) *array.Array {
+	out := array.New(a.DType, a.Shape...)
+	inner := array.Elements(a.Shape[axis+1:])
+	for i := range a.Len() {
+		out.SetFloat(i, a.Float(i)*scale[i/inner%a.Shape[axis]])
+	}
+	return out
+}
+
+// scaleNodes are a multiplication and an addition that do what n does.
+func (g *graph) scaleNodes(n *node, scale, shift []float64) ([]*node, error) {
+	shape := []int64{int64(len(scale))}
+	for range n.Out.Shape[2:] {
+		shape = append(shape, 1)
+	}
+	known := func(name string, v []float64) *value {
+		a := array.New(n.Out.DType, shape...)
+		for c, x := range v {
+			a.SetFloat(int64(c), x)
+		}
+		return g.constant(n.Name+name, a)
+	}
+	mul, err := g.apply(op.Node{Name: n.Name, Op: "Mul", Opset: n.Opset}, n.out.name+".scaled", n.in[0], known(".scale", scale))
+	if err != nil {
+		return nil, err
+	}
+	add, err := g.apply(op.Node{Name: n.Name, Op: "Add", Opset: n.Opset}, n.out.name, mul.out, known(".shift", shift))
+	if err != nil {
+		return nil, err
+	}
+	g.replace(n.out, add.out)
+	return []*node{mul, add}, nil
+}

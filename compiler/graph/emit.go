@@ -1,0 +1,205 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// emitter turns groups into calls.
+type emitter struct {
+	program *Program
+	// index finds values in the program: by value, and constants by value and layout.
+	index map[string]int
+	tasks map[string]int
+}
+
+func emit(g *graph, groups []*group) (*Program, error) {
+	e := &emitter{program: &Program{Name: g.name}, index: map[string]int{}, tasks: map[string]int{}}
+	for _, v := range g.inputs {
+		e.program.Inputs = append(e.program.Inputs, e.value(v))
+	}
+	for _, grp := range groups {
+		if err := e.call(grp); err != nil {
+			return nil, fmt.Errorf("kernel of node %q (%s): %w", grp.anchor.Name, grp.anchor.Op, err)
+		}
+	}
+	for _, v := range g.outputs {
+		e.program.Outputs = append(e.program.Outputs, e.value(v))
+	}
+	return e.program, nil
+}
+
+// value is the index of a value that arrives or is computed; a view is an alias of its operand.
+func (e *emitter) value(v *value) int {
+	key := fmt.Sprint(v.id)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	alias := -1
+	if n := v.producer; n != nil && isView(n) && n.group == nil {
+		alias = e.value(n.in[0])
+	}
+	e.index[key] = e.add(Value{Name: v.name, DType: v.DType, Shape: op.Physical(v.Shape, v.layout), Alias: alias})
+	return e.index[key]
+}
+
+func (e *emitter) add(v Value) int {
+	e.program.Values = append(e.program.Values, v)
+	return len(e.program.Values) - 1
+}
+
+// constant is the index of a constant arranged in a layout.
+func (e *emitter) constant(v *value, layout []int) int {
+	key := fmt.Sprint(v.id, layout)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	shape := op.Physical(v.Shape, layout)
+	rows := op.RowMajor(len(v.Shape))
+	name, data := v.name, &array.Array{DType: v.DType, Shape: shape, Data: v.data.Data}
+	if !op.SameLayout(v.Shape, layout, rows) {
+		data = op.Arrange(v.data, layout)
+		name = fmt.Sprint(name, layout)
+	}
+	e.index[key] = e.add(Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
+	return e.index[key]
+}
+
+func (e *emitter) call(grp *group) error {
+	w, args, err := e.lower(grp)
+	if err != nil {
+		return err
+	}
+	digest := w.Digest()
+	task, ok := e.tasks[digest]
+	if !ok {
+		task = len(e.program.Tasks)
+		e.tasks[digest] = task
+		e.program.Tasks = append(e.program.Tasks, Task{Workload: w, Name: taskName(grp), Flop: w.Flop()})
+	}
+	e.program.Tasks[task].Count++
+	e.program.Calls = append(e.program.Calls, Call{Name: callName(grp), Task: task, Args: args})
+	return nil
+}
+
+// lower makes the group's workload and the values of its arguments.
+func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
+	l := op.NewLowering()
+	values := map[int]*value{}
+	computed := map[*value]op.Operand{}
+	for _, n := range grp.nodes {
+		in := make([]op.Operand, len(n.in))
+		for k, v := range n.in {
+			if v == nil {
+				continue
+			}
+			values[v.id] = v
+			o, ok := computed[v]
+			switch {
+			case ok:
+				in[k] = o
+			case v.data != nil:
+				in[k] = l.Constant(v.id, v.data)
+			default:
+				in[k] = l.Input(v.id, v.name, v.Type, v.layout)
+			}
+		}
+		out, err := op.Lower(l, n.Node, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		computed[n.out] = out
+	}
+	result := grp.tail().out
+	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(computed[result], result.layout)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Merge(), e.args(w, l, values, result), nil
+}
+
+func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, result *value) []int {
+	var args []int
+	for _, t := range w.Inputs {
+		args = append(args, e.value(values[l.Args[t].ID]))
+	}
+	for _, t := range w.Constants {
+		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
+	}
+	return append(args, e.value(result))
+}
+
+// taskName is for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details, channels out.
+func taskName(grp *group) string {
+	var labels []string
+	for _, n := range grp.nodes {
+		labels = append(labels, label(n))
+	}
+	n := grp.anchor
+	parts := []string{strings.Join(labels, "+")}
+	if v := firstInput(n); v != nil {
+		parts = append(parts, dims(op.Physical(v.Shape, v.layout)))
+	}
+	if detail := n.Def().Detail; detail != nil {
+		if text := detail(n.Node); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if n.Def().Kind == op.Reduction && len(n.Out.Shape) > 0 {
+		parts = append(parts, "->", dims(outExtent(n)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// label is the name of an operator in a task's name.
+func label(n *node) string {
+	name := n.Def().Label
+	if name == "" {
+		return strings.ToLower(n.Op)
+	}
+	if n.Op == "Conv" {
+		name += fmt.Sprintf("%dd", len(n.Out.Shape)-2)
+	}
+	return name
+}
+
+// firstInput is the first operand that is not a constant.
+func firstInput(n *node) *value {
+	for _, v := range n.in {
+		if v != nil && v.data == nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// outExtent is the number of channels of an image's or a dense layer's result, the whole shape of others.
+func outExtent(n *node) []int64 {
+	switch n.Op {
+	case "Conv", "Gemm", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool":
+		return n.Out.Shape[1:2]
+	}
+	return op.Physical(n.Out.Shape, n.out.layout)
+}
+
+func dims(shape []int64) string {
+	if len(shape) == 0 {
+		return "scalar"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
+}
+
+func callName(grp *group) string {
+	var names []string
+	for _, n := range grp.nodes {
+		if !slices.Contains(names, n.Name) {
+			names = append(names, n.Name)
+		}
+	}
+	return strings.Join(names, "+")
+}

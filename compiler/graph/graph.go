@@ -1,0 +1,137 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// value is an edge of the graph.
+type value struct {
+	// id is the position of its creation, the same in every run.
+	id   int
+	name string
+	op.Type
+	// data is set for constants.
+	data *array.Array
+	// producer is nil for inputs and constants.
+	producer *node
+	// layout is the order of the axes in memory, once layouts are assigned.
+	layout []int
+}
+
+// node is an operator applied to values; an operand that was left out is nil.
+type node struct {
+	*op.Node
+	in  []*value
+	out *value
+	// order is the position in the graph's nodes; users of a value come after its producer.
+	order int
+	// group is the kernel that computes the node, once the graph is partitioned.
+	group *group
+}
+
+// graph has its nodes in topological order.
+type graph struct {
+	name            string
+	nodes           []*node
+	inputs, outputs []*value
+	nextID          int
+}
+
+func (g *graph) newValue(name string, t op.Type) *value {
+	g.nextID++
+	return &value{id: g.nextID, name: name, Type: t}
+}
+
+func (g *graph) constant(name string, a *array.Array) *value {
+	v := g.newValue(name, op.Type{DType: a.DType, Shape: a.Shape})
+	v.data = a
+	return v
+}
+
+// apply makes a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
+func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
+	for _, v := range in {
+		var o op.Value
+		if v != nil {
+			o = op.Value{Type: v.Type, Const: v.data}
+		}
+		n.In = append(n.In, o)
+	}
+	if err := op.Infer(&n); err != nil {
+		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	}
+	made := &node{Node: &n, in: in}
+	made.out = g.newValue(outName, n.Out)
+	made.out.producer = made
+	return made, nil
+}
+
+// insert puts nodes before position at.
+func (g *graph) insert(at int, nodes ...*node) {
+	g.nodes = slices.Insert(g.nodes, at, nodes...)
+}
+
+// number gives every node its order.
+func (g *graph) number() {
+	for k, n := range g.nodes {
+		n.order = k
+	}
+}
+
+// replace makes every reader of a value read another one of the same type.
+func (g *graph) replace(old, with *value) {
+	for _, n := range g.nodes {
+		for k, v := range n.in {
+			if v == old {
+				n.in[k] = with
+				n.In[k] = op.Value{Type: with.Type, Const: with.data}
+			}
+		}
+	}
+	for k, v := range g.outputs {
+		if v == old {
+			g.outputs[k] = with
+		}
+	}
+}
+
+// users lists the readers of every value, in order and each once.
+func (g *graph) users() map[*value][]*node {
+	users := map[*value][]*node{}
+	for _, n := range g.nodes {
+		for k, v := range n.in {
+			if v != nil && !slices.Contains(n.in[:k], v) {
+				users[v] = append(users[v], n)
+			}
+		}
+	}
+	return users
+}
+
+func (g *graph) isOutput(v *value) bool { return slices.Contains(g.outputs, v) }
+
+// removeDead drops nodes whose results nobody reads.
+func (g *graph) removeDead() {
+	live := map[*value]bool{}
+	for _, v := range g.outputs {
+		live[v] = true
+	}
+	var kept []*node
+	for k := len(g.nodes) - 1; k >= 0; k-- {
+		n := g.nodes[k]
+		if !live[n.out] {
+			continue
+		}
+		kept = append(kept, n)
+		for _, v := range n.in {
+			live[v] = true
+		}
+	}
+	slices.Reverse(kept)
+	g.nodes = kept
+	g.number()
+}

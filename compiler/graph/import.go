@@ -1,0 +1,46 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// Options are what the user says beside the model.
+type Options struct {
+	// Shapes fixes the shapes of inputs by name; needed where the model leaves an extent open.
+	Shapes map[string][]int64
+}
+
+// Import compiles a model to a program: the same model and options give the same program. Errors name the node or value
+// and what to do.
+func Import(m *onnx.Model, opts Options) (*Program, error) {
+	g, err := build(m, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, pass := range passes {
+		if err := pass(g); err != nil {
+			return nil, err
+		}
+		g.removeDead()
+	}
+	groups := partition(g)
+	p, err := emit(g, groups)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", g.name, err)
+	}
+	return p, nil
+}
+
+// passes run in this order on a graph in which constants are folded already.
+var passes = []func(*graph) error{
+	removeDead,
+	foldPads,
+	foldBatchNorms,
+	fuseLayerNorms,
+	separateOutputs,
+	assignLayouts,
+}
+
+func removeDead(*graph) error { return nil } // Import does it after each pass

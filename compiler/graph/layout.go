@@ -1,0 +1,179 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// separateOutputs gives an output a copy of its own when its bytes would otherwise be those of an input or of another
+// output, seen through reshapes and transpositions.
+func separateOutputs(g *graph) error {
+	taken := map[*value]bool{}
+	for k, v := range g.outputs {
+		root := v
+		for root.producer != nil && isView(root.producer) {
+			root = root.producer.in[0]
+		}
+		if root.producer == nil || taken[root] {
+			if err := g.copyOutput(k); err != nil {
+				return err
+			}
+			continue
+		}
+		taken[root] = true
+	}
+	return nil
+}
+
+// isView reports whether a node may share its operand's bytes.
+func isView(n *node) bool { return n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
+
+// copyOutput puts a copy between output k and the value it has.
+func (g *graph) copyOutput(k int) error {
+	v := g.outputs[k]
+	n, err := g.copyOf(v, v.name)
+	if err != nil {
+		return err
+	}
+	v.name += ".source"
+	g.nodes = append(g.nodes, n)
+	g.outputs[k] = n.out
+	return nil
+}
+
+func (g *graph) copyOf(v *value, name string) (*node, error) {
+	n, err := g.apply(op.Node{Name: name, Op: op.CopyName}, name, v)
+	if err != nil {
+		return nil, err
+	}
+	n.out.layout = op.RowMajor(len(v.Shape))
+	return n, nil
+}
+
+// assignLayouts decides in which order each value's axes lie in memory: inputs and outputs as the model has them, the rest
+// as their producers like best. Transpositions become a matter of layout and cost nothing. Where a reshape needs another
+// order than its operand has, and for outputs, a copy is put in, which joins its producer's kernel like any element-wise
+// operator.
+func assignLayouts(g *graph) error {
+	for _, v := range g.inputs {
+		v.layout = op.RowMajor(len(v.Shape))
+	}
+	for k := 0; k < len(g.nodes); k++ {
+		n := g.nodes[k]
+		if n.out.layout != nil {
+			continue
+		}
+		if n.Def().Kind == op.Reshape {
+			if layout, ok := reshapeLayout(n.in[0].Shape, n.in[0].layout, n.out.Shape); ok {
+				n.out.layout = layout
+				continue
+			}
+			c, err := g.copyOf(n.in[0], n.in[0].name+".rows")
+			if err != nil {
+				return err
+			}
+			n.in[0] = c.out
+			g.insert(k, c)
+			continue
+		}
+		n.out.layout = naturalLayout(n)
+	}
+	for k, v := range g.outputs {
+		if rows := op.RowMajor(len(v.Shape)); !op.SameLayout(v.Shape, v.layout, rows) {
+			if err := g.copyOutput(k); err != nil {
+				return err
+			}
+		} else {
+			v.layout = rows
+		}
+	}
+	return nil
+}
+
+func naturalLayout(n *node) []int {
+	if n.Def().Kind == op.Permute {
+		return op.PermuteLayout(n.in[0].layout, op.Perm(n.Node))
+	}
+	layouts := make([][]int, len(n.in))
+	for k, v := range n.in {
+		switch {
+		case v == nil:
+		case v.layout != nil:
+			layouts[k] = v.layout
+		default:
+			layouts[k] = op.RowMajor(len(v.Shape))
+		}
+	}
+	return op.LayoutOf(n.Node, layouts)
+}
+
+// reshapeLayout is the layout in which a reshaped value has the bytes of its operand; false when there is none. The
+// shapes are cut into the smallest runs of axes with equal products; a layout that moves whole runs can be kept.
+func reshapeLayout(in []int64, layout []int, out []int64) ([]int, bool) {
+	runOf := make([]int, len(in)) // of each axis of in
+	var runs [][]int              // axes of out in each run
+	var sources [][]int           // axes of in in each run
+	i, o := 0, 0
+	for i < len(in) || o < len(out) {
+		var ins, outs []int
+		a, b := int64(1), int64(1)
+		for more := true; more; more = a != b {
+			switch {
+			case a <= b && i < len(in) && (a < b || len(ins) == 0):
+				a, ins, i = a*in[i], append(ins, i), i+1
+			case o < len(out):
+				b, outs, o = b*out[o], append(outs, o), o+1
+			default:
+				a, ins, i = a*in[i], append(ins, i), i+1
+			}
+		}
+		for _, axis := range ins {
+			runOf[axis] = len(runs)
+		}
+		sources, runs = append(sources, ins), append(runs, outs)
+	}
+	return moveRuns(in, layout, runOf, sources, runs, len(out))
+}
+
+// moveRuns orders the runs of the result as the operand's runs lie in memory. Axes of extent 1 have no place in memory, so
+// they follow wherever their run goes.
+func moveRuns(in []int64, layout, runOf []int, sources, runs [][]int, rank int) ([]int, bool) {
+	var order []int
+	placed := make([]bool, len(runs))
+	for k := 0; k < len(layout); {
+		axis := layout[k]
+		if in[axis] == 1 {
+			k++
+			continue
+		}
+		run := runOf[axis]
+		for _, want := range sources[run] {
+			if in[want] == 1 {
+				continue
+			}
+			for k < len(layout) && in[layout[k]] == 1 {
+				k++
+			}
+			if k == len(layout) || layout[k] != want {
+				return nil, false
+			}
+			k++
+		}
+		placed[run] = true
+		order = append(order, run)
+	}
+	result := make([]int, 0, rank)
+	for run, axes := range runs { // runs of extent 1 come first
+		if !placed[run] {
+			result = append(result, axes...)
+		}
+	}
+	for _, run := range order {
+		result = append(result, runs[run]...)
+	}
+	if isSorted := slices.IsSorted(order); isSorted {
+		return op.RowMajor(rank), true
+	}
+	return result, true
+}

@@ -1,0 +1,59 @@
+// Package graph turns a model into the program that a package runs: it reads the operators into a graph of typed values,
+// simplifies it, decides where values lie in memory, and cuts it into kernels.
+package graph
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Program is a model as a sequence of kernel calls on values in memory.
+type Program struct {
+	Name   string
+	Values []Value
+	// Inputs and Outputs index Values, in the model's order and with the model's names and shapes.
+	Inputs, Outputs []int
+	// Tasks are the distinct kernels, in the order of their first call.
+	Tasks []Task
+	// Calls are in an order in which they can run.
+	Calls []Call
+}
+
+// Value is a tensor in memory, row-major in Shape.
+type Value struct {
+	Name  string
+	DType array.DType
+	Shape []int64
+	// Data is set for constants.
+	Data *array.Array
+	// Alias is the index of the value whose bytes this one shares, or -1.
+	Alias int
+}
+
+// Task is one distinct kernel.
+type Task struct {
+	Workload *expr.Workload
+	// Name describes it to people, for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64"; it need not be unique.
+	Name string
+	// Count is how often the program calls it.
+	Count int
+	// Flop is the floating point operations of one call.
+	Flop float64
+}
+
+// Call is one execution of a kernel.
+type Call struct {
+	// Name has the names of the model's nodes that are computed, joined by "+".
+	Name string
+	Task int
+	// Args index Values, in the order of the workload's Args.
+	Args []int
+}
+
+// Root is the value that holds the bytes of value v.
+func (p *Program) Root(v int) int {
+	for p.Values[v].Alias >= 0 {
+		v = p.Values[v].Alias
+	}
+	return v
+}

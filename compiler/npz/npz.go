@@ -1,0 +1,107 @@
+// Package npz reads and writes numpy's .npz archives: zip files of .npy arrays.
+package npz
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Limits on what Read accepts.
+const (
+	maxArrays     = 4096
+	maxArrayBytes = 4 << 30
+	maxTotalBytes = 8 << 30
+)
+
+// ReadFile reads the arrays of an archive by name, without the suffix .npy.
+func ReadFile(path string) (map[string]*array.Array, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read arrays: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read arrays: %w", err)
+	}
+	arrays, err := Read(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("read arrays %s: %w", path, err)
+	}
+	return arrays, nil
+}
+
+// Read is ReadFile on an open archive of the given size.
+func Read(r io.ReaderAt, size int64) (map[string]*array.Array, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("no .npz archive: %w", err)
+	}
+	if len(z.File) > maxArrays {
+		return nil, fmt.Errorf("%d arrays are over the limit of %d", len(z.File), maxArrays)
+	}
+	arrays := map[string]*array.Array{}
+	total := int64(0)
+	for _, f := range z.File {
+		name, ok := strings.CutSuffix(f.Name, ".npy")
+		if !ok {
+			return nil, fmt.Errorf("entry %q is no .npy array", f.Name)
+		}
+		a, err := readEntry(f)
+		if err != nil {
+			return nil, fmt.Errorf("array %q: %w", name, err)
+		}
+		if arrays[name] != nil {
+			return nil, fmt.Errorf("array %q is there twice", name)
+		}
+		if total += int64(len(a.Data)); total > maxTotalBytes {
+			return nil, fmt.Errorf("the arrays are over the limit of %d bytes", int64(maxTotalBytes))
+		}
+		arrays[name] = a
+	}
+	return arrays, nil
+}
+
+func readEntry(f *zip.File) (*array.Array, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return ReadArray(r)
+}
+
+// WriteFile writes arrays to an archive, in the order of their names, stored without compression.
+func WriteFile(path string, arrays map[string]*array.Array) error {
+	var b bytes.Buffer
+	if err := Write(&b, arrays); err != nil {
+		return fmt.Errorf("write arrays %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write arrays: %w", err)
+	}
+	return nil
+}
+
+// Write is WriteFile to a stream. Equal arrays give equal bytes.
+func Write(w io.Writer, arrays map[string]*array.Array) error {
+	z := zip.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		f, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+		if err != nil {
+			return err
+		}
+		if err := WriteArray(f, arrays[name]); err != nil {
+			return fmt.Errorf("array %q: %w", name, err)
+		}
+	}
+	return z.Close()
+}

@@ -1,0 +1,129 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// The getters below return def when the attribute is absent. One of another type fails the node's Infer.
+
+func (n *Node) attr(name string, t onnx.AttributeType) *onnx.Attribute {
+	a := n.Attrs[name]
+	if a == nil {
+		return nil
+	}
+	if a.Type != t {
+		n.fail("attribute %q has type %d where %d is due", name, a.Type, t)
+		return nil
+	}
+	return a
+}
+
+func (n *Node) fail(format string, args ...any) {
+	if n.err == nil {
+		n.err = fmt.Errorf(format, args...)
+	}
+}
+
+// Int is an integer attribute.
+func (n *Node) Int(name string, def int64) int64 {
+	if a := n.attr(name, onnx.AttrInt); a != nil {
+		return a.Int
+	}
+	return def
+}
+
+// Float is a floating point attribute.
+func (n *Node) Float(name string, def float64) float64 {
+	if a := n.attr(name, onnx.AttrFloat); a != nil {
+		return float64(a.Float)
+	}
+	return def
+}
+
+// Text is a string attribute.
+func (n *Node) Text(name, def string) string {
+	if a := n.attr(name, onnx.AttrString); a != nil {
+		return a.String
+	}
+	return def
+}
+
+// Ints is a list of integers.
+func (n *Node) Ints(name string, def []int64) []int64 {
+	if a := n.attr(name, onnx.AttrInts); a != nil {
+		return a.Ints
+	}
+	return def
+}
+
+// Tensor is a tensor attribute; nil when absent.
+func (n *Node) Tensor(name string) *array.Array {
+	if a := n.attr(name, onnx.AttrTensor); a != nil && a.Tensor != nil {
+		return a.Tensor.Value
+	}
+	return nil
+}
+
+// maxListed bounds the known operands that are read as lists of integers: shapes, axes, pads.
+const maxListed = 1 << 16
+
+// Has reports whether operand k was given.
+func (n *Node) Has(k int) bool { return k < len(n.In) && n.In[k].Present() }
+
+// KnownInts reads operand k, which must be known, as a list of integers; what names it in the message.
+func (n *Node) KnownInts(k int, what string) []int64 {
+	a := n.In[k].Const
+	if a == nil {
+		n.fail("input %d (%s) is not constant: dynamic shapes are not supported, export the model with static shapes", k, what)
+		return nil
+	}
+	if a.DType.IsFloat() || a.Len() > maxListed {
+		n.fail("input %d (%s) is %v%v and no list of integers", k, what, a.DType, a.Shape)
+		return nil
+	}
+	values := make([]int64, a.Len())
+	for i := range values {
+		values[i] = a.Int(int64(i))
+	}
+	return values
+}
+
+// IntsOr reads a list of integers that is operand k in newer versions of an operator and an attribute in older ones;
+// nil when neither is given.
+func (n *Node) IntsOr(k int, name string) []int64 {
+	if n.Has(k) {
+		return n.KnownInts(k, name)
+	}
+	return n.Ints(name, nil)
+}
+
+// axis normalises an axis of a value of the given rank.
+func (n *Node) axis(v int64, rank int) int {
+	if v < 0 {
+		v += int64(rank)
+	}
+	if v < 0 || v >= int64(rank) {
+		n.fail("axis %d is outside a value of rank %d", v, rank)
+		return 0
+	}
+	return int(v)
+}
+
+// axes normalises a list of axes to flags; a repeated axis fails.
+func (n *Node) axes(list []int64, rank int) []bool {
+	set := make([]bool, rank)
+	for _, v := range list {
+		k := n.axis(v, rank)
+		if n.err != nil {
+			return set
+		}
+		if set[k] {
+			n.fail("axis %d is given twice", v)
+		}
+		set[k] = true
+	}
+	return set
+}

@@ -1,0 +1,139 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+const trueType = array.Bool
+
+var convDefs = []Def{{
+	Name: "Conv", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv",
+	Infer: inferConv, Lower: lowerConv, Layout: channelsLastResult, Work: convWork, Detail: convDetail,
+}}
+
+func channelsLastResult(n *Node, _ [][]int) []int { return ChannelsLast(len(n.Out.Shape)) }
+
+func convWindow(n *Node) (window, error) {
+	return newWindow(n, n.In[0].Shape[2:], n.Ints("kernel_shape", n.In[1].Shape[2:]))
+}
+
+func inferConv(n *Node) (Type, error) {
+	d, err := floats(n)
+	if err != nil {
+		return Type{}, err
+	}
+	x, w := n.In[0].Shape, n.In[1].Shape
+	if len(x) < 3 || len(w) != len(x) {
+		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
+	}
+	groups := n.Int("group", 1)
+	if groups < 1 || x[1]%groups != 0 || w[0]%groups != 0 || w[1] != x[1]/groups {
+		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
+	}
+	if n.Has(2) && !sameShape(n.In[2].Shape, w[:1]) {
+		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[0])
+	}
+	win, err := convWindow(n)
+	if err != nil {
+		return Type{}, err
+	}
+	if !sameShape(win.kernel, w[2:]) {
+		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
+	}
+	return Type{d, append([]int64{x[0], w[0]}, win.out...)}, nil
+}
+
+// weightLayout is the order KH, KW, IC/g, OC; without the input channels for a depthwise convolution.
+func weightLayout(rank int, depthwise bool) []int {
+	l := RowMajor(rank)[2:]
+	if depthwise {
+		return append(l, 0)
+	}
+	return append(l, 1, 0)
+}
+
+func isDepthwise(n *Node) bool {
+	g := n.Int("group", 1)
+	return g > 1 && g == n.In[0].Shape[1] && g == n.In[1].Shape[0]
+}
+
+// lowerConv is out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] * w[oc,c,r].
+func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	win, err := convWindow(n)
+	if err != nil {
+		return Operand{}, err
+	}
+	rank := len(in[0].Shape)
+	x := win.pad(l, in[0], expr.Zero(in[0].DType))
+	depthwise := isDepthwise(n)
+	w := l.Arrange(in[1], weightLayout(rank, depthwise))
+	extents := append([]int64{}, win.kernel...)
+	if !depthwise {
+		extents = append(extents, n.In[1].Shape[1])
+	}
+	acc := l.Reduce("conv", expr.Sum, n.Out.Shape, ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
+		xi, wi := make([]expr.Expr, rank), make([]expr.Expr, rank)
+		xi[0], wi[0] = i[0], i[1]
+		xi[1], wi[1] = i[1], expr.I(0)
+		if !depthwise {
+			xi[1], wi[1] = groupChannel(n, i[1], r[rank-2]), r[rank-2]
+		}
+		for k := range win.in {
+			xi[2+k], wi[2+k] = win.at(k, i[2+k], r[k]), r[k]
+		}
+		return expr.MulE(wide(x.At(xi...)), wide(w.At(wi...)))
+	})
+	return addBias(l, n, acc, in, 2), nil
+}
+
+// groupChannel is the input channel that channel c of the group of output channel oc reads.
+func groupChannel(n *Node, oc, c expr.Expr) expr.Expr {
+	groups, w := n.Int("group", 1), n.In[1].Shape
+	if groups == 1 {
+		return c
+	}
+	group := expr.Bin(expr.FloorDiv, oc, expr.I(w[0]/groups))
+	return expr.AddE(expr.MulE(group, expr.I(w[1])), c)
+}
+
+// addBias adds operand k, which has one element per channel (axis 1), and rounds to the result's type.
+func addBias(l *Lowering, n *Node, acc Operand, in []Operand, k int) Operand {
+	if !n.Has(k) && acc.DType == n.Out.DType {
+		return acc
+	}
+	var bias *Operand
+	if n.Has(k) {
+		b := l.Readable(in[k])
+		bias = &b
+	}
+	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
+		e := acc.At(i...)
+		if bias != nil {
+			e = expr.AddE(e, wide(bias.At(i[1])))
+		}
+		return expr.To(n.Out.DType, e)
+	})
+}
+
+func convWork(n *Node) float64 {
+	w := n.In[1].Shape
+	return 2 * float64(array.Elements(n.Out.Shape)) * float64(array.Elements(w[1:]))
+}
+
+func convDetail(n *Node) string {
+	win, err := convWindow(n)
+	if err != nil {
+		return ""
+	}
+	text := win.String()
+	switch g := n.Int("group", 1); {
+	case isDepthwise(n):
+		text += " depthwise"
+	case g > 1:
+		text += fmt.Sprintf(" g%d", g)
+	}
+	return text
+}

@@ -1,0 +1,92 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Evaluate computes the node's result when all its operands are known. Infer must have succeeded.
+func Evaluate(n *Node) (*array.Array, error) {
+	switch n.def.Kind {
+	case Known:
+		return n.def.Eval(n)
+	case Reshape, Identity:
+		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape, Data: n.In[0].Const.Data}, nil
+	case Permute:
+		return Arrange(n.In[0].Const, n.def.Perm(n)), nil
+	}
+	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape)
+	if err != nil {
+		return nil, err
+	}
+	if size == 0 {
+		return array.New(n.Out.DType, n.Out.Shape...), nil
+	}
+	if size > maxKnownBytes {
+		return nil, fmt.Errorf("constant %v is over the limit of %d bytes", n.Out, maxKnownBytes)
+	}
+	return evaluateLowered(n)
+}
+
+func evaluateLowered(n *Node) (*array.Array, error) {
+	l := NewLowering()
+	in := make([]Operand, len(n.In))
+	for k, v := range n.In {
+		if v.Present() {
+			in[k] = l.Constant(k, v.Const)
+		}
+	}
+	out, err := n.def.Lower(l, n, in)
+	if err != nil {
+		return nil, err
+	}
+	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, RowMajor(len(n.Out.Shape)))})
+	if err != nil {
+		return nil, err
+	}
+	args := make([]*array.Array, len(w.Constants))
+	for k, t := range w.Constants {
+		arg := l.Args[t]
+		args[k] = Arrange(n.In[arg.ID].Const, arg.Layout)
+	}
+	outs, err := expr.Evaluate(w, args)
+	if err != nil {
+		return nil, err
+	}
+	return outs[0], nil
+}
+
+// Lower gives the node's tensor expressions. A Permute becomes another order of indices.
+func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	if n.def.Kind == Permute {
+		x, perm := l.Readable(in[0]), n.def.Perm(n)
+		return l.Lazy(n.Out, PermuteLayout(x.Layout, perm), func(i []expr.Expr) expr.Expr {
+			return x.At(logical(i, perm)...)
+		}), nil
+	}
+	if n.def.Lower == nil {
+		return Operand{}, fmt.Errorf("it cannot be computed by a kernel")
+	}
+	return n.def.Lower(l, n, in)
+}
+
+// PermuteLayout is the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the same memory.
+func PermuteLayout(layout, perm []int) []int {
+	inverse := make([]int, len(perm))
+	for k, axis := range perm {
+		inverse[axis] = k
+	}
+	out := make([]int, len(layout))
+	for k, axis := range layout {
+		out[k] = inverse[axis]
+	}
+	return out
+}
+
+// Perm is the order of axes of a Permute.
+func Perm(n *Node) []int { return n.def.Perm(n) }
+
+// CopyName is the operator that changes nothing but, possibly, the layout. It stands in no model.
+const CopyName = "copy"

@@ -1,0 +1,112 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+var knownDefs = []Def{
+	knownDef("Shape", 1, 1, evalShape),
+	knownDef("Size", 1, 1, func(n *Node) (*array.Array, error) {
+		return array.FromInt64([]int64{array.Elements(n.In[0].Shape)}), nil
+	}),
+	knownDef("Constant", 0, 0, evalConstant),
+	knownDef("ConstantOfShape", 1, 1, evalConstantOfShape),
+	knownDef("Range", 3, 3, evalRange),
+}
+
+// maxKnownBytes bounds what is computed when the model is read, so that a small file cannot ask for all memory.
+const maxKnownBytes = 1 << 30
+
+func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, error)) Def {
+	return Def{
+		Name: name, Kind: Known, MinIn: minIn, MaxIn: maxIn, Eval: eval,
+		Infer: func(n *Node) (Type, error) {
+			a, err := eval(n)
+			if err == nil {
+				err = n.err
+			}
+			if err != nil {
+				return Type{}, err
+			}
+			return Type{a.DType, a.Shape}, nil
+		},
+	}
+}
+
+func evalShape(n *Node) (*array.Array, error) {
+	shape := n.In[0].Shape
+	begin, _ := clampRange(n.Int("start", 0), math.MaxInt64, 1, int64(len(shape)))
+	_, count := clampRange(n.Int("start", 0), n.Int("end", math.MaxInt64), 1, int64(len(shape)))
+	return array.FromInt64(shape[begin:begin+count], count), nil
+}
+
+func evalConstant(n *Node) (*array.Array, error) {
+	if a := n.Tensor("value"); a != nil {
+		return a, nil
+	}
+	switch {
+	case n.Attrs["value_float"] != nil:
+		return array.FromFloat32([]float32{float32(n.Float("value_float", 0))}), nil
+	case n.Attrs["value_int"] != nil:
+		return array.FromInt64([]int64{n.Int("value_int", 0)}), nil
+	case n.Attrs["value_ints"] != nil:
+		v := n.Ints("value_ints", nil)
+		return array.FromInt64(v, int64(len(v))), nil
+	case n.Attrs["value_floats"] != nil:
+		v := n.Attrs["value_floats"].Floats
+		return array.FromFloat32(v, int64(len(v))), nil
+	}
+	return nil, fmt.Errorf("it has no value of a supported type")
+}
+
+func evalConstantOfShape(n *Node) (*array.Array, error) {
+	shape := n.KnownInts(0, "shape")
+	if n.err != nil {
+		return nil, n.err
+	}
+	value := n.Tensor("value")
+	if value == nil {
+		value = array.New(array.Float32, 1)
+	}
+	if value.Len() != 1 {
+		return nil, fmt.Errorf("value %v%v is no scalar", value.DType, value.Shape)
+	}
+	size, err := array.CheckedBytes(value.DType, shape)
+	if err != nil {
+		return nil, err
+	}
+	if size > maxKnownBytes {
+		return nil, fmt.Errorf("constant %v%v is over the limit of %d bytes", value.DType, shape, maxKnownBytes)
+	}
+	a := array.New(value.DType, shape...)
+	for at := 0; at < len(a.Data); at += len(value.Data) {
+		copy(a.Data[at:], value.Data)
+	}
+	return a, nil
+}
+
+func evalRange(n *Node) (*array.Array, error) {
+	var v [3]*array.Array
+	for k := range v {
+		if v[k] = n.In[k].Const; v[k] == nil || v[k].Len() != 1 || v[k].DType != n.In[0].DType {
+			return nil, fmt.Errorf("input %d is not a constant scalar: dynamic shapes are not supported", k)
+		}
+	}
+	start, limit, delta := v[0].Float(0), v[1].Float(0), v[2].Float(0)
+	count := math.Max(0, math.Ceil((limit-start)/delta))
+	if !(count*8 <= maxKnownBytes) {
+		return nil, fmt.Errorf("range from %g to %g by %g is too long", start, limit, delta)
+	}
+	a := array.New(v[0].DType, int64(count))
+	for k := range a.Len() {
+		if a.DType.IsFloat() {
+			a.SetFloat(k, start+float64(k)*delta)
+		} else {
+			a.SetInt(k, v[0].Int(0)+k*v[2].Int(0))
+		}
+	}
+	return a, nil
+}

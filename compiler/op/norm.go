@@ -1,0 +1,163 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var normDefs = []Def{
+	{
+		Name: "BatchNormalization", Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm,
+	},
+	{
+		Name: "LayerNormalization", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm",
+		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
+				return p.Broadcast(n.Out.Shape, i)
+			}), nil
+		},
+	},
+	{
+		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm",
+		Infer: inferInstanceNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+			axes := make([]bool, len(n.In[0].Shape))
+			for k := 2; k < len(axes); k++ {
+				axes[k] = true
+			}
+			return lowerNorm(l, n, in, axes, func(p Operand, i []expr.Expr) expr.Expr { return p.At(i[1]) }), nil
+		},
+	},
+}
+
+func inferBatchNorm(n *Node) (Type, error) {
+	d, x := n.In[0].DType, n.In[0].Shape
+	if n.Output > 0 || n.Int("training_mode", 0) != 0 {
+		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
+	}
+	if len(x) < 2 || !d.IsFloat() {
+		return Type{}, fmt.Errorf("input %v has no channel axis of floating point type", n.In[0].Type)
+	}
+	for k, p := range n.In[1:] {
+		if !sameShape(p.Shape, x[1:2]) || !p.DType.IsFloat() {
+			return Type{}, fmt.Errorf("input %d is %v where %d channels are due", k+1, p.Type, x[1])
+		}
+	}
+	n.Float("epsilon", 1e-5)
+	return Type{d, x}, nil
+}
+
+// lowerBatchNorm is scale * (x-mean) / sqrt(var+epsilon) + bias. With known statistics the graph folds it before.
+func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	p := make([]Operand, len(in))
+	for k, o := range in {
+		p[k] = l.Readable(o)
+	}
+	return l.Lazy(n.Out, in[0].Layout, func(i []expr.Expr) expr.Expr {
+		x := wide(p[0].At(i...))
+		at := func(k int) expr.Expr { return expr.To(x.DType(), wide(p[k].At(i[1]))) }
+		deviation := expr.Un(expr.Sqrt, expr.AddE(at(4), like(x, n.Float("epsilon", 1e-5))))
+		e := expr.DivE(expr.MulE(at(1), expr.SubE(x, at(3))), deviation)
+		return expr.To(n.Out.DType, expr.AddE(e, at(2)))
+	}), nil
+}
+
+func layerNormAxes(n *Node) []bool {
+	rank := len(n.In[0].Shape)
+	axes := make([]bool, rank)
+	for k := n.axis(n.Int("axis", -1), rank); k < rank; k++ {
+		axes[k] = true
+	}
+	return axes
+}
+
+func inferLayerNorm(n *Node) (Type, error) {
+	d, err := floats(n)
+	if err != nil || len(n.In[0].Shape) == 0 {
+		return Type{}, fmt.Errorf("input %v is not of floating point type with an axis", n.In[0].Type)
+	}
+	axes := layerNormAxes(n)
+	n.Float("epsilon", 1e-5)
+	if n.Output > 0 { // the mean, or the reciprocal deviation
+		shape := slices.Clone(n.In[0].Shape)
+		for k := range shape {
+			if axes[k] {
+				shape[k] = 1
+			}
+		}
+		return Type{wideType(d), shape}, nil
+	}
+	for k, p := range n.In[1:] {
+		if s, err := Broadcast(n.In[0].Shape, p.Shape); err != nil || !sameShape(s, n.In[0].Shape) {
+			return Type{}, fmt.Errorf("input %d is %v which does not fit %v", k+1, p.Type, n.In[0].Type)
+		}
+	}
+	return Type{d, n.In[0].Shape}, nil
+}
+
+func inferInstanceNorm(n *Node) (Type, error) {
+	d, err := floats(n)
+	x := n.In[0].Shape
+	if err != nil || len(x) < 3 {
+		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes of floating point type", n.In[0].Type)
+	}
+	for k, p := range n.In[1:] {
+		if !sameShape(p.Shape, x[1:2]) {
+			return Type{}, fmt.Errorf("input %d is %v where %d channels are due", k+1, p.Type, x[1])
+		}
+	}
+	n.Float("epsilon", 1e-5)
+	return Type{d, x}, nil
+}
+
+// lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale and
+// bias, operands 1 and 2, which param reads at an index of the result. Results 1 and 2 are the mean and the reciprocal
+// deviation.
+func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
+	x := l.Readable(in[0])
+	count := 1.0
+	for k, e := range x.Shape {
+		if axes[k] {
+			count *= float64(e)
+		}
+	}
+	sum := l.reduceAxes("sum", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	centred := l.Map("centred", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr {
+		mean := sum.At(keptOf(i, axes)...)
+		return expr.SubE(wide(x.At(i...)), expr.MulE(mean, like(mean, 1/count)))
+	})
+	squares := l.reduceAxes("squares", expr.Sum, centred, axes, func(i, _ []expr.Expr) expr.Expr {
+		return square(centred.At(i...))
+	})
+	inverse := l.Map("inverse", squares.Shape, squares.Layout, func(i []expr.Expr) expr.Expr {
+		e := squares.At(i...)
+		variance := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
+		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, variance))
+	})
+	switch n.Output {
+	case 1:
+		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
+			mean := sum.At(keptOf(i, axes)...)
+			return expr.MulE(mean, like(mean, 1/count))
+		})
+	case 2:
+		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return inverse.At(keptOf(i, axes)...) })
+	}
+	params := make([]Operand, 0, 2)
+	for k := 1; k < len(in); k++ {
+		if n.Has(k) {
+			params = append(params, l.Readable(in[k]))
+		}
+	}
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
+		e := expr.MulE(centred.At(i...), inverse.At(keptOf(i, axes)...))
+		e = expr.MulE(e, wide(param(params[0], i)))
+		if len(params) > 1 {
+			e = expr.AddE(e, wide(param(params[1], i)))
+		}
+		return expr.To(n.Out.DType, e)
+	})
+}

@@ -1,0 +1,147 @@
+// Package op holds the operators: for each, how the shape of its result follows from its operands, and its tensor
+// expressions. Operators are written once, on the axes that ONNX gives them; where values lie in memory is a Layout of
+// each operand, so that none has a variant per layout. Adding an operator is adding a Def to one of the tables.
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// Kind says how an operator's result relates to its operands, which decides what it may be fused with.
+type Kind uint8
+
+// The kinds.
+const (
+	// ElementWise computes each element from the elements of the operands at the same (broadcast) index.
+	ElementWise Kind = iota + 1
+	// Injective moves elements: each is read from one place that depends on its index.
+	Injective
+	// Reduction combines many elements into each; it anchors a kernel.
+	Reduction
+	// Reshape gives the same elements in the same row-major order another shape.
+	Reshape
+	// Permute gives the same elements other axes: it costs nothing but a Layout.
+	Permute
+	// Identity is its first operand.
+	Identity
+	// Known is computed from types and attributes alone when the model is read.
+	Known
+)
+
+// Type is the element type and shape of a value.
+type Type struct {
+	DType array.DType
+	Shape []int64
+}
+
+// String is for example f32[1,64,56,56].
+func (t Type) String() string { return fmt.Sprintf("%v%v", t.DType, t.Shape) }
+
+// Value is an operand as shape rules see it: its type, and its elements when they are known. An optional operand that was
+// left out has the type Invalid.
+type Value struct {
+	Type
+	Const *array.Array
+}
+
+// Present reports whether the operand was given.
+func (v Value) Present() bool { return v.DType != array.Invalid }
+
+// Node is one application of an operator with the types of its operands known. It computes one result; an ONNX node
+// with several becomes several.
+type Node struct {
+	// Name is the model's name for it, for messages and listings.
+	Name  string
+	Op    string
+	Opset int64
+	Attrs map[string]*onnx.Attribute
+	In    []Value
+	// Output is the result that is computed, of Outputs.
+	Output, Outputs int
+	// Out is the type of the result; Infer sets it.
+	Out Type
+
+	def *Def
+	err error
+}
+
+// Def is an operator.
+type Def struct {
+	Name string
+	Kind Kind
+	// MinIn and MaxIn bound the number of operands; MaxIn < 0 means any.
+	MinIn, MaxIn int
+	// Infer is the shape rule.
+	Infer func(n *Node) (Type, error)
+	// Lower gives the tensor expressions; operands and the result are indexed by the operator's own axes.
+	Lower func(l *Lowering, n *Node, in []Operand) (Operand, error)
+	// Layout is the natural order of the result's axes in memory given the operands'; nil for the first operand's where
+	// the ranks are equal, and row-major otherwise.
+	Layout func(n *Node, in [][]int) []int
+	// Perm is the order of axes of a Permute: axis k of the result is axis Perm[k] of the operand.
+	Perm func(n *Node) []int
+	// Eval is the result of a Known operator.
+	Eval func(n *Node) (*array.Array, error)
+	// Work estimates the scalar operations of one execution; nil for one per element of the result.
+	Work func(n *Node) float64
+	// Label describes a task that this operator anchors, such as "conv2d"; Detail adds sizes such as "k3x3 s2".
+	Label  string
+	Detail func(n *Node) string
+}
+
+// Def is the node's operator; nil before Infer.
+func (n *Node) Def() *Def { return n.def }
+
+// Supported lists the operators' names in alphabetical order.
+func Supported() []string { return names }
+
+// Infer finds the node's operator, checks its operands and attributes, and sets Out.
+func Infer(n *Node) error {
+	d := defs[n.Op]
+	if d == nil {
+		return fmt.Errorf("the operator is not supported")
+	}
+	n.def = d
+	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
+		return fmt.Errorf("%d inputs where %d to %d are due", len(n.In), d.MinIn, d.MaxIn)
+	}
+	for k := range d.MinIn {
+		if !n.In[k].Present() {
+			return fmt.Errorf("input %d is missing", k)
+		}
+	}
+	out, err := d.Infer(n)
+	if err == nil {
+		err = n.err
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := array.CheckedBytes(out.DType, out.Shape); err != nil {
+		return err
+	}
+	n.Out = out
+	return nil
+}
+
+// Work estimates the scalar operations of one execution.
+func Work(n *Node) float64 {
+	if n.def.Work != nil {
+		return n.def.Work(n)
+	}
+	return float64(array.Elements(n.Out.Shape))
+}
+
+// LayoutOf is the natural order of the result's axes in memory.
+func LayoutOf(n *Node, in [][]int) []int {
+	if n.def.Layout != nil {
+		return n.def.Layout(n, in)
+	}
+	if len(in) > 0 && len(in[0]) == len(n.Out.Shape) {
+		return in[0]
+	}
+	return RowMajor(len(n.Out.Shape))
+}

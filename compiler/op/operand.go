@@ -1,0 +1,192 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Operand is a value inside a kernel: a tensor in memory, a constant whose layout the reader still chooses, or
+// expressions that are computed where they are read.
+type Operand struct {
+	Type
+	// Layout is the order of the axes in memory, or the natural one of a value that is not in memory.
+	Layout []int
+	// Tensor is set when the value is in memory.
+	Tensor *expr.Tensor
+	// Const is set for constants.
+	Const *array.Array
+
+	id int
+	at func(i []expr.Expr) expr.Expr
+}
+
+// At is the element at an index by the value's own axes.
+func (o Operand) At(i ...expr.Expr) expr.Expr {
+	if len(i) != len(o.Shape) {
+		panic(fmt.Sprintf("op: %d indices into %v", len(i), o.Type))
+	}
+	if o.Tensor == nil {
+		return o.at(i)
+	}
+	index := make([]expr.Expr, len(o.Layout))
+	for k, axis := range o.Layout {
+		index[k] = i[axis]
+	}
+	return o.Tensor.At(index...)
+}
+
+// computed reports whether the value is computed inside the kernel.
+func (o Operand) computed() bool {
+	return o.Const == nil && (o.Tensor == nil || o.Tensor.Role == expr.Computed)
+}
+
+// Arg is what a kernel's argument stands for: the value id that was given to Input or Constant, in a layout.
+type Arg struct {
+	ID     int
+	Layout []int
+}
+
+// Lowering collects what the operators of one kernel read.
+type Lowering struct {
+	// Args tells for each input and constant tensor where its elements come from.
+	Args  map[*expr.Tensor]Arg
+	bound map[string]*expr.Tensor
+}
+
+// NewLowering starts a kernel.
+func NewLowering() *Lowering {
+	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}}
+}
+
+// Input is an operand that arrives with each execution, lying in memory in the given layout.
+func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
+	tensor := l.bind(id, layout, func() *expr.Tensor {
+		return expr.NewInput(name, t.DType, Physical(t.Shape, layout)...)
+	})
+	return Operand{Type: t, Layout: layout, Tensor: tensor, id: id}
+}
+
+// Constant is an operand whose elements are known.
+func (l *Lowering) Constant(id int, a *array.Array) Operand {
+	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
+}
+
+func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Tensor {
+	key := fmt.Sprint(id, layout)
+	if t := l.bound[key]; t != nil {
+		return t
+	}
+	t := make()
+	l.bound[key] = t
+	l.Args[t] = Arg{ID: id, Layout: slices.Clone(layout)}
+	return t
+}
+
+// Arrange gives a constant the layout it is read in, which may leave out axes of extent 1. Other operands stay as they are.
+func (l *Lowering) Arrange(o Operand, layout []int) Operand {
+	if o.Const == nil {
+		return o
+	}
+	o.Tensor = l.bind(o.id, layout, func() *expr.Tensor {
+		return expr.NewConstant("constant", o.DType, Physical(o.Shape, layout)...)
+	})
+	o.Layout, o.Const = layout, nil
+	return o
+}
+
+// Map is a stage that computes each element of a value from its index.
+func (l *Lowering) Map(name string, shape []int64, layout []int, body func(i []expr.Expr) expr.Expr) Operand {
+	t := expr.Compute(name, Physical(shape, layout), func(p []expr.Expr) expr.Expr { return body(logical(p, layout)) })
+	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
+}
+
+// Reduce is a stage that combines terms over reduction axes of the given extents.
+func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []int, extents []int64,
+	body func(i, r []expr.Expr) expr.Expr) Operand {
+	t := expr.ReduceOver(name, c, Physical(shape, layout), extents, func(p, r []expr.Expr) expr.Expr {
+		return body(logical(p, layout), r)
+	})
+	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
+}
+
+// Lazy is a value that is computed wherever it is read.
+func (l *Lowering) Lazy(t Type, layout []int, at func(i []expr.Expr) expr.Expr) Operand {
+	return Operand{Type: t, Layout: layout, at: at}
+}
+
+// Materialise puts a value into memory, in its own layout, unless it is there.
+func (l *Lowering) Materialise(name string, o Operand) Operand {
+	if o.Const != nil {
+		return l.Arrange(o, o.Layout)
+	}
+	if o.Tensor != nil {
+		return o
+	}
+	return l.Map(name, o.Shape, o.Layout, o.at)
+}
+
+// Store is the stage that writes a result: o itself when it was computed in the wanted layout, else a copy of it.
+func (l *Lowering) Store(o Operand, layout []int) *expr.Tensor {
+	o = l.Readable(o)
+	if o.Tensor != nil && o.Tensor.Role == expr.Computed && slices.Equal(o.Layout, layout) {
+		return o.Tensor
+	}
+	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return o.At(i...) }).Tensor
+}
+
+// Readable makes sure that At works: a constant gets its natural layout, or becomes a literal when it has one element.
+func (l *Lowering) Readable(o Operand) Operand {
+	if o.Const == nil {
+		return o
+	}
+	if e, ok := literal(o); ok {
+		return l.Lazy(o.Type, o.Layout, func([]expr.Expr) expr.Expr { return e })
+	}
+	return l.Arrange(o, o.Layout)
+}
+
+// literal is the element of a constant that has only one.
+func literal(o Operand) (expr.Expr, bool) {
+	if o.Const == nil || o.Const.Len() != 1 {
+		return nil, false
+	}
+	if o.DType.IsFloat() {
+		return expr.F(o.DType, o.Const.Float(0)), true
+	}
+	return &expr.Int{Value: o.Const.Int(0), Type: o.DType}, true
+}
+
+// logical orders the index expressions of a tensor by the value's axes.
+func logical(p []expr.Expr, layout []int) []expr.Expr {
+	i := make([]expr.Expr, len(p))
+	for k, axis := range layout {
+		i[axis] = p[k]
+	}
+	return i
+}
+
+// wide converts the 16-bit floating point types to float32, in which arithmetic is done. A value that was just narrowed
+// is taken as it was before.
+func wide(e expr.Expr) expr.Expr {
+	if d := e.DType(); d != array.Float16 && d != array.BFloat16 {
+		return e
+	}
+	if c, ok := e.(*expr.Cast); ok && c.A.DType() == array.Float32 {
+		return c.A
+	}
+	if f, ok := e.(*expr.Float); ok {
+		return expr.F(array.Float32, f.Value)
+	}
+	return expr.To(array.Float32, e)
+}
+
+// wideType is the type in which arithmetic on d is done.
+func wideType(d array.DType) array.DType {
+	if d == array.Float16 || d == array.BFloat16 {
+		return array.Float32
+	}
+	return d
+}

@@ -1,0 +1,165 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var poolDefs = []Def{
+	poolDef("MaxPool", lowerMaxPool, "maxpool"),
+	poolDef("AveragePool", lowerAveragePool, "avgpool"),
+	globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool"),
+	globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool"),
+}
+
+func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, error), label string) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label,
+		Infer: inferPool, Lower: lower, Layout: channelsLastResult,
+		Work: func(n *Node) float64 {
+			return float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.Ints("kernel_shape", nil)))
+		},
+		Detail: func(n *Node) string {
+			win, err := poolWindow(n)
+			if err != nil {
+				return ""
+			}
+			return win.String()
+		},
+	}
+}
+
+func poolWindow(n *Node) (window, error) {
+	return newWindow(n, n.In[0].Shape[2:], n.Ints("kernel_shape", nil))
+}
+
+func inferPool(n *Node) (Type, error) {
+	if n.Output > 0 {
+		return Type{}, fmt.Errorf("the indices of the largest elements are not supported")
+	}
+	if n.Int("storage_order", 0) != 0 {
+		return Type{}, fmt.Errorf("storage_order 1 is not supported")
+	}
+	d, err := numbers(n)
+	if err != nil {
+		return Type{}, err
+	}
+	x := n.In[0].Shape
+	if len(x) < 3 {
+		return Type{}, fmt.Errorf("input %v has no spatial axes", x)
+	}
+	win, err := poolWindow(n)
+	if err != nil {
+		return Type{}, err
+	}
+	return Type{d, append([]int64{x[0], x[1]}, win.out...)}, nil
+}
+
+// slide combines the elements of each window of the padded x.
+func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Combiner) Operand {
+	rank := len(x.Shape)
+	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
+		xi := append([]expr.Expr{}, i...)
+		for k := range win.in {
+			xi[2+k] = win.at(k, i[2+k], r[k])
+		}
+		return wide(x.At(xi...))
+	})
+}
+
+func lowerMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	win, err := poolWindow(n)
+	if err != nil {
+		return Operand{}, err
+	}
+	x := win.pad(l, in[0], expr.Lowest(in[0].DType))
+	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum)), nil
+}
+
+// narrow rounds a value computed in a wider type to the result's.
+func narrow(l *Lowering, n *Node, o Operand) Operand {
+	if o.DType == n.Out.DType {
+		return o
+	}
+	return l.Lazy(n.Out, o.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, o.At(i...)) })
+}
+
+func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	win, err := poolWindow(n)
+	if err != nil {
+		return Operand{}, err
+	}
+	x := win.pad(l, in[0], expr.Zero(in[0].DType))
+	sum := slide(l, n, win, x, "poolsum", expr.Sum)
+	includePad := n.Int("count_include_pad", 0) != 0
+	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
+		count := expr.I(1)
+		for k := range win.in {
+			count = expr.MulE(count, win.count(k, i[2+k], includePad))
+		}
+		e := sum.At(i...)
+		if c, ok := count.(*expr.Int); ok {
+			return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), 1/float64(c.Value))))
+		}
+		return expr.To(n.Out.DType, expr.DivE(e, expr.To(e.DType(), count)))
+	}), nil
+}
+
+// count is how many kernel elements of output o count along axis k: those inside the operand, or inside its padding too.
+func (w *window) count(k int, o expr.Expr, includePad bool) expr.Expr {
+	before, limit := w.padBegin[k], w.in[k]
+	if includePad {
+		before, limit = 0, w.padBegin[k]+w.in[k]+w.padEnd[k]
+	}
+	d := w.dilation[k]
+	start := expr.SubE(expr.MulE(o, expr.I(w.stride[k])), expr.I(before))
+	last, first := expr.I(w.kernel[k]), expr.I(0)
+	if (w.out[k]-1)*w.stride[k]-before+w.reach(k) > limit {
+		beyond := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(limit-1), start), expr.I(d))
+		last = expr.MinE(last, expr.AddE(beyond, expr.I(1)))
+	}
+	if before > 0 {
+		first = expr.MaxE(first, expr.Bin(expr.FloorDiv, expr.SubE(expr.I(d-1), start), expr.I(d)))
+	}
+	return expr.SubE(last, first)
+}
+
+func globalPoolDef(name string, c expr.Combiner, label string) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label, Layout: channelsLastResult,
+		Infer: func(n *Node) (Type, error) {
+			d, err := floats(n)
+			x := n.In[0].Shape
+			if err != nil || len(x) < 3 {
+				return Type{}, fmt.Errorf("input %v is not N, C and spatial axes of a floating point type", n.In[0].Type)
+			}
+			out := append([]int64{}, x[:2]...)
+			for range x[2:] {
+				out = append(out, 1)
+			}
+			return Type{d, out}, nil
+		},
+		Work:  firstOperandWork,
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerGlobalPool(l, n, in[0], c), nil },
+	}
+}
+
+func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape)) }
+
+func lowerGlobalPool(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
+	x = l.Readable(x)
+	spatial := x.Shape[2:]
+	acc := l.Reduce("globalpool", c, n.Out.Shape, ChannelsLast(len(x.Shape)), spatial, func(i, r []expr.Expr) expr.Expr {
+		return wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
+	})
+	if c != expr.Sum {
+		return narrow(l, n, acc)
+	}
+	scale := 1 / float64(array.Elements(spatial))
+	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
+		e := acc.At(i...)
+		return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), scale)))
+	})
+}

@@ -1,0 +1,198 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+type (
+	termFn  func(x expr.Expr) expr.Expr
+	afterFn func(acc expr.Expr, count int64) expr.Expr
+)
+
+var reduceDefs = []Def{
+	reduceDef("ReduceSum", expr.Sum, nil, nil),
+	reduceDef("ReduceProd", expr.Prod, nil, nil),
+	reduceDef("ReduceMax", expr.Maximum, nil, nil),
+	reduceDef("ReduceMin", expr.Minimum, nil, nil),
+	reduceDef("ReduceMean", expr.Sum, nil, func(acc expr.Expr, count int64) expr.Expr {
+		if !acc.DType().IsFloat() {
+			return expr.DivE(acc, like(acc, float64(count)))
+		}
+		return expr.MulE(acc, like(acc, 1/float64(count)))
+	}),
+	reduceDef("ReduceSumSquare", expr.Sum, square, nil),
+	reduceDef("ReduceL1", expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, nil),
+	reduceDef("ReduceL2", expr.Sum, square, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
+	reduceDef("ReduceLogSum", expr.Sum, nil, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Log, acc) }),
+	{
+		Name: "ReduceLogSumExp", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reducelogsumexp",
+		Infer: inferReduce, Lower: lowerLogSumExp, Layout: reduceLayout, Work: firstOperandWork,
+	},
+}
+
+func square(x expr.Expr) expr.Expr { return expr.MulE(x, x) }
+
+func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reduce", Infer: inferReduce, Layout: reduceLayout,
+		Work: firstOperandWork,
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+			acc := l.reduceAxes("reduce", c, in[0], reducedAxes(n), func(i, _ []expr.Expr) expr.Expr {
+				x := wide(in[0].At(i...))
+				if term != nil {
+					x = term(x)
+				}
+				return x
+			})
+			return finishReduce(l, n, acc, func(e expr.Expr) expr.Expr {
+				if after != nil {
+					e = after(e, reducedCount(n))
+				}
+				return e
+			}), nil
+		},
+		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Reduce"):], axisList(reducedAxes(n))) },
+	}
+}
+
+// reducedAxes flags the axes that are combined: all when none are given, unless the node says otherwise.
+func reducedAxes(n *Node) []bool {
+	rank := len(n.In[0].Shape)
+	list := n.IntsOr(1, "axes")
+	if len(list) > 0 {
+		return n.axes(list, rank)
+	}
+	set := make([]bool, rank)
+	for k := range set {
+		set[k] = n.Int("noop_with_empty_axes", 0) == 0
+	}
+	return set
+}
+
+func axisList(set []bool) []int {
+	var list []int
+	for k, s := range set {
+		if s {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func reducedCount(n *Node) int64 {
+	count := int64(1)
+	for k, r := range reducedAxes(n) {
+		if r {
+			count *= n.In[0].Shape[k]
+		}
+	}
+	return count
+}
+
+func inferReduce(n *Node) (Type, error) {
+	d := n.In[0].DType
+	set := reducedAxes(n)
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	if len(axisList(set)) > 0 && reducedCount(n) == 0 {
+		return Type{}, fmt.Errorf("nothing to reduce in %v", n.In[0].Type)
+	}
+	keep := n.Int("keepdims", 1) != 0
+	out := []int64{}
+	for k, e := range n.In[0].Shape {
+		switch {
+		case !set[k]:
+			out = append(out, e)
+		case keep:
+			out = append(out, 1)
+		}
+	}
+	return Type{d, out}, nil
+}
+
+func reduceLayout(n *Node, in [][]int) []int {
+	if n.Int("keepdims", 1) != 0 {
+		return in[0]
+	}
+	return dropAxes(in[0], reducedAxes(n))
+}
+
+// reduceAxes combines a term of each element of x over the flagged axes; the result has the other axes only. Without
+// flagged axes it is the term itself.
+func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced []bool,
+	term func(i, kept []expr.Expr) expr.Expr) Operand {
+	var shape, extents []int64
+	for _, axis := range x.Layout { // reduction axes in the order of memory
+		if reduced[axis] {
+			extents = append(extents, x.Shape[axis])
+		}
+	}
+	for k, e := range x.Shape {
+		if !reduced[k] {
+			shape = append(shape, e)
+		}
+	}
+	layout := dropAxes(x.Layout, reduced)
+	full := func(i, r []expr.Expr) []expr.Expr {
+		index := make([]expr.Expr, len(x.Shape))
+		for _, axis := range x.Layout {
+			if reduced[axis] {
+				index[axis], r = r[0], r[1:]
+			}
+		}
+		kept := i
+		for k := range index {
+			if !reduced[k] {
+				index[k], kept = kept[0], kept[1:]
+			}
+		}
+		return index
+	}
+	if len(extents) == 0 {
+		return l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr { return term(full(i, nil), i) })
+	}
+	return l.Reduce(name, c, shape, layout, extents, func(i, r []expr.Expr) expr.Expr { return term(full(i, r), i) })
+}
+
+// keptOf are the index expressions of the axes that are not reduced.
+func keptOf(i []expr.Expr, reduced []bool) []expr.Expr {
+	kept := []expr.Expr{}
+	for k, e := range i {
+		if !reduced[k] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// finishReduce gives a reduced value the node's shape, which may keep the reduced axes, and its type.
+func finishReduce(l *Lowering, n *Node, acc Operand, after func(expr.Expr) expr.Expr) Operand {
+	reduced := reducedAxes(n)
+	keep := n.Int("keepdims", 1) != 0
+	layout := acc.Layout
+	if keep {
+		layout = RowMajor(len(n.Out.Shape))
+	}
+	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
+		if keep {
+			i = keptOf(i, reduced)
+		}
+		return expr.To(n.Out.DType, after(acc.At(i...)))
+	})
+}
+
+// lowerLogSumExp subtracts the largest element first, so that nothing overflows.
+func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x, reduced := in[0], reducedAxes(n)
+	largest := l.reduceAxes("largest", expr.Maximum, x, reduced, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	sum := l.reduceAxes("sum", expr.Sum, x, reduced, func(i, kept []expr.Expr) expr.Expr {
+		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), largest.At(kept...)))
+	})
+	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), largest.At(i...))
+	})
+	return finishReduce(l, n, acc, func(e expr.Expr) expr.Expr { return e }), nil
+}

@@ -1,0 +1,137 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+var reshapeDefs = []Def{
+	{Name: "Reshape", Kind: Reshape, MinIn: 2, MaxIn: 2, Infer: inferReshape},
+	{Name: "Flatten", Kind: Reshape, MinIn: 1, MaxIn: 1, Infer: inferFlatten},
+	{Name: "Squeeze", Kind: Reshape, MinIn: 1, MaxIn: 2, Infer: inferSqueeze},
+	{Name: "Unsqueeze", Kind: Reshape, MinIn: 1, MaxIn: 2, Infer: inferUnsqueeze},
+	{
+		Name: "Transpose", Kind: Permute, MinIn: 1, MaxIn: 1, Perm: permutation,
+		Infer: func(n *Node) (Type, error) {
+			perm := permutation(n)
+			return Type{n.In[0].DType, Physical(n.In[0].Shape, perm)}, n.err
+		},
+	},
+	{Name: "Identity", Kind: Identity, MinIn: 1, MaxIn: 1, Infer: firstType},
+	{Name: "Dropout", Kind: Identity, MinIn: 1, MaxIn: 3, Infer: inferDropout},
+}
+
+func firstType(n *Node) (Type, error) { return n.In[0].Type, nil }
+
+func inferDropout(n *Node) (Type, error) {
+	training := n.Has(2) && (n.In[2].Const == nil || n.In[2].Const.Len() != 1 || n.In[2].Const.Int(0) != 0)
+	if n.Output > 0 || training {
+		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
+	}
+	return n.In[0].Type, nil
+}
+
+func permutation(n *Node) []int {
+	rank := len(n.In[0].Shape)
+	list := n.Ints("perm", nil)
+	if list == nil {
+		perm := RowMajor(rank)
+		slices.Reverse(perm)
+		return perm
+	}
+	n.axes(list, rank)
+	if len(list) != rank {
+		n.fail("perm %v does not have %d axes", list, rank)
+		return RowMajor(rank)
+	}
+	perm := make([]int, rank)
+	for k, v := range list {
+		perm[k] = n.axis(v, rank)
+	}
+	return perm
+}
+
+func inferReshape(n *Node) (Type, error) {
+	target := slices.Clone(n.KnownInts(1, "shape"))
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	in := n.In[0]
+	open, rest := -1, int64(1)
+	for k, e := range target {
+		switch {
+		case e == 0 && n.Int("allowzero", 0) == 0:
+			if k >= len(in.Shape) {
+				return Type{}, fmt.Errorf("shape %v copies axis %d of %v", target, k, in.Type)
+			}
+			target[k] = in.Shape[k]
+		case e == -1 && open < 0:
+			open = k
+			continue
+		case e < 0:
+			return Type{}, fmt.Errorf("shape %v has a negative extent", target)
+		}
+		rest *= target[k]
+		if rest < 0 || rest > 1<<48 {
+			return Type{}, fmt.Errorf("shape %v is too large", target)
+		}
+	}
+	total := array.Elements(in.Shape)
+	if open >= 0 {
+		if rest == 0 || total%rest != 0 {
+			return Type{}, fmt.Errorf("%v cannot take shape %v", in.Type, target)
+		}
+		target[open] = total / rest
+		rest *= target[open]
+	}
+	if rest != total {
+		return Type{}, fmt.Errorf("%v cannot take shape %v", in.Type, target)
+	}
+	return Type{in.DType, target}, nil
+}
+
+func inferFlatten(n *Node) (Type, error) {
+	in := n.In[0]
+	axis := n.Int("axis", 1)
+	if axis < 0 {
+		axis += int64(len(in.Shape))
+	}
+	if axis < 0 || axis > int64(len(in.Shape)) {
+		return Type{}, fmt.Errorf("axis %d is outside %v", axis, in.Type)
+	}
+	return Type{in.DType, []int64{array.Elements(in.Shape[:axis]), array.Elements(in.Shape[axis:])}}, nil
+}
+
+func inferSqueeze(n *Node) (Type, error) {
+	in := n.In[0]
+	list := n.IntsOr(1, "axes")
+	set := n.axes(list, len(in.Shape))
+	shape := []int64{}
+	for k, e := range in.Shape {
+		if set[k] && e != 1 {
+			return Type{}, fmt.Errorf("axis %d of %v is not 1", k, in.Type)
+		}
+		if !set[k] && (list != nil || e != 1) {
+			shape = append(shape, e)
+		}
+	}
+	return Type{in.DType, shape}, nil
+}
+
+func inferUnsqueeze(n *Node) (Type, error) {
+	in := n.In[0]
+	list := n.IntsOr(1, "axes")
+	set := n.axes(list, len(in.Shape)+len(list))
+	rest := in.Shape
+	shape := []int64{}
+	for _, added := range set {
+		if added || len(rest) == 0 {
+			shape = append(shape, 1)
+			continue
+		}
+		shape, rest = append(shape, rest[0]), rest[1:]
+	}
+	return Type{in.DType, shape}, nil
+}

@@ -1,0 +1,212 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// scalarFn is an element-wise operator on single elements. Operands that were left out are nil; 16-bit floating point
+// operands arrive as float32.
+type scalarFn func(n *Node, x []expr.Expr) expr.Expr
+
+// typeRule checks the operands' element types and gives the result's.
+type typeRule func(n *Node) (array.DType, error)
+
+// scalarDef is an element-wise operator with broadcasting of all its operands.
+func scalarDef(name string, minIn, maxIn int, rule typeRule, f scalarFn) Def {
+	return Def{
+		Name: name, Kind: ElementWise, MinIn: minIn, MaxIn: maxIn,
+		Infer:  func(n *Node) (Type, error) { return inferScalar(n, rule, f) },
+		Lower:  func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerScalar(l, n, in, f), nil },
+		Layout: scalarLayout,
+	}
+}
+
+// sameTypes wants one numeric type for all operands; it is the result's.
+func sameTypes(n *Node) (array.DType, error) {
+	d := n.In[0].DType
+	for k, v := range n.In {
+		if v.Present() && v.DType != d {
+			return 0, fmt.Errorf("input %d is %v where input 0 is %v", k, v.DType, d)
+		}
+	}
+	return d, nil
+}
+
+// floats wants one floating point type.
+func floats(n *Node) (array.DType, error) {
+	d, err := sameTypes(n)
+	if err == nil && !d.IsFloat() {
+		err = fmt.Errorf("operands are %v and not floating point", d)
+	}
+	return d, err
+}
+
+// numbers wants one type other than bool.
+func numbers(n *Node) (array.DType, error) {
+	d, err := sameTypes(n)
+	if err == nil && d == array.Bool {
+		err = fmt.Errorf("operands are bool and not numbers")
+	}
+	return d, err
+}
+
+// bools wants operands of type bool.
+func bools(n *Node) (array.DType, error) {
+	d, err := sameTypes(n)
+	if err == nil && d != array.Bool {
+		err = fmt.Errorf("operands are %v and not bool", d)
+	}
+	return d, err
+}
+
+// comparison wants one type and gives bool.
+func comparison(n *Node) (array.DType, error) {
+	_, err := sameTypes(n)
+	return array.Bool, err
+}
+
+func inferScalar(n *Node, rule typeRule, f scalarFn) (Type, error) {
+	d, err := rule(n)
+	if err != nil {
+		return Type{}, err
+	}
+	var shape []int64
+	for k, v := range n.In {
+		if !v.Present() {
+			continue
+		}
+		if shape, err = Broadcast(shape, v.Shape); err != nil {
+			return Type{}, fmt.Errorf("input %d: %w", k, err)
+		}
+	}
+	f(n, probes(n, literals(n))) // reads the attributes, so that a bad one fails here
+	return Type{d, shape}, nil
+}
+
+// Broadcast is the shape of two values of the given shapes combined, by the rules of numpy.
+func Broadcast(a, b []int64) ([]int64, error) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out := append([]int64{}, a...)
+	for k := range b {
+		at := len(a) - len(b) + k
+		switch {
+		case a[at] == b[k] || b[k] == 1:
+		case a[at] == 1:
+			out[at] = b[k]
+		default:
+			return nil, fmt.Errorf("shapes %v and %v cannot be broadcast", a, b)
+		}
+	}
+	return out, nil
+}
+
+// literals are the operands that have one known element.
+func literals(n *Node) []expr.Expr {
+	lits := make([]expr.Expr, len(n.In))
+	for k, v := range n.In {
+		if e, ok := literal(Operand{Type: v.Type, Const: v.Const}); ok {
+			lits[k] = wide(e)
+		}
+	}
+	return lits
+}
+
+// probes are operands that stand for any element, each a load of its own tensor, where there is no literal.
+func probes(n *Node, lits []expr.Expr) []expr.Expr {
+	x := make([]expr.Expr, len(n.In))
+	for k, v := range n.In {
+		switch {
+		case lits[k] != nil:
+			x[k] = lits[k]
+		case v.Present():
+			x[k] = expr.NewInput(fmt.Sprint(k), wideType(v.DType)).At()
+		}
+	}
+	return x
+}
+
+// scalarLayout follows the first operand that has the result's shape.
+func scalarLayout(n *Node, in [][]int) []int {
+	for k, v := range n.In {
+		if v.Const == nil && v.Present() && sameShape(v.Shape, n.Out.Shape) {
+			return in[k]
+		}
+	}
+	return RowMajor(len(n.Out.Shape))
+}
+
+func sameShape(a, b []int64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k := range a {
+		if a[k] != b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
+	lits := literals(n)
+	uses := map[string]int{}
+	for _, load := range expr.Loads(f(n, probes(n, lits))) {
+		uses[load.Tensor.Name]++
+	}
+	layouts := make([][]int, len(in))
+	for k, o := range in {
+		layouts[k] = o.Layout
+	}
+	layout := scalarLayout(n, layouts)
+	in = append([]Operand{}, in...)
+	for k, o := range in {
+		switch {
+		case lits[k] != nil || !o.Type.present():
+		case o.Const != nil:
+			in[k] = l.Arrange(o, constantLayout(o.Shape, len(n.Out.Shape), layout))
+		case uses[fmt.Sprint(k)] > 1:
+			in[k] = l.Materialise(n.Name, o)
+		}
+	}
+	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
+		x := make([]expr.Expr, len(in))
+		for k, o := range in {
+			switch {
+			case lits[k] != nil:
+				x[k] = lits[k]
+			case o.Type.present():
+				x[k] = wide(o.Broadcast(n.Out.Shape, i))
+			}
+		}
+		return expr.To(n.Out.DType, f(n, x))
+	})
+}
+
+func (t Type) present() bool { return t.DType != array.Invalid }
+
+// constantLayout is the result's layout for a constant of lower rank or with broadcast axes, without axes of extent 1.
+func constantLayout(shape []int64, rank int, layout []int) []int {
+	l := []int{}
+	for _, axis := range layout {
+		if k := axis - (rank - len(shape)); k >= 0 && shape[k] != 1 {
+			l = append(l, k)
+		}
+	}
+	return l
+}
+
+// Broadcast is the element of o that is combined with index i of a result of the given shape.
+func (o Operand) Broadcast(shape []int64, i []expr.Expr) expr.Expr {
+	own := append([]expr.Expr{}, i[len(i)-len(o.Shape):]...)
+	for k, e := range o.Shape {
+		if e == 1 && shape[len(shape)-len(o.Shape)+k] != 1 {
+			own[k] = expr.I(0)
+		}
+	}
+	return o.At(own...)
+}

@@ -1,0 +1,265 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// like is a literal of the type of x.
+func like(x expr.Expr, v float64) expr.Expr { return expr.F(x.DType(), v) }
+
+func unary(name string, rule typeRule, f func(n *Node, x expr.Expr) expr.Expr) Def {
+	return scalarDef(name, 1, 1, rule, func(n *Node, x []expr.Expr) expr.Expr { return f(n, x[0]) })
+}
+
+func direct(name string, rule typeRule, o expr.UnaryOp) Def {
+	return unary(name, rule, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(o, x) })
+}
+
+func clamp(x expr.Expr, lo, hi float64) expr.Expr {
+	return expr.MinE(expr.MaxE(x, like(x, lo)), like(x, hi))
+}
+
+func sigmoid(x expr.Expr) expr.Expr {
+	return expr.DivE(like(x, 1), expr.AddE(like(x, 1), expr.Un(expr.Exp, expr.Un(expr.Neg, x))))
+}
+
+func softplus(x expr.Expr) expr.Expr { // log(1+exp(x)) without overflow
+	big := expr.MaxE(x, like(x, 0))
+	small := expr.Un(expr.Exp, expr.Un(expr.Neg, expr.Un(expr.Abs, x)))
+	return expr.AddE(big, expr.Un(expr.Log, expr.AddE(like(x, 1), small)))
+}
+
+func linear(x expr.Expr, a, b float64) expr.Expr {
+	return expr.AddE(expr.MulE(x, like(x, a)), like(x, b))
+}
+
+func positive(x expr.Expr) expr.Expr { return expr.Bin(expr.Lt, like(x, 0), x) }
+
+func expm1(x expr.Expr) expr.Expr { return expr.SubE(expr.Un(expr.Exp, x), like(x, 1)) }
+
+var unaryDefs = []Def{
+	direct("Exp", floats, expr.Exp), direct("Log", floats, expr.Log), direct("Sqrt", floats, expr.Sqrt),
+	direct("Neg", numbers, expr.Neg), direct("Abs", numbers, expr.Abs), direct("Erf", floats, expr.Erf),
+	direct("Floor", floats, expr.Floor), direct("Ceil", floats, expr.Ceil), direct("Round", floats, expr.Round),
+	direct("Tanh", floats, expr.Tanh), direct("Sin", floats, expr.Sin), direct("Cos", floats, expr.Cos),
+	direct("Tan", floats, expr.Tan), direct("Asin", floats, expr.Asin), direct("Acos", floats, expr.Acos),
+	direct("Atan", floats, expr.Atan), direct("Sinh", floats, expr.Sinh), direct("Cosh", floats, expr.Cosh),
+	direct("Asinh", floats, expr.Asinh), direct("Acosh", floats, expr.Acosh), direct("Atanh", floats, expr.Atanh),
+	direct("Not", bools, expr.Not),
+	unary("IsNaN", isTest, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.IsNaN, x) }),
+	unary("Relu", numbers, func(_ *Node, x expr.Expr) expr.Expr { return expr.MaxE(x, like(x, 0)) }),
+	unary("Reciprocal", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
+	unary("Sigmoid", floats, func(_ *Node, x expr.Expr) expr.Expr { return sigmoid(x) }),
+	unary("Softplus", floats, func(_ *Node, x expr.Expr) expr.Expr { return softplus(x) }),
+	unary("Mish", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.MulE(x, expr.Un(expr.Tanh, softplus(x))) }),
+	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr {
+		return expr.DivE(x, expr.AddE(like(x, 1), expr.Un(expr.Abs, x)))
+	}),
+	unary("Sign", numbers, func(_ *Node, x expr.Expr) expr.Expr {
+		return expr.Sel(positive(x), like(x, 1), expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), like(x, -1), like(x, 0)))
+	}),
+	unary("LeakyRelu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), expr.MulE(x, like(x, n.Float("alpha", 0.01))), x)
+	}),
+	unary("ThresholdedRelu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Lt, like(x, n.Float("alpha", 1)), x), x, like(x, 0))
+	}),
+	unary("Elu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		return expr.Sel(positive(x), x, expr.MulE(expm1(x), like(x, n.Float("alpha", 1))))
+	}),
+	unary("Celu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		a := like(x, n.Float("alpha", 1))
+		return expr.Sel(positive(x), x, expr.MulE(a, expm1(expr.DivE(x, a))))
+	}),
+	unary("Selu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		alpha, gamma := n.Float("alpha", 1.6732631921768188), n.Float("gamma", 1.0507010221481323)
+		return expr.MulE(like(x, gamma), expr.Sel(positive(x), x, expr.MulE(expm1(x), like(x, alpha))))
+	}),
+	unary("Gelu", floats, func(n *Node, x expr.Expr) expr.Expr {
+		half := expr.MulE(like(x, 0.5), x)
+		if n.Text("approximate", "none") == "tanh" {
+			cubed := expr.MulE(expr.MulE(x, x), expr.MulE(x, like(x, 0.044715)))
+			t := expr.Un(expr.Tanh, expr.MulE(like(x, math.Sqrt(2/math.Pi)), expr.AddE(x, cubed)))
+			return expr.MulE(half, expr.AddE(like(x, 1), t))
+		}
+		return expr.MulE(half, expr.AddE(like(x, 1), expr.Un(expr.Erf, expr.MulE(x, like(x, math.Sqrt2/2)))))
+	}),
+	unary("HardSigmoid", floats, func(n *Node, x expr.Expr) expr.Expr {
+		return clamp(linear(x, n.Float("alpha", 0.2), n.Float("beta", 0.5)), 0, 1)
+	}),
+	unary("HardSwish", floats, func(_ *Node, x expr.Expr) expr.Expr {
+		return expr.MulE(x, clamp(linear(x, 1.0/6, 0.5), 0, 1))
+	}),
+	unary("Shrink", floats, func(n *Node, x expr.Expr) expr.Expr {
+		lambd, bias := n.Float("lambd", 0.5), like(x, n.Float("bias", 0))
+		low := expr.Sel(expr.Bin(expr.Lt, x, like(x, -lambd)), expr.AddE(x, bias), like(x, 0))
+		return expr.Sel(expr.Bin(expr.Lt, like(x, lambd), x), expr.SubE(x, bias), low)
+	}),
+}
+
+func isTest(n *Node) (array.DType, error) {
+	_, err := floats(n)
+	return array.Bool, err
+}
+
+func binary(name string, rule typeRule, o expr.BinaryOp) Def {
+	return scalarDef(name, 2, 2, rule, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(o, x[0], x[1]) })
+}
+
+// swapped is a comparison that is written with its operands exchanged.
+func swapped(name string, o expr.BinaryOp) Def {
+	return scalarDef(name, 2, 2, comparison, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(o, x[1], x[0]) })
+}
+
+// commutative makes the kernel's own value the first operand, so that equal kernels have equal texts.
+func commutative(d Def) Def {
+	lower := d.Lower
+	d.Lower = func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		if len(in) == 2 && !in[0].computed() && in[1].computed() {
+			m := *n
+			m.In = []Value{n.In[1], n.In[0]}
+			return lower(l, &m, []Operand{in[1], in[0]})
+		}
+		return lower(l, n, in)
+	}
+	return d
+}
+
+// fold is an operator on any number of operands.
+func fold(name string, rule typeRule, o expr.BinaryOp) Def {
+	return commutative(scalarDef(name, 1, -1, rule, func(_ *Node, x []expr.Expr) expr.Expr { return foldAll(o, x) }))
+}
+
+func foldAll(o expr.BinaryOp, x []expr.Expr) expr.Expr {
+	acc := x[0]
+	for _, e := range x[1:] {
+		acc = expr.Bin(o, acc, e)
+	}
+	return acc
+}
+
+var binaryDefs = []Def{
+	commutative(binary("Add", numbers, expr.Add)), binary("Sub", numbers, expr.Sub),
+	commutative(binary("Mul", numbers, expr.Mul)), binary("Div", numbers, expr.Div),
+	binary("And", bools, expr.And), binary("Or", bools, expr.Or),
+	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }),
+	binary("Equal", comparison, expr.Eq), binary("Less", comparison, expr.Lt), binary("LessOrEqual", comparison, expr.Le),
+	swapped("Greater", expr.Lt), swapped("GreaterOrEqual", expr.Le),
+	fold("Min", numbers, expr.Min), fold("Max", numbers, expr.Max), fold("Sum", floats, expr.Add),
+	fold("Mean", floats, expr.Add).mean(),
+	scalarDef("Mod", 2, 2, numbers, func(n *Node, x []expr.Expr) expr.Expr {
+		if n.Int("fmod", 0) != 0 {
+			return expr.Bin(expr.Mod, x[0], x[1])
+		}
+		return expr.Bin(expr.FloorMod, x[0], x[1])
+	}),
+	scalarDef("PRelu", 2, 2, numbers, func(_ *Node, x []expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Lt, x[0], like(x[0], 0)), expr.MulE(x[0], x[1]), x[0])
+	}),
+	scalarDef("BitShift", 2, 2, numbers, func(n *Node, x []expr.Expr) expr.Expr {
+		if n.Text("direction", "") == "LEFT" {
+			return expr.Bin(expr.ShiftLeft, x[0], x[1])
+		}
+		return expr.Bin(expr.ShiftRight, x[0], x[1])
+	}),
+	scalarDef("Pow", 2, 2, powTypes, pow),
+}
+
+// mean divides what the operator gives by the number of its operands.
+func (d Def) mean() Def {
+	return scalarDef(d.Name, d.MinIn, d.MaxIn, floats, func(_ *Node, x []expr.Expr) expr.Expr {
+		return expr.DivE(foldAll(expr.Add, x), like(x[0], float64(len(x))))
+	})
+}
+
+func powTypes(n *Node) (array.DType, error) {
+	if n.In[0].DType == array.Bool || n.In[1].DType == array.Bool {
+		return 0, fmt.Errorf("operands are bool and not numbers")
+	}
+	return n.In[0].DType, nil
+}
+
+// pow spells out the exponents that are common.
+func pow(_ *Node, x []expr.Expr) expr.Expr {
+	if e, ok := number(x[1]); ok && x[0].DType().IsFloat() {
+		switch e {
+		case 1:
+			return x[0]
+		case 2:
+			return expr.MulE(x[0], x[0])
+		case 3:
+			return expr.MulE(expr.MulE(x[0], x[0]), x[0])
+		case 0.5:
+			return expr.Un(expr.Sqrt, x[0])
+		case -1:
+			return expr.DivE(like(x[0], 1), x[0])
+		}
+	}
+	if x[1].DType().IsFloat() && !x[0].DType().IsFloat() {
+		wide := expr.Bin(expr.Pow, expr.To(array.Float64, x[0]), expr.To(array.Float64, x[1]))
+		return expr.To(x[0].DType(), wide)
+	}
+	return expr.Bin(expr.Pow, x[0], expr.To(x[0].DType(), x[1]))
+}
+
+func number(e expr.Expr) (float64, bool) {
+	switch n := e.(type) {
+	case *expr.Float:
+		return n.Value, true
+	case *expr.Int:
+		return float64(n.Value), true
+	}
+	return 0, false
+}
+
+var otherScalarDefs = []Def{
+	scalarDef("Clip", 1, 3, numbers, clip),
+	scalarDef("Where", 3, 3, whereTypes, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Sel(x[0], x[1], x[2]) }),
+	unary("Cast", castType, func(n *Node, x expr.Expr) expr.Expr {
+		return expr.To(onnx.FromDataType(int32(n.Int("to", 0))), x)
+	}),
+	unary(CopyName, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }),
+	scalarDef("CastLike", 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
+		func(n *Node, x []expr.Expr) expr.Expr { return expr.To(n.In[1].DType, x[0]) }),
+}
+
+func anyType(n *Node) (array.DType, error) { return n.In[0].DType, nil }
+
+// clip takes its bounds from attributes before opset 11 and from operands since.
+func clip(n *Node, x []expr.Expr) expr.Expr {
+	v := x[0]
+	bound := func(k int, name string, o expr.BinaryOp) {
+		if k < len(x) && x[k] != nil {
+			v = expr.Bin(o, v, x[k])
+		} else if n.Attrs[name] != nil {
+			v = expr.Bin(o, v, like(v, n.Float(name, 0)))
+		}
+	}
+	bound(1, "min", expr.Max)
+	bound(2, "max", expr.Min)
+	return v
+}
+
+func whereTypes(n *Node) (array.DType, error) {
+	if n.In[0].DType != array.Bool {
+		return 0, fmt.Errorf("input 0 is %v and not bool", n.In[0].DType)
+	}
+	if n.In[1].DType != n.In[2].DType {
+		return 0, fmt.Errorf("input 2 is %v where input 1 is %v", n.In[2].DType, n.In[1].DType)
+	}
+	return n.In[1].DType, nil
+}
+
+func castType(n *Node) (array.DType, error) {
+	code := n.Int("to", 0)
+	d := onnx.FromDataType(int32(code))
+	if d == array.Invalid {
+		return 0, fmt.Errorf("cast to element type %d is not supported", code)
+	}
+	return d, nil
+}

@@ -1,0 +1,59 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var softmaxDefs = []Def{softmaxDef("Softmax", false), softmaxDef("LogSoftmax", true)}
+
+func softmaxDef(name string, logarithm bool) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "softmax",
+		Infer: func(n *Node) (Type, error) {
+			d, err := floats(n)
+			softmaxAxes(n)
+			return Type{d, n.In[0].Shape}, err
+		},
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+			return lowerSoftmax(l, n, in[0], logarithm), nil
+		},
+		Work:   func(n *Node) float64 { return 4 * firstOperandWork(n) },
+		Detail: func(n *Node) string { return fmt.Sprintf("axes %v", axisList(softmaxAxes(n))) },
+	}
+}
+
+// softmaxAxes flags the axes that are normalised together: one since opset 13; all from axis on before.
+func softmaxAxes(n *Node) []bool {
+	rank := len(n.In[0].Shape)
+	set := make([]bool, rank)
+	if rank == 0 {
+		return set
+	}
+	if n.Opset >= 13 {
+		set[n.axis(n.Int("axis", -1), rank)] = true
+		return set
+	}
+	for k := n.axis(n.Int("axis", 1), rank); k < rank; k++ {
+		set[k] = true
+	}
+	return set
+}
+
+// lowerSoftmax has the stages max, exp(x-max), sum and division (or, for the logarithm, x-max minus log of the sum).
+func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
+	x = l.Readable(x)
+	axes := softmaxAxes(n)
+	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	shifted := func(i []expr.Expr) expr.Expr { return expr.SubE(wide(x.At(i...)), largest.At(keptOf(i, axes)...)) }
+	exp := l.Map("exp", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
+	sum := l.reduceAxes("sum", expr.Sum, exp, axes, func(i, _ []expr.Expr) expr.Expr { return exp.At(i...) })
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
+		total := sum.At(keptOf(i, axes)...)
+		if logarithm {
+			return expr.To(n.Out.DType, expr.SubE(shifted(i), expr.Un(expr.Log, total)))
+		}
+		return expr.To(n.Out.DType, expr.DivE(exp.At(i...), total))
+	})
+}

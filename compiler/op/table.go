@@ -1,0 +1,25 @@
+package op
+
+import (
+	"maps"
+	"slices"
+)
+
+// defs has every operator by name.
+var defs = index(
+	convDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
+	unaryDefs, binaryDefs, otherScalarDefs,
+	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+)
+
+var names = slices.Sorted(maps.Keys(defs))
+
+func index(tables ...[]Def) map[string]*Def {
+	m := map[string]*Def{}
+	for _, table := range tables {
+		for k := range table {
+			m[table[k].Name] = &table[k]
+		}
+	}
+	return m
+}

@@ -1,0 +1,150 @@
+package op
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// window is how a convolution or pooling slides over the spatial axes of its operand.
+type window struct {
+	in, kernel, stride, dilation []int64
+	padBegin, padEnd             []int64
+	out                          []int64
+}
+
+// maxWindow bounds kernel sizes, strides, dilations and pads, so that no product of them overflows.
+const maxWindow = 1 << 20
+
+// newWindow reads the attributes; kernel comes from the weights or from kernel_shape.
+func newWindow(n *Node, in, kernel []int64) (window, error) {
+	rank := len(in)
+	ones, zeros := make([]int64, rank), make([]int64, 2*rank)
+	for k := range ones {
+		ones[k] = 1
+	}
+	w := window{in: in, kernel: kernel, stride: n.Ints("strides", ones), dilation: n.Ints("dilations", ones)}
+	pads := n.Ints("pads", zeros)
+	if len(kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank || len(pads) != 2*rank {
+		return w, fmt.Errorf("kernel %v, strides %v, dilations %v or pads %v do not fit %d spatial axes",
+			kernel, w.stride, w.dilation, pads, rank)
+	}
+	for k := range rank {
+		for _, v := range []int64{kernel[k], w.stride[k], w.dilation[k]} {
+			if v < 1 || v > maxWindow {
+				return w, fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
+			}
+		}
+		if min(pads[k], pads[k+rank]) < 0 || max(pads[k], pads[k+rank]) > maxWindow {
+			return w, fmt.Errorf("pads %v are outside 0 to %d", pads, maxWindow)
+		}
+	}
+	w.padBegin, w.padEnd = append([]int64{}, pads[:rank]...), append([]int64{}, pads[rank:]...)
+	return w, w.place(n)
+}
+
+// reach is the extent of the kernel with its dilation.
+func (w *window) reach(k int) int64 { return (w.kernel[k]-1)*w.dilation[k] + 1 }
+
+// place computes the pads of auto_pad and the number of positions.
+func (w *window) place(n *Node) error {
+	auto := n.Text("auto_pad", "NOTSET")
+	w.out = make([]int64, len(w.in))
+	for k := range w.in {
+		switch auto {
+		case "NOTSET", "":
+		case "VALID":
+			w.padBegin[k], w.padEnd[k] = 0, 0
+		case "SAME_UPPER", "SAME_LOWER":
+			positions := (w.in[k] + w.stride[k] - 1) / w.stride[k]
+			total := max(0, (positions-1)*w.stride[k]+w.reach(k)-w.in[k])
+			w.padBegin[k], w.padEnd[k] = total/2, total-total/2
+			if auto == "SAME_LOWER" {
+				w.padBegin[k], w.padEnd[k] = w.padEnd[k], w.padBegin[k]
+			}
+		default:
+			return fmt.Errorf("auto_pad %q is unknown", auto)
+		}
+		room := w.in[k] + w.padBegin[k] + w.padEnd[k] - w.reach(k)
+		if room < 0 {
+			return fmt.Errorf("kernel of %d does not fit the padded extent %d", w.reach(k), room+w.reach(k))
+		}
+		w.out[k] = room/w.stride[k] + 1
+		if n.Int("ceil_mode", 0) != 0 {
+			w.out[k] = (room+w.stride[k]-1)/w.stride[k] + 1
+			if (w.out[k]-1)*w.stride[k] >= w.in[k]+w.padBegin[k] { // the last window would lie in the padding alone
+				w.out[k]--
+			}
+		}
+	}
+	return nil
+}
+
+// extent is how far the windows reach along axis k, counted from the first padded position.
+func (w *window) extent(k int) int64 { return (w.out[k]-1)*w.stride[k] + w.reach(k) }
+
+// at is the position, counted from the first padded one, that output o reads with kernel element r.
+func (w *window) at(k int, o, r expr.Expr) expr.Expr {
+	return expr.AddE(expr.MulE(o, expr.I(w.stride[k])), expr.MulE(r, expr.I(w.dilation[k])))
+}
+
+// pad is x with the padding that the windows reach: a stage in channels-last order, or x itself when there is none and it
+// lies that way already. x has axes N, C and the spatial ones.
+func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
+	layout := ChannelsLast(len(x.Shape))
+	shape := append([]int64{}, x.Shape[:2]...)
+	padded := false
+	for k := range w.in {
+		shape = append(shape, w.extent(k))
+		padded = padded || w.padBegin[k] > 0 || w.extent(k) > w.in[k]
+	}
+	if !padded && x.Tensor != nil && SameLayout(x.Shape, x.Layout, layout) {
+		return x
+	}
+	name := "pad"
+	if !padded {
+		name = "layout"
+	}
+	x = l.Readable(x)
+	return l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr {
+		index := append([]expr.Expr{}, i...)
+		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
+		for k := range w.in {
+			p := expr.SubE(i[2+k], expr.I(w.padBegin[k]))
+			index[2+k] = p
+			if w.padBegin[k] > 0 {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Le, expr.I(0), p))
+			}
+			if w.extent(k)-w.padBegin[k] > w.in[k] {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(w.in[k])))
+			}
+		}
+		return expr.Sel(inside, x.At(index...), fill)
+	})
+}
+
+// String is for example "k3x3 s2".
+func (w *window) String() string {
+	text := "k" + times(w.kernel)
+	if !allOnes(w.stride) {
+		text += " s" + times(w.stride)
+	}
+	if !allOnes(w.dilation) {
+		text += " d" + times(w.dilation)
+	}
+	return text
+}
+
+func times(v []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", "x"), "[]")
+}
+
+func allOnes(v []int64) bool {
+	for _, e := range v {
+		if e != 1 {
+			return false
+		}
+	}
+	return true
+}
