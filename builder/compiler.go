@@ -77,5 +77,5 @@ func (c *Compiler) module(t *target.Target, source string, candidates int) toolc
 	limit += batchShare * time.Duration(candidates-1)
 	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
 		Sources: []toolchain.File{{Name: "kernels.c", Text: source}},
-		Limits: toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
+		Limits:  toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
 }
