@@ -75,6 +75,7 @@ func (c *Compiler) module(t *target.Target, source string, candidates int) toolc
 		limit = defaultCandidateTime
 	}
 	limit += batchShare * time.Duration(candidates-1)
-	return toolchain.Build{Target: t, Form: toolchain.Kernels, Sources: []toolchain.File{{Name: "kernels.c", Text: source}},
-		Limits: toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}},
+		Limits:  toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
 }

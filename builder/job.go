@@ -157,7 +157,7 @@ func (j *job) reference(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("builder: the reference: %w", err)
 	}
-	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: 1, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
+	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
 	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
 }

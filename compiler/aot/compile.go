@@ -112,7 +112,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
-	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Sources: c.sources,
+	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
 		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel}, path)
 	if err != nil {
 		return nil, err
