@@ -54,7 +54,7 @@ func (f *farm) start() {
 		f.Fatal(err)
 	}
 	tr, err := tracker.New(tracker.Config{
-		Store: db, ArtifactsDir: filepath.Join(f.dir, "artifacts"), HeartbeatInterval: 10 * time.Millisecond,
+		Store: db, ArtifactsDir: filepath.Join(f.dir, "artifacts"), HeartbeatInterval: 100 * time.Millisecond,
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -316,5 +316,36 @@ func TestAnAgentWithoutTrackerStopsWhenAsked(t *testing.T) {
 	cancel()
 	if err := within(t, ended); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWatchEndsWithItsJobItsVisitorOrItsContext(t *testing.T) {
+	f := newFarm(t)
+	id := f.submit("r1")
+	enough := errors.New("enough")
+	err := agent.Watch(t.Context(), f.conn, discard, id, 0, func(*tilthv1.JobEvent) error { return enough })
+	if !errors.Is(err, enough) {
+		t.Errorf("the visitor's error came back as %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err = agent.Watch(ctx, f.conn, discard, id, 0, func(*tilthv1.JobEvent) error { cancel(enough); return nil })
+	if !errors.Is(err, enough) {
+		t.Errorf("the context's cause came back as %v", err)
+	}
+	if err := agent.Watch(t.Context(), f.conn, discard, "job-00000009", 0, nil); status.Code(err) != codes.NotFound {
+		t.Errorf("a job that is not there: %v", err)
+	}
+	var seen []uint64
+	err = agent.Watch(t.Context(), f.conn, discard, id, 0, func(e *tilthv1.JobEvent) error {
+		if seen = append(seen, e.GetSequence()); len(seen) == 1 {
+			f.stop()
+			f.start()
+			_, err := f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}, grpc.WaitForReady(true))
+			return err
+		}
+		return nil
+	})
+	if err != nil || len(seen) != 2 || seen[1] != 2 {
+		t.Errorf("saw events %v, %v", seen, err)
 	}
 }

@@ -54,6 +54,14 @@ func (db *DB) Commit(w *Write) *Pending {
 	return p
 }
 
+// Observe has f told of every later transaction that wrote: how long it took, and how many commits it carried. One
+// observer at a time; f must not block.
+func (db *DB) Observe(f func(took time.Duration, commits int)) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.observe = f
+}
+
 func (db *DB) wakeLoop() {
 	select {
 	case db.wake <- struct{}{}:
@@ -129,8 +137,11 @@ func (db *DB) transact(group []*Pending) error {
 	if err != nil {
 		return fmt.Errorf("write records file %s: %w", db.path, err)
 	}
-	if db.opts.OnCommit != nil {
-		db.opts.OnCommit(time.Since(begin), len(group))
+	db.mu.Lock()
+	observe := db.observe
+	db.mu.Unlock()
+	if observe != nil {
+		observe(time.Since(begin), len(group))
 	}
 	return nil
 }

@@ -50,19 +50,17 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSizeBytes bounds the file; a commit that would outgrow it fails. 0 = the disk.
 	MaxSizeBytes int
-	// OnCommit, when set, is told of every transaction that wrote: how long it took, and how many commits it carried.
-	OnCommit func(took time.Duration, commits int)
 }
 
 // DB is an open records file. Its methods may be called from many goroutines.
 type DB struct {
 	path string
 	bolt *bbolt.DB
-	opts Options
 
 	mu      sync.Mutex
 	queue   []*Pending
 	failed  error
+	observe func(took time.Duration, commits int)
 	closing bool
 	wake    chan struct{}
 	stopped chan struct{}
@@ -120,7 +118,7 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 		bolt.Close()
 		return nil, explain(path, err)
 	}
-	return &DB{path: path, bolt: bolt, opts: opts}, nil
+	return &DB{path: path, bolt: bolt}, nil
 }
 
 // release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped, and

@@ -315,12 +315,11 @@ func TestOneWriterAtATime(t *testing.T) {
 
 func TestCommitsGatherInOneTransaction(t *testing.T) {
 	transactions := make(chan int, 1000)
-	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{
-		OnCommit: func(_ time.Duration, commits int) { transactions <- commits },
-	})
+	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.Observe(func(_ time.Duration, commits int) { transactions <- commits })
 	const n = 500
 	var pending []*records.Pending
 	for i := range int64(n) {

@@ -80,7 +80,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		// live is what the holder does for 31 s after it got its lease.
+		// live is what the holder does after it got its lease.
 		live     func(f *timed, session string, lease *tilthv1.LeaseToken)
 		restart  bool
 		expired  bool
@@ -95,8 +95,23 @@ func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
 			sessions: 1,
 		},
 		"agent that never heard of its lease": {
-			live:    func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 32*time.Second) },
-			expired: true, sessions: 1,
+			live:    func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 11*time.Second) },
+			expired: true, sessions: 2,
+		},
+		"agent that never heard of its lease, after a restart": {
+			live:    func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 11*time.Second) },
+			restart: true, expired: true, sessions: 2,
+		},
+		"answer that is on its way": {
+			live:     func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 6*time.Second) },
+			sessions: 2,
+		},
+		"agent that lists its lease no more": {
+			live: func(f *timed, s string, l *tilthv1.LeaseToken) {
+				f.beat(s, 6*time.Second, l)
+				f.beat(s, 11*time.Second)
+			},
+			expired: true, sessions: 2,
 		},
 		"silent within the grace after a restart": {
 			live:    func(*timed, string, *tilthv1.LeaseToken) { pass(118 * time.Second) },

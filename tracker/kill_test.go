@@ -124,7 +124,16 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 		})
 	}
 	events := make(chan *tilthv1.JobEvent, 10000)
-	agents.Go(func() { defer close(events); watch(ctx, jobs, job.GetId(), events) })
+	agents.Go(func() {
+		defer close(events)
+		err := agent.Watch(ctx, conn, w.logger(), job.GetId(), 0, func(e *tilthv1.JobEvent) error {
+			events <- e
+			return nil
+		})
+		if err != nil {
+			t.Errorf("watch: %v", err)
+		}
+	})
 	seen := p.killWhile(events)
 	check(t, seen)
 }
@@ -142,25 +151,6 @@ func (p *process) killWhile(events <-chan *tilthv1.JobEvent) (seen []*tilthv1.Jo
 		}
 	}
 	return seen
-}
-
-// watch follows a job over restarts of the tracker until its log ends.
-func watch(ctx context.Context, jobs tilthv1.JobServiceClient, id string, events chan<- *tilthv1.JobEvent) {
-	next := uint64(1)
-	for ctx.Err() == nil {
-		stream, err := jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: next})
-		for err == nil {
-			var r *tilthv1.WatchJobResponse
-			if r, err = stream.Recv(); err != nil {
-				break
-			}
-			next = r.GetEvent().GetSequence() + 1
-			events <- r.GetEvent()
-			if records.Final(r.GetEvent().GetState().GetState()) {
-				return
-			}
-		}
-	}
 }
 
 func check(t *testing.T, seen []*tilthv1.JobEvent) {

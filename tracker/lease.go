@@ -16,6 +16,11 @@ type lease struct {
 	agent    *agent
 	work     work
 	deadline time.Time
+	// When it was granted, recovered or last listed in a heartbeat, and whether it ever was listed.
+	seen   time.Time
+	listed bool
+	// Heartbeats since then.
+	missed int
 }
 
 func (l *lease) proto() *tilthv1.LeaseToken {
@@ -32,7 +37,8 @@ func (t *Tracker) grant(a *agent, w work) (*tilthv1.LeaseWorkResponse, *records.
 		h := w.held()
 		h.attempt++
 		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt}
-		h.lease = &lease{token: token, agent: a, work: w, deadline: c.cfg.Now().Add(c.cfg.LeaseTimeout)}
+		now := c.cfg.Now()
+		h.lease = &lease{token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now}
 		c.leases[w.subject()] = h.lease
 		a.leases[w.subject()] = h.lease
 		switch w := w.(type) {
@@ -97,10 +103,11 @@ func (c *change) release(w work) {
 }
 
 // giveBack requeues work without counting the attempt.
-func (c *change) giveBack(w work) {
+func (c *change) giveBack(w work, why string) {
+	name := w.held().lease.agent.spec.GetName()
 	c.release(w)
 	if j, ok := w.(*job); ok {
-		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "handed back by its tuner")
+		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, name+" "+why)
 	}
 	c.enqueue(w, true)
 }

@@ -91,7 +91,7 @@ func (t *Tracker) granted(ctx context.Context, response *tilthv1.LeaseWorkRespon
 	defer t.mu.Unlock()
 	if w := t.lookUp(response.GetLease()); w != nil && ctx.Err() != nil {
 		_, _ = t.apply(func(c *change) error {
-			c.giveBack(w)
+			c.giveBack(w, "never got it")
 			return nil
 		})
 	}

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,15 +19,17 @@ type metrics struct {
 	deadLetters  *prometheus.CounterVec
 	buildSeconds prometheus.Histogram
 	runSeconds   prometheus.Histogram
+	commit       prometheus.Histogram
+	commitCalls  prometheus.Counter
 }
 
 func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, []string{label})
 	}
-	histogram := func(name, help string) prometheus.Histogram {
+	histogram := func(name, help string, shortest float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 16),
 		})
 	}
 	m := &metrics{
@@ -35,16 +38,25 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		stale:        counter("stale_reports_total", "Calls refused because their lease was no longer held.", "call"),
 		trials:       counter("trials_total", "Trials recorded, by error class.", "error"),
 		deadLetters:  counter("dead_letters_total", "Batches given up, by error class.", "error"),
-		buildSeconds: histogram("build_seconds", "A candidate's share of its batch's build."),
-		runSeconds:   histogram("run_seconds", "Time a candidate held its device."),
+		buildSeconds: histogram("build_seconds", "A candidate's share of its batch's build.", 0.001),
+		runSeconds:   histogram("run_seconds", "Time a candidate held its device.", 0.001),
+		commit:       histogram("commit_seconds", "Time of a transaction of the records file, which carries many calls.", 0.0001),
+		commitCalls: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tilth_tracker_commit_calls_total", Help: "Calls whose changes were written to the records file.",
+		}),
 	}
 	for _, c := range []prometheus.Collector{
-		m.granted, m.expired, m.stale, m.trials, m.deadLetters, m.buildSeconds, m.runSeconds, newStateCollector(t),
+		m.granted, m.expired, m.stale, m.trials, m.deadLetters, m.buildSeconds, m.runSeconds,
+		m.commit, m.commitCalls, newStateCollector(t),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
+	t.db.Observe(func(took time.Duration, calls int) {
+		m.commit.Observe(took.Seconds())
+		m.commitCalls.Add(float64(calls))
+	})
 	return m, nil
 }
 

@@ -110,7 +110,7 @@ func (t *Tracker) recoverLease(w work, token *tilthv1.LeaseToken) {
 		t.queue(w.class()).push(w, false)
 		return
 	}
-	l := &lease{token: token, agent: a, work: w, deadline: t.graceUntil()}
+	l := &lease{token: token, agent: a, work: w, deadline: t.graceUntil(), seen: t.cfg.Now()}
 	w.held().lease = l
 	t.leases[w.subject()] = l
 	a.leases[w.subject()] = l

@@ -10,7 +10,7 @@ import (
 func (t *Tracker) ReturnLease(ctx context.Context, req *tilthv1.ReturnLeaseRequest) (*tilthv1.ReturnLeaseResponse, error) {
 	err := t.update(ctx, func(c *change) error {
 		if w := c.lookUp(req.GetLease()); w != nil {
-			c.giveBack(w)
+			c.giveBack(w, "handed it back")
 		}
 		return nil
 	})
@@ -25,7 +25,7 @@ func (t *Tracker) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilthv
 	err := t.update(ctx, func(c *change) error {
 		if a := c.sessions[req.GetSession()]; a != nil {
 			c.log.Info("agent left", "agent", a.spec.GetName())
-			c.void(a, c.giveBack)
+			c.void(a, func(w work) { c.giveBack(w, "left") })
 		}
 		return nil
 	})

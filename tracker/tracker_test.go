@@ -466,15 +466,20 @@ func TestMetricsHealthAndStatusPage(t *testing.T) {
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir(), Registerer: prometheus.NewRegistry()}))
 	must[*tilthv1.SubmitJobResponse](t)(tr.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")}))
 	must[*tilthv1.JoinResponse](t)(tr.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("board <7>", tilthv1.AgentKind_AGENT_KIND_RUNNER)}))
-	for path, want := range map[string]string{
-		"/metrics": `tilth_tracker_queue_depth{class="random",kind="tuner"} 1`,
-		"/healthz": "ok",
-		"/":        "board &lt;7&gt;",
+	for path, wants := range map[string][]string{
+		"/metrics": {
+			`tilth_tracker_queue_depth{class="random",kind="tuner"} 1`, `tilth_tracker_open_jobs{state="queued"} 1`,
+			`tilth_tracker_agents{kind="runner",state="idle"} 1`, `tilth_tracker_commit_seconds_count 2`,
+		},
+		"/healthz": {"ok"},
+		"/":        {"board &lt;7&gt;", "resnet18"},
 	} {
 		w := httptest.NewRecorder()
 		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d\n%s", path, w.Code, w.Body)
+		for _, want := range wants {
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d, lacks %s\n%s", path, w.Code, want, w.Body)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
+
+var errAllRecorded = errors.New("all trials are recorded")
 
 // workers does the work of all kinds of agents, without compiler or device.
 type workers struct {
@@ -60,21 +63,22 @@ func (w *workers) tune(ctx context.Context, lease *tilthv1.LeaseToken, job *tilt
 	})
 }
 
+// awaitTrials returns when all trials are recorded.
 func (w *workers) awaitTrials(ctx context.Context, id string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := make(chan *tilthv1.JobEvent, 10000)
-	go func() { defer close(events); watch(ctx, tilthv1.NewJobServiceClient(w.conn), id, events) }()
 	trials := 0
-	for e := range events {
+	err := agent.Watch(ctx, w.conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
 		if e.GetTrial() != nil {
 			trials++
 		}
 		if trials == killBatches*killBatchSize {
-			return nil
+			return errAllRecorded
 		}
+		return nil
+	})
+	if errors.Is(err, errAllRecorded) {
+		return nil
 	}
-	return ctx.Err()
+	return fmt.Errorf("%d trials are recorded: %w", trials, err)
 }
 
 func (w *workers) compile(ctx context.Context, lease *tilthv1.LeaseToken, b *tilthv1.BuildWork) error {

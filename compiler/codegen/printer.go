@@ -237,7 +237,7 @@ func (p *printer) vectorStore(n *loop.Store) {
 		panic("codegen: vector store does not fit its register")
 	}
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
-	p.line("*(%s_mem *)(%s + %s) = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
 	p.forget()
 }
 
@@ -247,11 +247,11 @@ func (p *printer) scatter(n *loop.Store) {
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	for k := range lanes {
-		values := map[*expr.Var]expr.Expr{lane: expr.I(k)}
+		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}
 		p.store(&loop.Store{
 			Buffer: n.Buffer,
-			Index:  expr.Simplify(expr.Substitute(n.Index, values)),
-			Value:  expr.Simplify(expr.Substitute(n.Value, values)),
+			Index:  at.Simplify(n.Index),
+			Value:  at.Simplify(n.Value),
 		})
 	}
 }

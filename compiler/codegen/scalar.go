@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -44,7 +45,24 @@ func (p *printer) scalarLoad(n *expr.Load) string {
 
 // index prints a flat index.
 func (p *printer) index(l expr.Linear) string {
-	return p.scalar(l.Expr())
+	var b strings.Builder
+	for k, t := range l.Terms {
+		if k > 0 {
+			b.WriteString(" + ")
+		}
+		b.WriteString(p.scalar(t.Atom))
+		if t.Coef != 1 {
+			b.WriteString(" * ")
+			b.WriteString(intLiteral(t.Coef, array.Int64))
+		}
+	}
+	if l.Const != 0 || len(l.Terms) == 0 {
+		if len(l.Terms) > 0 {
+			b.WriteString(" + ")
+		}
+		b.WriteString(intLiteral(l.Const, array.Int64))
+	}
+	return b.String()
 }
 
 var infix = map[expr.BinaryOp]string{

@@ -109,7 +109,8 @@ func (p *printer) lanewise(e expr.Expr) string {
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	parts := make([]string, lanes)
 	for k := range parts {
-		parts[k] = p.scalar(expr.Simplify(expr.Substitute(e, map[*expr.Var]expr.Expr{lane: expr.I(int64(k))})))
+		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(int64(k))}}
+		parts[k] = p.scalar(at.Simplify(e))
 	}
 	return fmt.Sprintf("(%s){%s}", t, strings.Join(parts, ", "))
 }
@@ -125,7 +126,7 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 		return reg.vector(at.Const, p.lanes)
 	}
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
-	code := fmt.Sprintf("*(const %s_mem *)(%s + %s)", t, p.buffer(n.Tensor), p.index(at))
+	code := fmt.Sprintf("*(const %s_mem *)&%s[%s]", t, p.buffer(n.Tensor), p.index(at))
 	return p.temp(t, code), true
 }
 

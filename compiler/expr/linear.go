@@ -1,12 +1,18 @@
 package expr
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import "math"
 
 // Term is one summand of a Linear: Coef times an atom, which is a variable or an expression that is not linear.
 type Term struct {
 	Atom Expr
 	Coef int64
+	// within holds the atom's values; it is known only where bounded.
+	within  interval
+	bounded bool
 }
+
+// interval is lo <= x <= hi.
+type interval struct{ lo, hi int64 }
 
 // Linear is an integer expression as Const plus a sum of terms with distinct atoms and non-zero coefficients.
 type Linear struct {
@@ -14,219 +20,143 @@ type Linear struct {
 	Terms []Term
 }
 
-// Linearize brings an Int64 expression into linear form. Divisions and remainders by positive constants are taken apart as
-// far as the variables' extents allow; variables range over 0 <= v < Extent.
-func Linearize(e Expr) Linear {
-	switch n := e.(type) {
-	case *Int:
-		return Linear{Const: n.Value}
-	case *Binary:
-		return linearizeBinary(n)
-	default:
-		return Linear{Terms: []Term{{Atom: e, Coef: 1}}}
-	}
-}
-
-func linearizeBinary(n *Binary) Linear {
-	a, b := Linearize(n.A), Linearize(n.B)
-	switch n.Op {
-	case Add:
-		return a.Plus(b, 1)
-	case Sub:
-		return a.Plus(b, -1)
-	case Mul:
-		if len(b.Terms) == 0 {
-			return a.Scale(b.Const)
-		}
-		if len(a.Terms) == 0 {
-			return b.Scale(a.Const)
-		}
-	case FloorDiv:
-		if len(b.Terms) == 0 && b.Const > 0 {
-			return a.floorDiv(b.Const)
-		}
-	case FloorMod:
-		if len(b.Terms) == 0 && b.Const > 0 {
-			return a.floorMod(b.Const)
-		}
-	case Min, Max:
-		if d := a.Plus(b, -1); len(d.Terms) < len(a.Terms)+len(b.Terms) || len(a.Terms) == 0 || len(b.Terms) == 0 {
-			lo, hi, ok := d.Bounds()
-			if ok && (n.Op == Min && hi <= 0 || n.Op == Max && lo >= 0) {
-				return a
-			}
-			if ok && (n.Op == Min && lo >= 0 || n.Op == Max && hi <= 0) {
-				return b
-			}
-		}
-	}
-	return Linear{Terms: []Term{{Atom: Bin(n.Op, a.Expr(), b.Expr()), Coef: 1}}}
+// atom is an expression that is not taken apart any further.
+func atom(e Expr) Linear {
+	within, bounded := valuesOf(e)
+	return Linear{Terms: []Term{{Atom: e, Coef: 1, within: within, bounded: bounded}}}
 }
 
 // Plus is l + k*m.
 func (l Linear) Plus(m Linear, k int64) Linear {
-	sum := Linear{Const: l.Const + k*m.Const, Terms: append([]Term{}, l.Terms...)}
-	for _, t := range m.Terms {
-		sum.add(t.Atom, k*t.Coef)
+	sum := Linear{Const: l.Const + k*m.Const}
+	if len(m.Terms) == 0 || k == 0 {
+		sum.Terms = l.Terms
+		return sum
 	}
+	sum.Terms = append(make([]Term, 0, len(l.Terms)+len(m.Terms)), l.Terms...)
+	sum.addAll(Linear{Terms: m.Terms}, k)
 	return sum
 }
 
-func (l *Linear) add(atom Expr, coef int64) {
-	if coef == 0 {
+// addAll adds k*m to l, whose terms nobody else may hold.
+func (l *Linear) addAll(m Linear, k int64) {
+	l.Const += k * m.Const
+	for _, t := range m.Terms {
+		t.Coef *= k
+		l.add(t)
+	}
+}
+
+// add adds a term to l, whose terms nobody else may hold.
+func (l *Linear) add(t Term) {
+	if t.Coef == 0 {
 		return
 	}
 	for k := range l.Terms {
-		if Same(l.Terms[k].Atom, atom) {
-			if l.Terms[k].Coef += coef; l.Terms[k].Coef == 0 {
-				l.Terms = append(l.Terms[:k:k], l.Terms[k+1:]...)
+		if Same(l.Terms[k].Atom, t.Atom) {
+			if l.Terms[k].Coef += t.Coef; l.Terms[k].Coef == 0 {
+				l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
 			}
 			return
 		}
 	}
-	if l.recombine(atom, coef) {
-		return
+	if l.Terms == nil {
+		l.Terms = make([]Term, 0, 4)
 	}
-	l.Terms = append(l.Terms, Term{Atom: atom, Coef: coef})
+	if !l.recombine(t) {
+		l.Terms = append(l.Terms, t)
+	}
 }
 
-// recombine uses c*(x floormod c) + c*m*(x floordiv c)... = m*x: when the partner of a quotient or remainder is already
-// among the terms, the two are replaced by their common operand.
-func (l *Linear) recombine(atom Expr, coef int64) bool {
-	n, ok := atom.(*Binary)
-	if !ok || n.Op != FloorDiv && n.Op != FloorMod {
-		return false
-	}
-	c, ok := n.B.(*Int)
+// recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among the
+// terms, the two are replaced by their common operand.
+func (l *Linear) recombine(t Term) bool {
+	n, c, ok := asDivision(t.Atom)
 	if !ok {
 		return false
 	}
-	for k, t := range l.Terms {
-		p, ok := t.Atom.(*Binary)
-		if !ok || p.Op != FloorDiv && p.Op != FloorMod || p.Op == n.Op || !Same(p.A, n.A) || !Same(p.B, n.B) {
+	for k, other := range l.Terms {
+		p, _, ok := asDivision(other.Atom)
+		if !ok || p.Op == n.Op || !Same(p.B, n.B) || !Same(p.A, n.A) {
 			continue
 		}
-		mod, div := coef, t.Coef
+		mod, div := t.Coef, other.Coef
 		if n.Op == FloorDiv {
 			mod, div = div, mod
 		}
-		if div != mod*c.Value {
+		if div != mod*c {
 			continue
 		}
-		l.Terms = append(l.Terms[:k:k], l.Terms[k+1:]...)
-		*l = l.Plus(Linearize(n.A), mod)
+		l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
+		l.addAll(Linearize(n.A), mod)
 		return true
 	}
 	return false
 }
 
+// asDivision takes a quotient or remainder by a positive constant apart.
+func asDivision(e Expr) (n *Binary, divisor int64, ok bool) {
+	n, ok = e.(*Binary)
+	if !ok || n.Op != FloorDiv && n.Op != FloorMod {
+		return nil, 0, false
+	}
+	c, ok := n.B.(*Int)
+	if !ok || c.Value <= 0 {
+		return nil, 0, false
+	}
+	return n, c.Value, true
+}
+
 // Scale is k*l.
 func (l Linear) Scale(k int64) Linear {
-	return Linear{}.Plus(l, k)
+	if k == 0 {
+		return Linear{}
+	}
+	scaled := Linear{Const: k * l.Const, Terms: make([]Term, len(l.Terms))}
+	for i, t := range l.Terms {
+		t.Coef *= k
+		scaled.Terms[i] = t
+	}
+	return scaled
 }
 
-// divide splits l into c*quotient + rest, where rest has only what c does not divide and 0 <= rest.Const < c.
-func (l Linear) divide(c int64) (quotient, rest Linear) {
-	quotient.Const = FloorDivInt(l.Const, c)
-	rest.Const = l.Const - c*quotient.Const
-	for _, t := range l.Terms {
-		if t.Coef%c == 0 {
-			quotient.Terms = append(quotient.Terms, Term{t.Atom, t.Coef / c})
-		} else {
-			rest.Terms = append(rest.Terms, t)
-		}
-	}
-	return quotient, rest
-}
-
-func (l Linear) floorDiv(c int64) Linear {
-	quotient, rest := l.divide(c)
-	if lo, hi, ok := rest.Bounds(); ok && FloorDivInt(lo, c) == FloorDivInt(hi, c) {
-		quotient.Const += FloorDivInt(lo, c)
-		return quotient
-	}
-	if len(rest.Terms) == 1 && rest.Const == 0 && rest.Terms[0].Coef == 1 {
-		if n, ok := rest.Terms[0].Atom.(*Binary); ok && n.Op == FloorDiv {
-			if d, ok := n.B.(*Int); ok && d.Value > 0 {
-				quotient.add(Bin(FloorDiv, n.A, I(c*d.Value)), 1)
-				return quotient
-			}
-		}
-	}
-	quotient.add(Bin(FloorDiv, rest.Expr(), I(c)), 1)
-	return quotient
-}
-
-func (l Linear) floorMod(c int64) Linear {
-	_, rest := l.divide(c)
-	if lo, hi, ok := rest.Bounds(); ok && FloorDivInt(lo, c) == FloorDivInt(hi, c) {
-		rest.Const -= c * FloorDivInt(lo, c)
-		return rest
-	}
-	return Linear{Terms: []Term{{Atom: Bin(FloorMod, rest.Expr(), I(c)), Coef: 1}}}
-}
-
-// Bounds are the smallest and largest value; ok is false when an atom is unbounded.
+// Bounds are the smallest and largest value; ok is false when an atom is unbounded or the values are too large to tell.
 func (l Linear) Bounds() (lo, hi int64, ok bool) {
-	lo, hi = l.Const, l.Const
+	within := interval{l.Const, l.Const}
 	for _, t := range l.Terms {
-		a, b, ok := atomBounds(t.Atom)
+		if !t.bounded {
+			return 0, 0, false
+		}
+		scaled, ok := t.within.scale(t.Coef)
 		if !ok {
 			return 0, 0, false
 		}
-		if t.Coef < 0 {
-			a, b = b, a
+		if within, ok = within.plus(scaled); !ok {
+			return 0, 0, false
 		}
-		lo, hi = lo+t.Coef*a, hi+t.Coef*b
 	}
-	return lo, hi, true
-}
-
-func atomBounds(e Expr) (lo, hi int64, ok bool) {
-	switch n := e.(type) {
-	case *Var:
-		return 0, n.Extent - 1, n.Extent > 0
-	case *Binary:
-		c, isConst := n.B.(*Int)
-		switch {
-		case n.Op == FloorMod && isConst && c.Value > 0:
-			return 0, c.Value - 1, true
-		case n.Op == FloorDiv && isConst && c.Value > 0:
-			lo, hi, ok = Linearize(n.A).Bounds()
-			return FloorDivInt(lo, c.Value), FloorDivInt(hi, c.Value), ok
-		case n.Op == Min || n.Op == Max:
-			return extremeBounds(n)
-		}
-	case *Select:
-		lo, hi, ok = Linearize(n.A).Bounds()
-		lo2, hi2, ok2 := Linearize(n.B).Bounds()
-		return min(lo, lo2), max(hi, hi2), ok && ok2
-	}
-	return 0, 0, false
-}
-
-func extremeBounds(n *Binary) (lo, hi int64, ok bool) {
-	lo1, hi1, ok1 := Linearize(n.A).Bounds()
-	lo2, hi2, ok2 := Linearize(n.B).Bounds()
-	if n.Op == Min {
-		return min(lo1, lo2), min(hi1, hi2), ok1 && ok2
-	}
-	return max(lo1, lo2), max(hi1, hi2), ok1 && ok2
+	return within.lo, within.hi, true
 }
 
 // Expr is the linear form as an expression.
 func (l Linear) Expr() Expr {
 	var sum Expr
 	for _, t := range l.Terms {
-		term := MulE(t.Atom, I(t.Coef))
+		term := t.Atom
+		if t.Coef != 1 {
+			term = MulE(t.Atom, I(t.Coef))
+		}
 		if sum == nil {
 			sum = term
 		} else {
 			sum = AddE(sum, term)
 		}
 	}
-	if sum == nil {
+	switch {
+	case sum == nil:
 		return I(l.Const)
+	case l.Const == 0:
+		return sum
 	}
 	return AddE(sum, I(l.Const))
 }
@@ -244,105 +174,82 @@ func (l Linear) Coef(v *Var) (coef int64, linear bool) {
 	return coef, linear
 }
 
-// Uses reports whether v occurs in e.
-func Uses(e Expr, v *Var) bool {
-	found := false
-	Walk(e, func(x Expr) { found = found || x == Expr(v) })
-	return found
+// maxBound is the largest magnitude that bounds are told for, far from overflow.
+const maxBound = 1 << 61
+
+func (i interval) plus(j interval) (interval, bool) {
+	sum := interval{i.lo + j.lo, i.hi + j.hi} // no overflow: all are within maxBound
+	return sum, sum.lo >= -maxBound && sum.hi <= maxBound
 }
 
-// Same reports whether two expressions are structurally equal.
-func Same(a, b Expr) bool {
-	if a == b {
-		return true
+func (i interval) scale(k int64) (interval, bool) {
+	largest := max(math.Abs(float64(i.lo)), math.Abs(float64(i.hi)))
+	if largest*math.Abs(float64(k)) > maxBound {
+		return interval{}, false
 	}
-	switch x := a.(type) {
+	if k < 0 {
+		i.lo, i.hi = i.hi, i.lo
+	}
+	return interval{k * i.lo, k * i.hi}, true
+}
+
+// valuesOf is an expression's range by interval arithmetic; ok is false when it cannot be told.
+func valuesOf(e Expr) (within interval, ok bool) {
+	switch n := e.(type) {
 	case *Int:
-		y, ok := b.(*Int)
-		return ok && *x == *y
-	case *Float:
-		y, ok := b.(*Float)
-		return ok && *x == *y
-	case *Binary:
-		y, ok := b.(*Binary)
-		return ok && x.Op == y.Op && Same(x.A, y.A) && Same(x.B, y.B)
-	case *Unary:
-		y, ok := b.(*Unary)
-		return ok && x.Op == y.Op && Same(x.A, y.A)
-	case *Cast:
-		y, ok := b.(*Cast)
-		return ok && x.Type == y.Type && Same(x.A, y.A)
+		return interval{n.Value, n.Value}, n.Value >= -maxBound && n.Value <= maxBound
+	case *Var:
+		return interval{0, n.Extent - 1}, n.Extent > 0 && n.Extent <= maxBound
 	case *Select:
-		y, ok := b.(*Select)
-		return ok && Same(x.Cond, y.Cond) && Same(x.A, y.A) && Same(x.B, y.B)
-	case *Load:
-		y, ok := b.(*Load)
-		return ok && x.Tensor == y.Tensor && sameAll(x.Index, y.Index)
-	}
-	return false
-}
-
-func sameAll(a, b []Expr) bool {
-	for k := range a {
-		if !Same(a[k], b[k]) {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
-// Simplify rewrites integer arithmetic into linear form and decides comparisons that the variables' extents decide.
-func Simplify(e Expr) Expr {
-	switch n := e.(type) {
+		a, okA := valuesOf(n.A)
+		b, okB := valuesOf(n.B)
+		return interval{min(a.lo, b.lo), max(a.hi, b.hi)}, okA && okB
 	case *Binary:
-		if n.A.DType() == array.Int64 {
-			if n.Op.IsComparison() {
-				return simplifyComparison(n)
-			}
-			return Linearize(simplifyOperands(n)).Expr()
-		}
-		return Bin(n.Op, Simplify(n.A), Simplify(n.B))
-	case *Unary:
-		return Un(n.Op, Simplify(n.A))
-	case *Select:
-		return Sel(Simplify(n.Cond), Simplify(n.A), Simplify(n.B))
-	case *Cast:
-		return To(n.Type, Simplify(n.A))
-	case *Load:
-		index := make([]Expr, len(n.Index))
-		for k, x := range n.Index {
-			index[k] = Simplify(x)
-		}
-		return &Load{Tensor: n.Tensor, Index: index}
-	default:
-		return e
+		return binaryValues(n)
 	}
+	return interval{}, false
 }
 
-// simplifyOperands simplifies selections, casts and loads inside integer arithmetic, which Linearize takes as atoms.
-func simplifyOperands(e Expr) Expr {
-	switch n := e.(type) {
-	case *Binary:
-		if n.A.DType() == array.Int64 {
-			return Bin(n.Op, simplifyOperands(n.A), simplifyOperands(n.B))
-		}
-		return Simplify(n)
-	case *Select, *Cast, *Load, *Unary:
-		return Simplify(n)
-	default:
-		return e
+func binaryValues(n *Binary) (within interval, ok bool) {
+	if n.Op == FloorMod { // whatever the operand
+		c, isConst := n.B.(*Int)
+		return interval{0, constantOr(c, 1) - 1}, isConst && c.Value > 0
 	}
+	a, ok := valuesOf(n.A)
+	if !ok {
+		return interval{}, false
+	}
+	b, ok := valuesOf(n.B)
+	if !ok {
+		return interval{}, false
+	}
+	switch n.Op {
+	case Add:
+		return a.plus(b)
+	case Sub:
+		return a.plus(interval{-b.hi, -b.lo})
+	case Mul:
+		if b.lo == b.hi {
+			return a.scale(b.lo)
+		}
+		if a.lo == a.hi {
+			return b.scale(a.lo)
+		}
+	case FloorDiv:
+		if b.lo == b.hi && b.lo > 0 {
+			return interval{FloorDivInt(a.lo, b.lo), FloorDivInt(a.hi, b.lo)}, true
+		}
+	case Min:
+		return interval{min(a.lo, b.lo), min(a.hi, b.hi)}, true
+	case Max:
+		return interval{max(a.lo, b.lo), max(a.hi, b.hi)}, true
+	}
+	return interval{}, false
 }
 
-func simplifyComparison(n *Binary) Expr {
-	a, b := Linearize(simplifyOperands(n.A)), Linearize(simplifyOperands(n.B))
-	if lo, hi, ok := a.Plus(b, -1).Bounds(); ok {
-		switch {
-		case n.Op == Lt && hi < 0, n.Op == Le && hi <= 0, n.Op == Ne && (lo > 0 || hi < 0), n.Op == Eq && lo == 0 && hi == 0:
-			return &Int{Value: 1, Type: array.Bool}
-		case n.Op == Lt && lo >= 0, n.Op == Le && lo > 0, n.Op == Eq && (lo > 0 || hi < 0), n.Op == Ne && lo == 0 && hi == 0:
-			return &Int{Value: 0, Type: array.Bool}
-		}
+func constantOr(c *Int, other int64) int64 {
+	if c == nil {
+		return other
 	}
-	return Bin(n.Op, a.Expr(), b.Expr())
+	return c.Value
 }

@@ -26,6 +26,27 @@ func Children(e Expr, visit func(Expr)) {
 	}
 }
 
+// Size is the number of nodes of e; a node that occurs twice counts twice.
+func Size(e Expr) int {
+	switch n := e.(type) {
+	case *Binary:
+		return 1 + Size(n.A) + Size(n.B)
+	case *Unary:
+		return 1 + Size(n.A)
+	case *Cast:
+		return 1 + Size(n.A)
+	case *Select:
+		return 1 + Size(n.Cond) + Size(n.A) + Size(n.B)
+	case *Load:
+		size := 1
+		for _, x := range n.Index {
+			size += Size(x)
+		}
+		return size
+	}
+	return 1
+}
+
 // Walk calls visit on e and everything below it, parents first.
 func Walk(e Expr, visit func(Expr)) {
 	visit(e)

@@ -178,16 +178,13 @@ func firstInput(n *node) *value {
 	return nil
 }
 
-// outExtent is the number of channels of a channels-last result, the whole shape of others.
+// outExtent is the number of channels of an image's or a dense layer's result, the whole shape of others.
 func outExtent(n *node) []int64 {
-	layout := n.out.layout
-	if len(n.Out.Shape) >= 3 && layout[len(layout)-1] == 1 || n.Op == "Gemm" {
+	switch n.Op {
+	case "Conv", "Gemm", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool":
 		return n.Out.Shape[1:2]
 	}
-	if n.Op == "Conv" {
-		return n.Out.Shape[1:2]
-	}
-	return op.Physical(n.Out.Shape, layout)
+	return op.Physical(n.Out.Shape, n.out.layout)
 }
 
 func dims(shape []int64) string {

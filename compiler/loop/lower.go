@@ -11,12 +11,43 @@ import (
 // maxStatements bounds the size of a lowered kernel, before and after unrolling.
 const maxStatements = 1 << 14
 
+// maxIterations bounds the iteration space of one stage, so that no product of extents overflows.
+const maxIterations = 1 << 40
+
+// maxWork bounds the expression nodes that lowering makes and the loads it looks at when it infers regions.
+const maxWork = 1 << 21
+
 type lowerer struct {
 	s        *schedule.Schedule
 	bindings map[*expr.Tensor]*binding
 	// order has the stages, producers before consumers.
 	order []*schedule.Stage
 	count int
+	// consumers of the stages asked for so far.
+	consumers map[*schedule.Stage][]*schedule.Stage
+	// work counts towards maxWork.
+	work int
+}
+
+func (l *lowerer) spend(work int) error {
+	if l.work += work; l.work > maxWork {
+		return fmt.Errorf("lower: the schedule takes more than %d steps to lower", maxWork)
+	}
+	return nil
+}
+
+func checkIterations(s *schedule.Schedule) error {
+	for _, g := range s.Stages {
+		n := int64(1)
+		for k := range len(g.Axes) + len(g.Reduce) {
+			extent := g.AxisVar(k).Extent
+			if extent > maxIterations/n {
+				return fmt.Errorf("lower: stage %d has more than %d iterations", g.ID, int64(maxIterations))
+			}
+			n *= extent
+		}
+	}
+	return nil
 }
 
 // binding says where a tensor's elements are: the part [mins, mins+extents) of it, in a buffer.
@@ -29,7 +60,10 @@ type binding struct {
 
 // Lower turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
 func Lower(s *schedule.Schedule) (*Func, error) {
-	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, order: topological(s)}
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
+	if err := checkIterations(s); err != nil {
+		return nil, err
+	}
 	f := &Func{Workload: s.Workload}
 	l.bindArgs(f)
 	for _, g := range l.order {
@@ -296,7 +330,11 @@ func (l *lowerer) innermost(n *nest) (Block, error) {
 		store.Value = g.Combiner.Identity(g.Tensor.DType)
 		return Block{store}, nil
 	}
-	value, err := l.lowerExpr(expr.Substitute(g.Body, vars))
+	body := expr.Substitute(g.Body, vars)
+	if err := l.spend(expr.Size(body)); err != nil {
+		return nil, err
+	}
+	value, err := l.lowerExpr(body)
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,11 @@ func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
 		return whole
 	}
 	outer := n.span(sp.Outer)
-	return span{expr.MulE(outer.min, expr.I(sp.Factor)), min(outer.extent*sp.Factor, whole.extent)}
+	first := expr.MulE(outer.min, expr.I(sp.Factor))
+	if sp.Tail == schedule.Shift && n.partial(sp) { // the last tile begins earlier
+		first = expr.MinE(first, expr.I(whole.extent-sp.Factor))
+	}
+	return span{first, min(outer.extent*sp.Factor, whole.extent)}
 }
 
 func (n *nest) fuseSpan(it *schedule.Iter, whole span) span {

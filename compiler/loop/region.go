@@ -22,8 +22,11 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 	if depth > len(l.s.Stages) {
 		return nil, fmt.Errorf("lower: stages are computed inside one another in a circle")
 	}
+	if err := l.spend(len(l.s.Stages)); err != nil {
+		return nil, err
+	}
 	var region []span
-	for _, c := range l.s.Consumers(p) {
+	for _, c := range l.consumersOf(p) {
 		vars, err := l.axisSpans(c, n, depth)
 		if err != nil {
 			return nil, err
@@ -32,6 +35,9 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 			if load.Tensor != p.Tensor {
 				continue
 			}
+			if err := l.spend(expr.Size(load)); err != nil {
+				return nil, err
+			}
 			region = union(region, loadSpans(load, vars), p.Tensor.Shape)
 		}
 	}
@@ -39,6 +45,16 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 		return nil, fmt.Errorf("lower: nothing uses stage %d", p.ID)
 	}
 	return region, nil
+}
+
+// consumersOf remembers a stage's consumers, which lowering asks for again and again and does not change.
+func (l *lowerer) consumersOf(p *schedule.Stage) []*schedule.Stage {
+	list, ok := l.consumers[p]
+	if !ok {
+		list = l.s.Consumers(p)
+		l.consumers[p] = list
+	}
+	return list
 }
 
 // axisSpans is the range of each of consumer c's axes at this point of the nest.

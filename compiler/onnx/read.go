@@ -197,6 +197,9 @@ func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
 	if a.Type == AttrUndefined {
 		a.Type = a.guessType()
 	}
+	if a.Type == AttrTensor && a.Tensor == nil || a.Type == AttrGraph && a.Graph == nil {
+		return nil, fmt.Errorf("attribute %q of type %d has no value", a.Name, a.Type)
+	}
 	return a, nil
 }
 

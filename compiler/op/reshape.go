@@ -26,7 +26,7 @@ var reshapeDefs = []Def{
 func firstType(n *Node) (Type, error) { return n.In[0].Type, nil }
 
 func inferDropout(n *Node) (Type, error) {
-	training := n.Has(2) && (n.In[2].Const == nil || n.In[2].Const.Int(0) != 0)
+	training := n.Has(2) && (n.In[2].Const == nil || n.In[2].Const.Len() != 1 || n.In[2].Const.Int(0) != 0)
 	if n.Output > 0 || training {
 		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
 	}

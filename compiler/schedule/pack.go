@@ -28,10 +28,13 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 			return fmt.Errorf("pack: layout of constant %d does not hold dimension %d once whole or once as quotient and remainder", constant, d)
 		}
 	}
-	args := []int{constant}
+	args, elements := []int{constant}, int64(1)
 	for _, d := range dims {
 		if d.Dim < 0 || d.Dim >= rank {
 			return fmt.Errorf("pack: constant %d has no dimension %d", constant, d.Dim)
+		}
+		if elements *= paddedExtent(d, s.Workload.Constants[constant].Shape[d.Dim]); elements > maxPackedElements {
+			return fmt.Errorf("pack: layout of constant %d has more than %d elements", constant, int64(maxPackedElements))
 		}
 		inner := 0
 		if d.Inner {
@@ -42,6 +45,21 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	s.Packs[constant] = slices.Clone(dims)
 	s.record("pack", args...)
 	return nil
+}
+
+// maxPackedElements bounds a packed constant.
+const maxPackedElements = 1 << 31
+
+// paddedExtent is the extent of a packed dimension; both factors of the product are at most maxPackedElements.
+func paddedExtent(d PackDim, extent int64) int64 {
+	switch {
+	case d.Factor == 0:
+		return min(extent, maxPackedElements+1)
+	case d.Inner:
+		return min(d.Factor, maxPackedElements+1)
+	default:
+		return min((extent-1)/d.Factor+1, maxPackedElements+1)
+	}
 }
 
 func completeDim(dims []PackDim, d int) bool {

@@ -7,8 +7,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// maxIters bounds the iterators of one stage, so that a hostile trace costs little.
-const maxIters = 64
+// Limits far above any real schedule, so that a hostile trace costs little.
+const (
+	// maxIters bounds the iterators of one stage.
+	maxIters = 64
+	// maxPaths bounds the ways in which a leaf derives from axes, and with it the size of the axes' values: fusing the two
+	// parts of a split doubles it.
+	maxPaths = 32
+	// maxBodyNodes bounds a stage's body: inlining a chain of stages that each load the next twice doubles it every time.
+	maxBodyNodes = 1 << 14
+)
 
 // Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers. The
 // factor need not divide: tail says what becomes of the last tile.
@@ -27,6 +35,7 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: stage %d has too many iterators", stageID)
 	}
 	o, i := g.newIter(it.Reduce), g.newIter(it.Reduce)
+	o.paths, i.paths = it.paths, it.paths
 	rel := &Split{Parent: it, Outer: o, Inner: i, Factor: factor, Tail: tail}
 	it.Split, o.Parent, i.Parent = rel, rel, rel
 	k := g.LeafIndex(it)
@@ -53,10 +62,11 @@ func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
 		return 0, fmt.Errorf("fuse: iterators %d and %d of stage %d are already annotated", a, b, stageID)
 	case s.attachedAt(ia) || s.attachedAt(ib):
 		return 0, fmt.Errorf("fuse: a stage is computed at iterator %d or %d of stage %d", a, b, stageID)
-	case len(g.Iters) >= maxIters:
+	case len(g.Iters) >= maxIters || ia.paths+ib.paths > maxPaths:
 		return 0, fmt.Errorf("fuse: stage %d has too many iterators", stageID)
 	}
 	f := g.newIter(ia.Reduce)
+	f.paths = ia.paths + ib.paths
 	rel := &Fuse{A: ia, B: ib, Into: f}
 	ia.Fuse, ib.Fuse, f.Fused = rel, rel, rel
 	k := g.LeafIndex(ia)
@@ -155,6 +165,12 @@ func (s *Schedule) Inline(stageID int) error {
 		return fmt.Errorf("inline: stage %d is a reduction", stageID)
 	case s.hasAttached(g):
 		return fmt.Errorf("inline: another stage is computed inside stage %d", stageID)
+	}
+	foreseen := newInlining(g)
+	for _, c := range s.Consumers(g) {
+		if foreseen.size(c.Body) > maxBodyNodes {
+			return fmt.Errorf("inline: stage %d would make the body of stage %d larger than %d nodes", stageID, c.ID, maxBodyNodes)
+		}
 	}
 	for _, c := range s.Consumers(g) {
 		c.Body = expr.Rewrite(c.Body, func(e expr.Expr) expr.Expr {

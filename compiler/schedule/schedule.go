@@ -58,6 +58,8 @@ type Iter struct {
 	// Parent is the split this iterator came from, Fused the fusion; an axis has neither.
 	Parent *Split
 	Fused  *Fuse
+	// paths is the number of ways in which it derives from axes.
+	paths int
 }
 
 // Split is the relation parent = outer*Factor + inner.
@@ -121,7 +123,7 @@ func (g *Stage) resetNest() {
 }
 
 func (g *Stage) newIter(reduce bool) *Iter {
-	it := &Iter{ID: len(g.Iters), Reduce: reduce, Axis: -1}
+	it := &Iter{ID: len(g.Iters), Reduce: reduce, Axis: -1, paths: 1}
 	g.Iters = append(g.Iters, it)
 	return it
 }

@@ -49,7 +49,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			continue
 		}
 		u := reductionUnit(s, g, &next)
-		u.feeds = feeds(s, g)
+		u.feeds = feeds(s, g, taken)
 		taken[u.out], taken[g.ID] = true, true
 		for _, f := range u.feeds {
 			taken[f] = true
@@ -148,11 +148,12 @@ func pointwise(c *schedule.Stage, t *expr.Tensor) bool {
 	return true
 }
 
-func feeds(s *schedule.Schedule, g *schedule.Stage) []int {
+// feeds are the maps that only reduction g reads, and that do not end another unit.
+func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
 	var list []int
 	for _, l := range expr.Loads(g.Body) {
 		p := s.Producer(l.Tensor)
-		if p == nil || p.Combiner != expr.None || p.IsOutput || slices.Contains(list, p.ID) {
+		if p == nil || p.Combiner != expr.None || p.IsOutput || taken[p.ID] || slices.Contains(list, p.ID) {
 			continue
 		}
 		if c := s.Consumers(p); len(c) == 1 && c[0] == g {

@@ -1,0 +1,189 @@
+package onnx
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// small is a model that uses every part of the format that is written.
+func small() *Model {
+	attrs := []*Attribute{
+		{Name: "f", Type: AttrFloat, Float: 0.5},
+		{Name: "i", Type: AttrInt, Int: -3},
+		{Name: "s", Type: AttrString, String: "SAME_UPPER"},
+		{Name: "t", Type: AttrTensor, Tensor: &Tensor{Name: "", Value: array.FromInt64([]int64{1, -1}, 2)}},
+		{Name: "fs", Type: AttrFloats, Floats: []float32{1, 2.5}},
+		{Name: "is", Type: AttrInts, Ints: []int64{1, -1, 1 << 40}},
+		{Name: "ss", Type: AttrStrings, Strings: []string{"a", ""}},
+		{Name: "g", Type: AttrGraph, Graph: &Graph{Name: "inner"}},
+	}
+	return &Model{
+		IRVersion: 8, ProducerName: "test", ProducerVersion: "1", Opsets: []Opset{{Version: 13}, {"ai.onnx.ml", 2}},
+		Graph: &Graph{
+			Name:         "small",
+			Nodes:        []*Node{{Name: "n", Op: "Clip", Inputs: []string{"x", "", "w"}, Outputs: []string{"y"}, Attributes: attrs}},
+			Initializers: []*Tensor{{Name: "w", Value: array.FromFloat32([]float32{1, 2, 3, 4}, 2, 2)}},
+			Inputs: []*ValueInfo{{
+				Name: "x", DType: array.Float32, HasShape: true, Shape: []Dim{{Value: -1, Param: "batch"}, {Value: 3}, {Value: -1}},
+			}},
+			Outputs: []*ValueInfo{{Name: "y", DType: array.Float32}},
+		},
+	}
+}
+
+func TestModelsSurviveARoundTrip(t *testing.T) {
+	want := small()
+	data := want.Encode()
+	got, err := Read(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got.Graph, want.Graph)
+	}
+	if !bytes.Equal(got.Encode(), data) {
+		t.Error("a second encoding differs from the first")
+	}
+	if got.Opset("") != 13 || got.Opset("ai.onnx.ml") != 2 || got.Opset("other") != 0 {
+		t.Error("wrong opset versions")
+	}
+}
+
+// tensorWith is a TensorProto of the given type and shape with one more field.
+func tensorWith(code int64, dims []int64, add func(*message)) []byte {
+	var m message
+	m.text(8, "t")
+	for _, d := range dims {
+		m.int(1, d)
+	}
+	m.int(2, code)
+	add(&m)
+	return m
+}
+
+func packed(number protowire.Number, values ...uint64) func(*message) {
+	return func(m *message) {
+		var b []byte
+		for _, v := range values {
+			b = protowire.AppendVarint(b, v)
+		}
+		m.bytes(number, b)
+	}
+}
+
+func TestTypedTensorFields(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		data []byte
+		want []float64
+		d    array.DType
+	}{
+		{"packed int64", tensorWith(7, []int64{2}, packed(7, 5, ^uint64(0))), []float64{5, -1}, array.Int64},
+		{"int8 in int32", tensorWith(3, []int64{2}, packed(5, 5, ^uint64(1))), []float64{5, -2}, array.Int8},
+		{"bool in int32", tensorWith(9, []int64{2}, packed(5, 0, 1)), []float64{0, 1}, array.Bool},
+		{"half bits in int32", tensorWith(10, []int64{1}, packed(5, 0x3c00)), []float64{1}, array.Float16},
+		{"unpacked int32", tensorWith(6, []int64{2}, func(m *message) { m.int(5, 4); m.int(5, -4) }), []float64{4, -4}, array.Int32},
+		{"uint64", tensorWith(13, []int64{1}, packed(11, 7)), []float64{7}, array.Uint64},
+		{"float", tensorWith(1, []int64{1}, func(m *message) { m.float(4, 2.5) }), []float64{2.5}, array.Float32},
+		{"scalar", tensorWith(6, nil, packed(5, 9)), []float64{9}, array.Int32},
+		{"empty", tensorWith(7, []int64{0}, func(*message) {}), nil, array.Int64},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ReadTensor(c.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Value.DType != c.d || got.Value.Len() != int64(len(c.want)) {
+				t.Fatalf("got %v%v", got.Value.DType, got.Value.Shape)
+			}
+			for k, w := range c.want {
+				if g := got.Value.Float(int64(k)); g != w {
+					t.Errorf("element %d is %v, want %v", k, g, w)
+				}
+			}
+		})
+	}
+}
+
+// attributeWithout is a model with an attribute that has a type and no value.
+func attributeWithout(kind AttributeType) []byte {
+	var a, n, g, m message
+	a.text(1, "a")
+	a.int(20, int64(kind))
+	n.bytes(5, a)
+	g.bytes(1, n)
+	m.bytes(7, g)
+	return m
+}
+
+func TestReadRefuses(t *testing.T) {
+	broken := func(change func(*Model)) []byte {
+		m := small()
+		change(m)
+		return m.Encode()
+	}
+	var withTensor = func(tensor []byte) []byte {
+		var g, m message
+		g.bytes(5, tensor)
+		m.bytes(7, g)
+		return m
+	}
+	deep := &Graph{}
+	for range maxNesting + 2 {
+		deep = &Graph{Nodes: []*Node{{Op: "If", Attributes: []*Attribute{{Name: "then", Type: AttrGraph, Graph: deep}}}}}
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"nothing", nil, "no graph: the file is no ONNX model"},
+		{"text", []byte("this is no model at all"), "broken protobuf"},
+		{"cut short", small().Encode()[:60], "broken protobuf"},
+		{"old opset", broken(func(m *Model) { m.Opsets[0].Version = 6 }), "opset 6 is too old: convert the model to opset 7 or newer"},
+		{"nested too deep", broken(func(m *Model) { m.Graph = deep }), "nested deeper than 16"},
+		{"external data", withTensor(tensorWith(1, []int64{1}, func(m *message) { m.int(14, 1) })),
+			`tensor "t": its data is in an external file`},
+		{"string tensor", withTensor(tensorWith(8, []int64{1}, func(*message) {})), "element type 8 string is not supported"},
+		{"short data", withTensor(tensorWith(1, []int64{1 << 40}, func(m *message) { m.bytes(9, []byte("abcd")) })),
+			"needs 4398046511104 bytes but has 4"},
+		{"negative extent", withTensor(tensorWith(1, []int64{-1}, func(*message) {})), "negative extent"},
+		{"overflowing shape", withTensor(tensorWith(1, []int64{1 << 40, 1 << 40}, func(*message) {})), "too large"},
+		{"data in the wrong field", withTensor(tensorWith(1, []int64{1}, packed(7, 1))), "are in field 7 where 4 is due"},
+		{"attribute without its tensor", attributeWithout(AttrTensor), `attribute "a" of type 4 has no value`},
+		{"attribute without its graph", attributeWithout(AttrGraph), `attribute "a" of type 5 has no value`},
+		{"high rank", withTensor(tensorWith(1, make([]int64, 17), func(*message) {})), "rank 17 is over the limit of 16"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read(c.data)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(small().Encode())
+	f.Add(tensorWith(7, []int64{2}, packed(7, 5, 6)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := Read(data)
+		if err != nil {
+			return
+		}
+		for _, tensor := range m.Graph.Initializers {
+			if err := tensor.Value.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := Read(m.Encode()); err != nil {
+			t.Errorf("what was read cannot be read again: %v", err)
+		}
+	})
+}
