@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -49,14 +45,14 @@ func serve(ctx context.Context, cfg TrackerConfig, db *records.DB) error {
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
-	rpc, err := Listen(cfg.Listen)
+	rpc, err := tracker.Listen(cfg.Listen)
 	if err != nil {
 		return err
 	}
 	var web net.Listener
 	var webAddr net.Addr
 	if cfg.HTTP != "" {
-		if web, err = Listen(cfg.HTTP); err != nil {
+		if web, err = tracker.Listen(cfg.HTTP); err != nil {
 			return errors.Join(err, rpc.Close())
 		}
 		webAddr = web.Addr()
@@ -65,41 +61,4 @@ func serve(ctx context.Context, cfg TrackerConfig, db *records.DB) error {
 		cfg.Ready(rpc.Addr(), webAddr)
 	}
 	return t.Serve(ctx, rpc, web)
-}
-
-// Listen opens host:port or unix:PATH. The socket of a process that was killed is taken over.
-func Listen(addr string) (net.Listener, error) {
-	path, isUnix := strings.CutPrefix(addr, "unix:")
-	network := "tcp"
-	if isUnix {
-		network, addr = "unix", path
-		if err := removeDeadSocket(path); err != nil {
-			return nil, err
-		}
-	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		return nil, fmt.Errorf("%w: choose another address, or stop what uses this one", err)
-	}
-	return l, nil
-}
-
-// removeDeadSocket removes a socket that nobody answers on.
-func removeDeadSocket(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return os.MkdirAll(filepath.Dir(path), 0o700)
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("listen on %s: there is a file that is no socket: choose another path", path)
-	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
-		conn.Close()
-		return fmt.Errorf("listen on %s: another process serves it: stop it, or choose another path", path)
-	}
-	return os.Remove(path)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
@@ -102,13 +103,36 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	result := runResult{Package: path, Outputs: m.Manifest().Outputs}
+	if r.printTime || r.profile {
+		if err := r.measure(ctx, m, &result); err != nil {
+			return err
+		}
+	}
+	return r.print(result)
+}
+
+func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResult) error {
+	release, err := timing(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if r.printTime {
 		result.Time = r.time(m)
 	}
 	if r.profile {
 		result.Profile = r.profiled(ctx, m)
 	}
-	return r.print(result)
+	return nil
+}
+
+// timing keeps this host's agents from computing while something is timed, until release is called.
+func timing(ctx context.Context) (release func(), err error) {
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return nil, err
+	}
+	return lock.Time(ctx)
 }
 
 // read returns the inputs of the file, or made-up ones.
@@ -116,6 +140,11 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 	if r.inputs != "" {
 		return npz.ReadFile(r.inputs)
 	}
+	return madeUpInputs(manifest), nil
+}
+
+// madeUpInputs are uniform in [-1, 1), or zero where the type is not float32.
+func madeUpInputs(manifest *aot.Manifest) map[string]*array.Array {
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}
 	for _, t := range manifest.Inputs {
@@ -129,7 +158,7 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 		}
 		inputs[t.Name] = values
 	}
-	return inputs, nil
+	return inputs
 }
 
 func (r *runCommand) time(m *aot.Model) *timeResult {
