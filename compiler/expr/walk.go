@@ -26,6 +26,27 @@ func Children(e Expr, visit func(Expr)) {
 	}
 }
 
+// Size is the number of nodes of e; a node that occurs twice counts twice.
+func Size(e Expr) int {
+	switch n := e.(type) {
+	case *Binary:
+		return 1 + Size(n.A) + Size(n.B)
+	case *Unary:
+		return 1 + Size(n.A)
+	case *Cast:
+		return 1 + Size(n.A)
+	case *Select:
+		return 1 + Size(n.Cond) + Size(n.A) + Size(n.B)
+	case *Load:
+		size := 1
+		for _, x := range n.Index {
+			size += Size(x)
+		}
+		return size
+	}
+	return 1
+}
+
 // Walk calls visit on e and everything below it, parents first.
 func Walk(e Expr, visit func(Expr)) {
 	visit(e)
@@ -69,12 +90,23 @@ func Substitute(e Expr, values map[*Var]Expr) Expr {
 }
 
 // Loads returns every load in e, in order of appearance, repeated ones too.
-func Loads(e Expr) []*Load {
-	var loads []*Load
-	Walk(e, func(x Expr) {
-		if l, ok := x.(*Load); ok {
-			loads = append(loads, l)
+func Loads(e Expr) []*Load { return appendLoads(nil, e) }
+
+func appendLoads(list []*Load, e Expr) []*Load {
+	switch n := e.(type) {
+	case *Load:
+		list = append(list, n)
+		for _, x := range n.Index {
+			list = appendLoads(list, x)
 		}
-	})
-	return loads
+	case *Binary:
+		list = appendLoads(appendLoads(list, n.A), n.B)
+	case *Unary:
+		list = appendLoads(list, n.A)
+	case *Cast:
+		list = appendLoads(list, n.A)
+	case *Select:
+		list = appendLoads(appendLoads(appendLoads(list, n.Cond), n.A), n.B)
+	}
+	return list
 }

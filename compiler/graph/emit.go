@@ -120,7 +120,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return w, e.args(w, l, values, result), nil
+	return w.Merge(), e.args(w, l, values, result), nil
 }
 
 func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, result *value) []int {

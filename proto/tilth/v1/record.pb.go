@@ -24,9 +24,10 @@ const (
 )
 
 type BestRecordsRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Empty = every workload of the target.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Target fingerprint; empty = every target.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// Empty = every workload.
 	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

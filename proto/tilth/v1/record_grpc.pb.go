@@ -34,9 +34,11 @@ const (
 type RecordServiceClient interface {
 	// BestRecords returns the fastest verified record of each workload asked for; workloads without one are left out.
 	BestRecords(ctx context.Context, in *BestRecordsRequest, opts ...grpc.CallOption) (*BestRecordsResponse, error)
-	// ListRecords streams every record that matches, grouped by target and workload.
+	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
+	// group carries the workload's canonical form.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRecordsResponse], error)
-	// ImportRecords adds records; one that is already there (same target, workload, candidate, time and device) is skipped.
+	// ImportRecords adds records, all or none; one that is already there (same target, workload, candidate, time and
+	// device) is skipped.
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
 }
 
@@ -98,9 +100,11 @@ type RecordService_ImportRecordsClient = grpc.ClientStreamingClient[ImportRecord
 type RecordServiceServer interface {
 	// BestRecords returns the fastest verified record of each workload asked for; workloads without one are left out.
 	BestRecords(context.Context, *BestRecordsRequest) (*BestRecordsResponse, error)
-	// ListRecords streams every record that matches, grouped by target and workload.
+	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
+	// group carries the workload's canonical form.
 	ListRecords(*ListRecordsRequest, grpc.ServerStreamingServer[ListRecordsResponse]) error
-	// ImportRecords adds records; one that is already there (same target, workload, candidate, time and device) is skipped.
+	// ImportRecords adds records, all or none; one that is already there (same target, workload, candidate, time and
+	// device) is skipped.
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
 	mustEmbedUnimplementedRecordServiceServer()
 }

@@ -1,0 +1,39 @@
+# Everything here works in a fresh clone on Debian 12 with Go, make and git; what else is needed is installed.
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: help build demo test race bench lint generate clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+build: ## build bin/tilth
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tilth ./cmd/tilth
+
+demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
+	@scripts/packages.sh demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo.sh
+
+test: ## install what the tests need and run all of them
+	@scripts/packages.sh test
+	$(GO) test ./...
+
+race: ## the same under the race detector
+	@scripts/packages.sh test
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+bench: ## compare with ONNX Runtime, and print what a trial costs
+	@scripts/packages.sh bench
+	@$(MAKE) --no-print-directory build
+	@bench/run.sh
+
+lint: ## gofmt, vet, golangci-lint, buf
+	@scripts/lint.sh
+
+generate: ## generate the wire's Go code
+	$(GO) generate ./proto/...
+
+clean: ## remove what was built
+	rm -rf bin .tools

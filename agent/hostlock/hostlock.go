@@ -1,0 +1,98 @@
+// Package hostlock keeps what computes on a host apart from what is timed there. Runners hold the lock alone while they
+// time; builders and tuners share it while they compute. It works between processes and within one.
+package hostlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// How often a lock in other hands is tried again, at first and after a while. flock(2) itself can wait, but not for a
+// context.
+const (
+	firstPoll = 200 * time.Microsecond
+	maxPoll   = 4 * time.Millisecond
+)
+
+// Lock is the host's lock. Two files make it: whoever wants it first passes the gate, and a timing runner keeps the gate
+// while it waits for the computing to end, so that newcomers cannot starve it.
+type Lock struct {
+	gate, main string
+}
+
+// DefaultDir is where a user's processes on this host find each other's lock.
+func DefaultDir() string {
+	return filepath.Join(os.TempDir(), "tilth-"+strconv.Itoa(os.Getuid()))
+}
+
+// New returns the lock kept in a folder, which is created.
+func New(dir string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("host lock: %w", err)
+	}
+	return &Lock{gate: filepath.Join(dir, "host.gate.lock"), main: filepath.Join(dir, "host.lock")}, nil
+}
+
+// Compute waits until nothing is timed, and keeps it so until release is called. Any number of holders compute together.
+func (l *Lock) Compute(ctx context.Context) (release func(), err error) {
+	return l.acquire(ctx, syscall.LOCK_SH)
+}
+
+// Time waits until nothing computes and nothing else is timed, and keeps it so until release is called.
+func (l *Lock) Time(ctx context.Context) (release func(), err error) {
+	return l.acquire(ctx, syscall.LOCK_EX)
+}
+
+func (l *Lock) acquire(ctx context.Context, how int) (func(), error) {
+	gate, err := lockFile(ctx, l.gate, syscall.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	defer gate.Close()
+	main, err := lockFile(ctx, l.main, how)
+	if err != nil {
+		return nil, err
+	}
+	// Closing the only descriptor of the open file releases it, as does the end of the process.
+	return func() { main.Close() }, nil
+}
+
+func lockFile(ctx context.Context, path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("host lock: %w", err)
+	}
+	if err := flock(ctx, f, how); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("host lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func flock(ctx context.Context, f *os.File, how int) error {
+	poll := firstPoll
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		timer.Reset(poll)
+		poll = min(2*poll, maxPoll)
+	}
+}

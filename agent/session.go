@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// partingTimeout bounds each of the last calls of an agent that stops: the tracker may be gone too.
+const partingTimeout = 3 * time.Second
+
+// session is the time between a Join and the loss of what it gave.
+type session struct {
+	cfg      *Config
+	client   tilthv1.AgentServiceClient
+	log      *slog.Logger
+	id       string
+	interval time.Duration
+
+	mu      sync.Mutex
+	held    map[string]*held // by subject
+	stopped bool             // no work may begin any more
+}
+
+// held is a lease in work.
+type held struct {
+	token *tilthv1.LeaseToken
+	drop  context.CancelCauseFunc
+}
+
+func newSession(cfg *Config, client tilthv1.AgentServiceClient, log *slog.Logger) *session {
+	return &session{cfg: cfg, client: client, log: log, held: map[string]*held{}}
+}
+
+func (s *session) join(ctx context.Context) error {
+	return retry.Do(ctx, s.log, s.cfg.policy(), "Join", func(ctx context.Context) error {
+		joined, err := s.client.Join(ctx, &tilthv1.JoinRequest{Spec: s.cfg.Spec})
+		s.id = joined.GetSession()
+		s.interval = max(joined.GetHeartbeatInterval().AsDuration(), time.Millisecond)
+		return err
+	})
+}
+
+// run works until the session is void or, after ctx ended, all held work has ended.
+func (s *session) run(ctx context.Context) {
+	// life outlasts ctx by the drain; it ends early when the session is void.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	asking, stopAsking := context.WithCancel(ctx)
+	defer stopAsking()
+	context.AfterFunc(life, stopAsking)
+
+	var beat, slots sync.WaitGroup
+	beat.Go(func() { s.beat(life, end) })
+	for range s.cfg.Slots {
+		slots.Go(func() { s.slot(asking, life, end) })
+	}
+	idle := make(chan struct{})
+	go func() { slots.Wait(); close(idle) }()
+	s.drain(ctx, life, idle)
+	s.stop()
+	<-idle
+	if life.Err() == nil {
+		s.leave(life)
+	}
+	end(nil)
+	beat.Wait()
+}
+
+// drain returns when all work has ended, or its grace after the end of ctx is over, or the session is void.
+func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-life.Done():
+		return
+	}
+	timer := time.NewTimer(s.cfg.DrainGrace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-idle:
+	case <-life.Done():
+	}
+}
+
+// beat sends heartbeats until life ends; it ends life itself when the tracker does not know the session.
+func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
+	ticker := time.NewTicker(s.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(life, 2*s.interval)
+		response, err := s.client.Heartbeat(ctx, &tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()})
+		cancel()
+		switch {
+		case err == nil:
+			s.drop(response.GetDropped())
+		case wire.Reason(err) == wire.ReasonVoidSession:
+			end(ErrVoidSession)
+			return
+		case life.Err() == nil:
+			s.log.Warn("heartbeat failed, trying again", "error", err)
+		}
+	}
+}
+
+// slot asks for work and does it, one lease after another.
+func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc) {
+	backoff := retry.Backoff{Policy: s.cfg.policy()}
+	for asking.Err() == nil {
+		work, err := s.ask(asking)
+		switch {
+		case err == nil:
+			backoff.Reset()
+			if work.GetLease() != nil {
+				s.handle(life, work)
+			}
+		case wire.Reason(err) == wire.ReasonVoidSession:
+			end(ErrVoidSession)
+			return
+		case asking.Err() == nil:
+			s.log.Warn("request for work failed, trying again", "error", err)
+			_ = backoff.Wait(asking)
+		}
+	}
+}
+
+func (s *session) ask(ctx context.Context) (*tilthv1.LeaseWorkResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.LeaseWait+10*time.Second)
+	defer cancel()
+	return s.client.LeaseWork(ctx, &tilthv1.LeaseWorkRequest{Session: s.id, Wait: durationpb.New(s.cfg.LeaseWait)})
+}
+
+// handle has one lease's work done and sees to it that the lease ends.
+func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) {
+	token := work.GetLease()
+	ctx, drop := context.WithCancelCause(life)
+	defer drop(nil)
+	s.mu.Lock()
+	s.held[token.GetSubject()] = &held{token: token, drop: drop}
+	if s.stopped {
+		drop(ErrDraining)
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.held, token.GetSubject())
+		s.mu.Unlock()
+	}()
+	log := s.log.With("subject", token.GetSubject(), "attempt", token.GetAttempt())
+	err := s.cfg.Handler.Handle(ctx, work)
+	switch {
+	case err == nil:
+	case Stale(err) || errors.Is(context.Cause(ctx), ErrDropped) || life.Err() != nil:
+		log.Warn("work dropped", "cause", context.Cause(ctx), "error", err)
+	case errors.Is(context.Cause(ctx), ErrDraining):
+		s.giveBack(life, token)
+	default:
+		log.Error("work failed", "error", err)
+		if err := s.reportFailure(ctx, work, err); err != nil {
+			log.Warn("failure not reported", "error", err)
+		}
+	}
+}
+
+func (s *session) giveBack(life context.Context, token *tilthv1.LeaseToken) {
+	ctx, cancel := context.WithTimeout(life, partingTimeout)
+	defer cancel()
+	if _, err := s.client.ReturnLease(ctx, &tilthv1.ReturnLeaseRequest{Lease: token}); err != nil {
+		s.log.Warn("lease not handed back; it will expire", "subject", token.GetSubject(), "error", err)
+	}
+}
+
+func (s *session) leave(life context.Context) {
+	ctx, cancel := context.WithTimeout(life, partingTimeout)
+	defer cancel()
+	if _, err := s.client.Leave(ctx, &tilthv1.LeaveRequest{Session: s.id}); err != nil {
+		s.log.Warn("left without a word; the session will expire", "error", err)
+	}
+}
+
+// tokens lists the leases in work.
+func (s *session) tokens() (out []*tilthv1.LeaseToken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		out = append(out, h.token)
+	}
+	return out
+}
+
+// drop ends the work of leases that the tracker took back.
+func (s *session) drop(tokens []*tilthv1.LeaseToken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range tokens {
+		if h := s.held[t.GetSubject()]; h != nil && h.token.GetAttempt() == t.GetAttempt() {
+			h.drop(ErrDropped)
+		}
+	}
+}
+
+// stop ends the work of all leases, and of any that is only just coming.
+func (s *session) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for _, h := range s.held {
+		h.drop(ErrDraining)
+	}
+}

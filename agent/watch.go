@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Watch calls visit with every event of a job from a sequence number on (0 = the first), stored and live, without gap or
+// repetition however often the tracker restarts. It returns nil after the job's last event, and otherwise the error of
+// visit, the tracker's refusal, or the cause with which ctx ended.
+func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
+	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), jobID: jobID, next: max(1, from), visit: visit}
+	for {
+		err := w.follow(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !retry.Lost(err) || w.failed {
+			return err
+		}
+		log.Warn("connection to the job's events lost, trying again", "job", jobID, "next", w.next, "error", err)
+		if err := w.backoff.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+type watcher struct {
+	jobs    tilthv1.JobServiceClient
+	jobID   string
+	next    uint64
+	visit   func(*tilthv1.JobEvent) error
+	failed  bool // it was visit that failed
+	backoff retry.Backoff
+}
+
+// follow reads one stream until it ends.
+func (w *watcher) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: w.jobID, FromSequence: w.next})
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.backoff.Reset()
+		w.next = r.GetEvent().GetSequence() + 1
+		if err := w.visit(r.GetEvent()); err != nil {
+			w.failed = true
+			return err
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// maxRestarts bounds how often a transfer begins anew because its bytes were spoilt on the way or evicted midway.
+const maxRestarts = 3
+
+// Client carries artifacts between this host and the tracker. A transfer that breaks off is resumed until its context
+// ends.
+type Client struct {
+	rpc   tilthv1.ArtifactServiceClient
+	cache *Store
+	log   *slog.Logger
+	retry retry.Policy
+}
+
+// NewClient returns a client that keeps what it downloads in cache; a client that only uploads needs none.
+func NewClient(conn grpc.ClientConnInterface, cache *Store, log *slog.Logger) *Client {
+	return &Client{rpc: tilthv1.NewArtifactServiceClient(conn), cache: cache, log: log}
+}
+
+// Upload sends the file at path unless the tracker has it, and returns its reference under the given role.
+func (c *Client) Upload(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error) {
+	ref, err := reference(role, path)
+	if err != nil {
+		return nil, fmt.Errorf("upload artifact: %w", err)
+	}
+	err = c.repeat(ctx, "UploadArtifact", func(ctx context.Context) error { return c.send(ctx, ref, path) })
+	if err != nil {
+		return nil, fmt.Errorf("upload artifact %s: %w", path, err)
+	}
+	return ref, nil
+}
+
+// Download fetches an artifact unless it is in the cache, and returns its path there, which stays until release is
+// called. ErrNotFound when the tracker does not have it.
+func (c *Client) Download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error) {
+	c.cache.Pin(ref.GetDigest())
+	defer c.cache.Unpin(ref.GetDigest())
+	err = c.repeat(ctx, "DownloadArtifact", func(ctx context.Context) error { return c.receive(ctx, ref) })
+	if err != nil {
+		return "", nil, fmt.Errorf("download artifact %s: %w", ref.GetDigest(), err)
+	}
+	return c.cache.Use(ref.GetDigest())
+}
+
+// repeat resumes a transfer while the tracker is away, and begins it anew where that can help.
+func (c *Client) repeat(ctx context.Context, what string, transfer func(context.Context) error) error {
+	for restarts := 0; ; restarts++ {
+		err := retry.Do(ctx, c.log, c.retry, what, transfer)
+		code := status.Code(err)
+		again := code == codes.DataLoss || code == codes.FailedPrecondition || errors.Is(err, ErrDigest) || errors.Is(err, ErrOffset)
+		if err == nil || !again || restarts == maxRestarts {
+			return err
+		}
+		c.log.Warn("transfer failed, beginning anew", "call", what, "error", err)
+	}
+}
+
+func (c *Client) send(ctx context.Context, ref *tilthv1.ArtifactRef, path string) error {
+	stat, err := c.rpc.StatArtifact(ctx, &tilthv1.StatArtifactRequest{Digest: ref.GetDigest()})
+	if err != nil || stat.GetComplete() {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(int64(stat.GetReceivedBytes()), io.SeekStart); err != nil {
+		return err
+	}
+	stream, err := c.rpc.UploadArtifact(ctx)
+	if err != nil {
+		return err
+	}
+	m := &tilthv1.UploadArtifactRequest{
+		Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Offset: stat.GetReceivedBytes(),
+	}
+	buf := make([]byte, chunkBytes)
+	for {
+		n, readErr := io.ReadFull(f, buf)
+		m.Data = buf[:n]
+		// A failed Send says only io.EOF: the answer has the cause.
+		if err := stream.Send(m); err != nil || readErr != nil {
+			break
+		}
+		m = &tilthv1.UploadArtifactRequest{}
+	}
+	_, err = stream.CloseAndRecv()
+	return err
+}
+
+func (c *Client) receive(ctx context.Context, ref *tilthv1.ArtifactRef) error {
+	complete, received := c.cache.Stat(ref.GetDigest())
+	if complete {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req := &tilthv1.DownloadArtifactRequest{Digest: ref.GetDigest(), Offset: uint64(received)}
+	stream, err := c.rpc.DownloadArtifact(ctx, req)
+	if err != nil {
+		return err
+	}
+	src := &downloadReader{stream: stream}
+	err = c.cache.Put(ctx, ref.GetDigest(), int64(ref.GetSizeBytes()), received, src)
+	if src.err != nil && status.Code(src.err) == codes.NotFound {
+		return fmt.Errorf("%w: %w", ErrNotFound, src.err)
+	}
+	return err
+}
+
+// downloadReader reads the data of a download's messages.
+type downloadReader struct {
+	stream grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]
+	rest   []byte
+	err    error
+}
+
+func (r *downloadReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		m, err := r.stream.Recv()
+		if err != nil {
+			r.err = err
+			return 0, err
+		}
+		r.rest = m.GetData()
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func reference(role, path string) (*tilthv1.ArtifactRef, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.ArtifactRef{Role: role, Digest: hex.EncodeToString(sum.Sum(nil)), SizeBytes: uint64(size)}, nil
+}

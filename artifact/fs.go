@@ -1,0 +1,34 @@
+package artifact
+
+import (
+	"io"
+	"os"
+)
+
+// FS is what the store does to files that can fail for want of space; tests put a failing one here.
+type FS interface {
+	// OpenAppend opens a file for appending and creates it when there is none.
+	OpenAppend(path string) (File, error)
+	Rename(from, to string) error
+	Remove(path string) error
+}
+
+// File is a file being written.
+type File interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// OS is the machine's file system.
+type OS struct{}
+
+// OpenAppend implements FS.
+func (OS) OpenAppend(path string) (File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+}
+
+// Rename implements FS.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove implements FS.
+func (OS) Remove(path string) error { return os.Remove(path) }

@@ -1,0 +1,244 @@
+package artifact_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"go.uber.org/goleak"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/records"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, opts artifact.Options) *artifact.Store {
+	t.Helper()
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	s, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func put(s *artifact.Store, content string) error {
+	return s.Put(context.Background(), records.Digest([]byte(content)), int64(len(content)), 0, strings.NewReader(content))
+}
+
+func mustPut(t *testing.T, s *artifact.Store, contents ...string) {
+	t.Helper()
+	for _, c := range contents {
+		if err := put(s, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// present lists which of the contents are complete.
+func present(s *artifact.Store, contents ...string) (out string) {
+	for _, c := range contents {
+		if complete, _ := s.Stat(records.Digest([]byte(c))); complete {
+			out += c[:1]
+		}
+	}
+	return out
+}
+
+// files lists what lies in a folder.
+func files(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestWhatIsStoredIsServed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, artifact.Options{Dir: dir})
+	mustPut(t, s, "hello", "hello", "")
+	s = open(t, artifact.Options{Dir: dir})
+	path, release, err := s.Use(records.Digest([]byte("hello")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if got, err := os.ReadFile(path); string(got) != "hello" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if s.UsedBytes() != 5 {
+		t.Errorf("%d bytes are used, want 5", s.UsedBytes())
+	}
+	if _, _, err := s.Use(records.Digest([]byte("other"))); !errors.Is(err, artifact.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, artifact.Options{Dir: dir, CapBytes: 10})
+	mustPut(t, s, "aaa", "bbb", "ccc")
+	_, release, err := s.Use(records.Digest([]byte("aaa")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	mustPut(t, s, "ddd")
+	if got := present(s, "aaa", "bbb", "ccc", "ddd"); got != "acd" {
+		t.Errorf("%s are left, want acd", got)
+	}
+	s.Pin(records.Digest([]byte("ccc")), records.Digest([]byte("eeeeee")))
+	mustPut(t, s, "eeeeee")
+	if got := present(s, "aaa", "bbb", "ccc", "ddd", "eeeeee"); got != "ce" {
+		t.Errorf("%s are left, want ce", got)
+	}
+	err = put(s, "ffff")
+	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), "may hold 10 bytes, 9 are in use and 4 more are needed") {
+		t.Errorf("got %v", err)
+	}
+	s.Unpin(records.Digest([]byte("ccc")))
+	mustPut(t, s, "ffff")
+	if got := files(t, dir); len(got) != 2 {
+		t.Errorf("files %v", got)
+	}
+}
+
+func TestABrokenUploadIsResumed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, artifact.Options{Dir: dir})
+	content := strings.Repeat("0123456789", 1000)
+	digest := records.Digest([]byte(content))
+	broken := io.MultiReader(strings.NewReader(content[:4321]), iotest.ErrReader(errors.New("line cut")))
+	if err := s.Put(t.Context(), digest, int64(len(content)), 0, broken); err == nil || !strings.Contains(err.Error(), "line cut") {
+		t.Fatalf("got %v", err)
+	}
+	s = open(t, artifact.Options{Dir: dir})
+	complete, received := s.Stat(digest)
+	if complete || received != 4321 {
+		t.Fatalf("complete %v, received %d", complete, received)
+	}
+	if err := s.Put(t.Context(), digest, int64(len(content)), 0, strings.NewReader(content)); !errors.Is(err, artifact.ErrOffset) {
+		t.Errorf("beginning anew over a part: %v", err)
+	}
+	if err := s.Put(t.Context(), digest, int64(len(content)), received, strings.NewReader(content[received:])); err != nil {
+		t.Fatal(err)
+	}
+	if complete, _ := s.Stat(digest); !complete || s.UsedBytes() != int64(len(content)) {
+		t.Errorf("complete %v, %d bytes used", complete, s.UsedBytes())
+	}
+}
+
+func TestBadUploadsLeaveNothing(t *testing.T) {
+	digest := records.Digest([]byte("hello"))
+	for name, c := range map[string]struct {
+		digest string
+		size   int64
+		src    string
+		want   error
+	}{
+		"other bytes":    {digest, 5, "jello", artifact.ErrDigest},
+		"too many":       {digest, 5, "hello!", artifact.ErrSize},
+		"too few":        {digest, 5, "hell", artifact.ErrSize},
+		"beyond the cap": {digest, 1 << 40, "hello", artifact.ErrFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, artifact.Options{Dir: dir})
+			if err := s.Put(t.Context(), c.digest, c.size, 0, strings.NewReader(c.src)); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if got := files(t, dir); len(got) > 0 || s.UsedBytes() != 0 {
+				t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+			}
+			mustPut(t, s, "hello")
+		})
+	}
+	if err := open(t, artifact.Options{}).Put(t.Context(), "../../etc/passwd", 1, 0, strings.NewReader("x")); err == nil {
+		t.Error("a name that is not a digest was stored")
+	}
+}
+
+// fullDisk is a file system whose files take only so many bytes.
+type fullDisk struct {
+	artifact.OS
+	free int
+}
+
+type fullFile struct {
+	artifact.File
+	disk *fullDisk
+}
+
+func (d *fullDisk) OpenAppend(path string) (artifact.File, error) {
+	f, err := d.OS.OpenAppend(path)
+	return &fullFile{f, d}, err
+}
+
+func (f *fullFile) Write(b []byte) (int, error) {
+	if len(b) > f.disk.free {
+		n, _ := f.File.Write(b[:f.disk.free])
+		f.disk.free = 0
+		return n, &os.PathError{Op: "write", Path: "part", Err: syscall.ENOSPC}
+	}
+	f.disk.free -= len(b)
+	return f.File.Write(b)
+}
+
+func TestAFullDiskIsToldAndLeavesNoPart(t *testing.T) {
+	dir := t.TempDir()
+	disk := &fullDisk{free: 3}
+	s := open(t, artifact.Options{Dir: dir, FS: disk})
+	err := put(s, "hello")
+	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), fmt.Sprintf("the disk of %s is full: free some", dir)) {
+		t.Errorf("got %v", err)
+	}
+	if got := files(t, dir); len(got) > 0 || s.UsedBytes() != 0 {
+		t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+	}
+	disk.free = 100
+	mustPut(t, s, "hello")
+}
+
+func TestTwoUploadsOfOneArtifactTakeTurns(t *testing.T) {
+	s := open(t, artifact.Options{})
+	content := bytes.Repeat([]byte("x"), 1000)
+	digest := records.Digest(content)
+	r, w := io.Pipe()
+	first := make(chan error, 1)
+	go func() { first <- s.Put(context.Background(), digest, 1000, 0, r) }()
+	if _, err := w.Write(content[:10]); err != nil { // returns once the first upload reads: it is under way
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(impatient, digest, 1000, 0, bytes.NewReader(content)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a waiting upload ended with %v", err)
+	}
+	second := make(chan error, 1)
+	go func() { second <- s.Put(context.Background(), digest, 1000, 0, bytes.NewReader(content)) }()
+	if _, err := w.Write(content[10:]); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,81 @@
+// Package builder compiles candidates: it replays their traces, prints their code, runs the compiler and uploads what a
+// runner needs to measure them.
+package builder
+
+import (
+	"context"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Compiler turns batches of candidates into shared objects.
+type Compiler struct {
+	Toolchain *toolchain.Toolchain
+	Cache     *Cache
+	// Parallel is how many compilers a batch may run at once; 0 means 1.
+	Parallel int
+	// CandidateTime is how long compiling a single candidate may take; 5 s by default.
+	CandidateTime time.Duration
+	// MemoryBytes bounds each compiler's memory; 0 means the toolchain's default.
+	MemoryBytes uint64
+}
+
+const (
+	defaultCandidateTime = 5 * time.Second
+	// batchShare is what every further candidate in an object adds to its time limit.
+	batchShare = 500 * time.Millisecond
+)
+
+// Batch is what to build: candidates of one workload.
+type Batch struct {
+	Workload   *expr.Workload
+	Target     *target.Target
+	Candidates []Candidate
+}
+
+// Candidate is a trace and its digest.
+type Candidate struct {
+	Digest string
+	Trace  []byte
+}
+
+// Built is what a batch was built into. The objects hold exactly the candidates whose outcome has no error.
+type Built struct {
+	Outcomes []Outcome
+	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was isolated.
+	Objects []string
+	// Reference and Harness are empty when there are no objects.
+	Reference, Harness string
+}
+
+// Build compiles a batch into the folder dir. A bad candidate costs only itself. The error means that the build side is at
+// fault or ctx ended.
+func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, error) {
+	begin := time.Now()
+	j := &job{compiler: c, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}
+	j.built.Outcomes = make([]Outcome, len(b.Candidates))
+	kernels := j.lower()
+	err := j.run(ctx, kernels)
+	share := time.Since(begin) / time.Duration(max(len(b.Candidates), 1))
+	for k := range j.built.Outcomes {
+		j.built.Outcomes[k].Build = share
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &j.built, nil
+}
+
+func (c *Compiler) module(t *target.Target, source string, candidates int) toolchain.Build {
+	limit := c.CandidateTime
+	if limit == 0 {
+		limit = defaultCandidateTime
+	}
+	limit += batchShare * time.Duration(candidates-1)
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}},
+		Limits:  toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
+}

@@ -1,0 +1,179 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Roles of the artifacts that a runner needs. A batch may have several artifacts of candidates.
+const (
+	RoleCandidates = "candidates"
+	RoleReference  = "reference"
+	RoleHarness    = "harness"
+)
+
+// Artifacts takes files for runners to fetch.
+type Artifacts interface {
+	Upload(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
+}
+
+// Config is what a Handler needs.
+type Config struct {
+	Compiler  *Compiler
+	Artifacts Artifacts
+	// Report hands in the result of a lease; it retries what is worth retrying.
+	Report func(context.Context, *tilthv1.ReportBuildRequest) error
+	// Lock, when set, is held while compiling, so that nothing is timed on this machine meanwhile.
+	Lock func(context.Context) (release func(), err error)
+	// Scratch is the folder for temporary files.
+	Scratch string
+	Logger  *slog.Logger
+}
+
+// Handler does the builder agent's work: one leased batch a call.
+type Handler struct{ Config }
+
+// NewHandler returns a handler over the parts in config.
+func NewHandler(config Config) *Handler { return &Handler{config} }
+
+// Handle builds the batch of a lease and reports it. The error says that reporting failed or ctx ended; the lease is then
+// still open.
+func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	batch := work.GetBuild()
+	if batch == nil {
+		return errors.New("builder: the lease is not for building")
+	}
+	for attempt := 1; ; attempt++ {
+		report := &tilthv1.ReportBuildRequest{Lease: work.GetLease()}
+		err := h.build(ctx, batch, report)
+		if ctx.Err() != nil {
+			return fmt.Errorf("builder: batch %s: %w", batch.GetBatchId(), context.Cause(ctx))
+		}
+		if err != nil {
+			h.Logger.Warn("batch not built", "batch", batch.GetBatchId(), "error", err)
+			report.Outcomes, report.Artifacts = nil, nil
+			report.InfraError, report.InfraMessage = infraClass(err), firstLine(err.Error())
+		}
+		err = h.Report(ctx, report)
+		if !agent.MissingArtifact(err) || attempt == maxAttempts {
+			return err
+		}
+		h.Logger.Warn("the tracker lost artifacts of the batch, building it again", "batch", batch.GetBatchId())
+	}
+}
+
+// maxAttempts bounds how often a batch is built for a tracker that evicts its artifacts before it hears of them.
+const maxAttempts = 3
+
+// farmError is a failure to hand over artifacts.
+type farmError struct{ cause error }
+
+// Error is the cause's.
+func (e *farmError) Error() string { return e.cause.Error() }
+
+// Unwrap is the cause.
+func (e *farmError) Unwrap() error { return e.cause }
+
+func infraClass(err error) tilthv1.ErrorClass {
+	var farm *farmError
+	if errors.As(err, &farm) {
+		return tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
+	}
+	return tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA
+}
+
+// build fills the report with outcomes and artifacts.
+func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *tilthv1.ReportBuildRequest) error {
+	machine, err := h.target(work.GetTarget())
+	if err != nil {
+		return err
+	}
+	workload, err := expr.Parse(string(work.GetTask().GetWorkload()))
+	if err != nil {
+		rejectAll(work, err, report)
+		return nil
+	}
+	dir, err := os.MkdirTemp(h.Scratch, "batch-*")
+	if err != nil {
+		return fmt.Errorf("builder: making a scratch folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	built, err := h.compile(ctx, dir, Batch{Workload: workload, Target: machine, Candidates: candidates(work)})
+	if err != nil {
+		return err
+	}
+	for _, o := range built.Outcomes {
+		report.Outcomes = append(report.Outcomes, &tilthv1.BuildOutcome{Candidate: o.Candidate, Error: o.Error, Message: o.Message,
+			BuildSeconds: o.Build.Seconds()})
+	}
+	report.Artifacts, err = h.upload(ctx, built)
+	return err
+}
+
+// target reads the description and refuses targets of another toolchain: their records would not be comparable.
+func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
+	t, err := target.Decode(spec.GetDescriptor_())
+	if err != nil {
+		return nil, fmt.Errorf("builder: the job's target: %w", err)
+	}
+	if name := h.Compiler.Toolchain.Name; spec.GetToolchain() != name {
+		return nil, &toolchain.Error{Kind: toolchain.Infra, Step: "builder",
+			Message: fmt.Sprintf("the job wants %s, this builder has %s", spec.GetToolchain(), name)}
+	}
+	return t, nil
+}
+
+func rejectAll(work *tilthv1.BuildWork, err error, report *tilthv1.ReportBuildRequest) {
+	for _, c := range work.GetCandidates() {
+		report.Outcomes = append(report.Outcomes, &tilthv1.BuildOutcome{Candidate: c.GetDigest(),
+			Error: tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, Message: firstLine(err.Error())})
+	}
+}
+
+func candidates(work *tilthv1.BuildWork) []Candidate {
+	var list []Candidate
+	for _, c := range work.GetCandidates() {
+		list = append(list, Candidate{Digest: c.GetDigest(), Trace: c.GetTrace()})
+	}
+	return list
+}
+
+func (h *Handler) compile(ctx context.Context, dir string, b Batch) (*Built, error) {
+	if h.Lock != nil {
+		release, err := h.Lock(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("builder: waiting for the machine: %w", err)
+		}
+		defer release()
+	}
+	return h.Compiler.Build(ctx, dir, b)
+}
+
+func (h *Handler) upload(ctx context.Context, built *Built) ([]*tilthv1.ArtifactRef, error) {
+	type file struct{ role, path string }
+	var files []file
+	for _, path := range built.Objects {
+		files = append(files, file{RoleCandidates, path})
+	}
+	if len(files) > 0 {
+		files = append(files, file{RoleReference, built.Reference}, file{RoleHarness, built.Harness})
+	}
+	var refs []*tilthv1.ArtifactRef
+	for _, f := range files {
+		ref, err := h.Artifacts.Upload(ctx, f.role, f.path)
+		if err != nil {
+			return nil, &farmError{fmt.Errorf("builder: uploading the %s: %w", f.role, err)}
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}

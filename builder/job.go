@@ -1,0 +1,180 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/harness"
+)
+
+// lowered is a candidate that has code.
+type lowered struct {
+	index int
+	codegen.Kernel
+}
+
+// job is a batch being built.
+type job struct {
+	compiler *Compiler
+	batch    Batch
+	dir      string
+	slots    chan struct{}
+	mu       sync.Mutex // guards built
+	built    Built
+}
+
+// lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set.
+func (j *job) lower() []lowered {
+	var kernels []lowered
+	for k, candidate := range j.batch.Candidates {
+		j.built.Outcomes[k] = Outcome{Candidate: candidate.Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
+		s, err := j.replay(candidate)
+		if err != nil {
+			j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
+			continue
+		}
+		kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidate.Digest, Schedule: s}})
+	}
+	return kernels
+}
+
+func (j *job) replay(candidate Candidate) (s *schedule.Schedule, err error) {
+	defer recoverAs(&err)
+	if got := schedule.Digest(candidate.Trace); got != candidate.Digest {
+		return nil, fmt.Errorf("the trace has digest %s, not %s", got, candidate.Digest)
+	}
+	return schedule.Replay(j.batch.Workload, candidate.Trace)
+}
+
+// source prints a module. The compiler's own bugs must not take the agent down with them.
+func (j *job) source(kernels []lowered) (source string, err error) {
+	defer recoverAs(&err)
+	list := make([]codegen.Kernel, len(kernels))
+	for k := range kernels {
+		list[k] = kernels[k].Kernel
+	}
+	return codegen.Module(j.batch.Workload, list, j.batch.Target)
+}
+
+// recoverAs turns a panic into an error that names where it happened.
+func recoverAs(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v (%s)", p, panicSite(debug.Stack()))
+	}
+}
+
+func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, firstLine(err.Error())
+}
+
+// run compiles the candidates, the reference and the harness side by side.
+func (j *job) run(ctx context.Context, kernels []lowered) error {
+	if len(kernels) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wait sync.WaitGroup
+	start := func(work func(context.Context) error) {
+		wait.Go(func() {
+			if err := work(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	start(j.reference)
+	start(j.harness)
+	for _, group := range split(kernels, max(j.compiler.Parallel, 1)) {
+		start(func(ctx context.Context) error { return j.object(ctx, group) })
+	}
+	wait.Wait()
+	if len(j.built.Objects) == 0 {
+		j.built.Reference, j.built.Harness = "", ""
+	}
+	return context.Cause(ctx)
+}
+
+// object compiles a group of candidates into one module; when that fails, halves of it, down to the ones to blame.
+func (j *job) object(ctx context.Context, group []lowered) error {
+	path, class, err := j.compile(ctx, group)
+	switch {
+	case err == nil:
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.built.Objects = append(j.built.Objects, path)
+		return nil
+	case class == 0:
+		return err
+	case len(group) == 1:
+		j.fail(group[0].index, class, err)
+		return nil
+	}
+	for _, half := range split(group, 2) {
+		if err := j.object(ctx, half); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile makes one module. The class is zero when the candidates are not to blame for the error.
+func (j *job) compile(ctx context.Context, group []lowered) (string, tilthv1.ErrorClass, error) {
+	source, err := j.source(group)
+	if err != nil {
+		return "", tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err
+	}
+	path := filepath.Join(j.dir, fmt.Sprintf("candidates-%d-%d.so", group[0].index, len(group)))
+	err = j.build(ctx, j.compiler.module(j.batch.Target, source, len(group)), path)
+	if err == nil {
+		return path, 0, nil
+	}
+	class, _ := classOf(err)
+	return "", class, err
+}
+
+// build compiles when a slot is free.
+func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("builder: %w", context.Cause(ctx))
+	}
+	defer func() { <-j.slots }()
+	return j.compiler.Toolchain.Build(ctx, b, path)
+}
+
+func (j *job) reference(ctx context.Context) error {
+	source, err := codegen.Reference(j.batch.Workload)
+	if err != nil {
+		return fmt.Errorf("builder: the reference: %w", err)
+	}
+	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
+	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
+	return err
+}
+
+func (j *job) harness(ctx context.Context) error {
+	b := harness.Build(j.batch.Target)
+	var err error
+	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
+	return err
+}
+
+// split cuts a list into at most n parts of about equal length.
+func split(list []lowered, n int) [][]lowered {
+	n = min(n, len(list))
+	parts := make([][]lowered, n)
+	for k := range parts {
+		parts[k] = list[k*len(list)/n : (k+1)*len(list)/n]
+	}
+	return parts
+}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class or
+// a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device offers.
+func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*target.Target, error) {
+	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	if err != nil {
+		return nil, err
+	}
+	builders, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_BUILDER)
+	if err != nil {
+		return nil, err
+	}
+	machine, err := chooseDevice(present(runners), key, threads)
+	if err != nil {
+		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+	}
+	toolchain, err := newestToolchain(present(builders))
+	if err != nil {
+		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+	}
+	return machine.WithToolchain(toolchain), nil
+}
+
+func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
+	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
+}
+
+// chooseDevice returns the class with the most threads (or the number asked for) of the one kind of device that fits.
+func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*target.Target, error) {
+	if len(runners) == 0 {
+		return nil, errors.New("no device is there: start one with 'tilth runner'")
+	}
+	kinds := map[string]*target.Target{} // by class, the threads aside
+	known := false
+	for _, runner := range runners {
+		for _, class := range runner.GetSpec().GetDeviceClasses() {
+			if !fits(runner.GetSpec(), class.GetName(), key) {
+				continue
+			}
+			known = true
+			t, err := target.Decode(class.GetDescriptor_())
+			if err != nil {
+				return nil, fmt.Errorf("device %s: class %s: %w", runner.GetSpec().GetName(), class.GetName(), err)
+			}
+			if threads != 0 && t.Threads != threads {
+				continue
+			}
+			kind := kindOf(t)
+			if kinds[kind] == nil || t.Threads > kinds[kind].Threads {
+				kinds[kind] = t
+			}
+		}
+	}
+	switch {
+	case len(kinds) == 1:
+		for _, t := range kinds {
+			return t, nil
+		}
+	case len(kinds) > 1:
+		return nil, errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
+	case known:
+		return nil, fmt.Errorf("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", threads, threads)
+	}
+	return nil, fmt.Errorf("no device is %q: see 'tilth devices list'", key)
+}
+
+func fits(spec *tilthv1.AgentSpec, class, key string) bool {
+	if key == "" || key == spec.GetName() || key == class {
+		return true
+	}
+	name, value, isLabel := strings.Cut(key, "=")
+	own, has := spec.GetLabels()[name]
+	return isLabel && has && own == value
+}
+
+// kindOf is equal for targets that differ in threads only.
+func kindOf(t *target.Target) string {
+	one := *t
+	one.Threads = 1
+	return one.DeviceClass()
+}
+
+// newestToolchain prefers clang, whose code is faster, and then the newest version.
+func newestToolchain(builders []*tilthv1.Agent) (string, error) {
+	var all []string
+	for _, b := range builders {
+		all = append(all, b.GetSpec().GetToolchains()...)
+	}
+	if len(all) == 0 {
+		return "", errors.New("no builder is there: start one with 'tilth builder'")
+	}
+	return slices.MaxFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareVersions(a, b))
+	}), nil
+}
+
+func rank(toolchain string) int {
+	if strings.HasPrefix(toolchain, "clang-") {
+		return 1
+	}
+	return 0
+}
+
+// compareVersions compares numbers as numbers: clang-19 is newer than clang-9.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(strings.FieldsFunc(a, isSeparator), strings.FieldsFunc(b, isSeparator), func(x, y string) int {
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+	})
+}
+
+func isSeparator(r rune) bool { return r == '-' || r == '.' }

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
+var ErrUnreachable = errors.New("cannot be reached")
+
+// explain says what was attempted and how to remedy it, on one line, without the wire's own vocabulary.
+func (c *Client) explain(attempt string, err error) error {
+	s, ok := status.FromError(err)
+	if !ok {
+		return fmt.Errorf("%s: %w", attempt, err)
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		return fmt.Errorf("tracker %s %w: start it with 'tilth tracker', or name another with --tracker", c.addr, ErrUnreachable)
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%s: tracker %s does not answer: see whether it is overloaded, and try again", attempt, c.addr)
+	case codes.Unimplemented:
+		return fmt.Errorf("%s: tracker %s does not know this call: run the same version of tilth on both sides", attempt, c.addr)
+	}
+	return &callError{attempt: attempt, status: s, cause: err}
+}
+
+// callError is a refusal by the tracker.
+type callError struct {
+	attempt string
+	status  *status.Status
+	cause   error
+}
+
+func (e *callError) Error() string { return e.attempt + ": " + e.status.Message() }
+func (e *callError) Unwrap() error { return e.cause }

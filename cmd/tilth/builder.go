@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
+)
+
+func newBuilder(a *app) *cobra.Command {
+	var flags agentFlags
+	var parallel int
+	var compiler string
+	c := &cobra.Command{
+		Use: "builder", Short: "Run a builder: it compiles candidates",
+		Example: `  tilth builder --tracker 127.0.0.1:9190
+  tilth builder --compiler gcc --threads 4`,
+		Args: cobra.NoArgs,
+	}
+	flags.add(c)
+	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers to run at once for one batch")
+	compilerFlag(c, &compiler)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		if parallel < 1 {
+			return usagef("--threads %d: want at least 1", parallel)
+		}
+		config, err := flags.config(a)
+		if err != nil {
+			return err
+		}
+		tc, err := toolchain.Find(ctx, compiler)
+		if err != nil {
+			return err
+		}
+		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", tc.Name)
+		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel})
+	})
+}
+
+// compilerFlag adds --compiler.
+func compilerFlag(c *cobra.Command, compiler *string) {
+	c.Flags().StringVar(compiler, "compiler", os.Getenv(toolchain.Variable),
+		"C compiler to use, a `path` or name (default $"+toolchain.Variable+", else the newest clang, else gcc)")
+}

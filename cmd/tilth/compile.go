@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/choice"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const compileLong = `Compile a model to a package, each task with its best schedule.
+
+Best schedules come from the records file, or from a tracker. Tasks that were
+never tuned for this target get a default schedule. A package is compiled for one
+number of threads.`
+
+type compileCommand struct {
+	*app
+	model                    modelFlags
+	target, compiler, output string
+	threads                  int
+	records, tracker         string
+	untuned, asJSON          bool
+	log                      logFlag
+}
+
+// compileResult is what compiling came to, for scripts.
+type compileResult struct {
+	Package      string  `json:"package"`
+	SizeBytes    int64   `json:"size_bytes"`
+	Target       string  `json:"target"`
+	Tasks        int     `json:"tasks"`
+	Tuned        int     `json:"tuned"`
+	ArenaBytes   int64   `json:"arena_bytes"`
+	WeightsBytes int64   `json:"weights_bytes"`
+	Seconds      float64 `json:"seconds"`
+}
+
+func newCompile(a *app) *cobra.Command {
+	k := &compileCommand{app: a}
+	c := &cobra.Command{
+		Use: "compile MODEL.onnx", Short: "Compile a model with its best schedules to a package", Long: compileLong,
+		Example: `  tilth compile resnet18.onnx -o resnet18.tar
+  tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190 -o resnet18.tar
+  tilth compile resnet18.onnx --untuned -o baseline.tar`,
+		Args: cobra.ExactArgs(1),
+	}
+	k.model.add(c)
+	c.Flags().StringVar(&k.target, "target", "native", "what to compile for: native, a preset such as x86-64-v3, or a JSON `file`")
+	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
+	recordsFlag(c, &k.records)
+	trackerFlag(c, &k.tracker, "")
+	compilerFlag(c, &k.compiler)
+	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
+	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
+	c.MarkFlagsMutuallyExclusive("tracker", "records", "untuned")
+	jsonFlag(c, &k.asJSON)
+	k.log.add(c, slog.LevelWarn)
+	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
+}
+
+func (k *compileCommand) run(ctx context.Context, path string) error {
+	began := time.Now()
+	if k.threads < 0 {
+		return usagef("--threads %d: want a positive number", k.threads)
+	}
+	p, err := k.model.load(path)
+	if err != nil {
+		return err
+	}
+	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	if err != nil {
+		return err
+	}
+	choices, err := k.choose(ctx, p, machine)
+	if err != nil {
+		return err
+	}
+	output := k.output
+	if output == "" {
+		output = strings.TrimSuffix(filepath.Base(path), ".onnx") + ".tar"
+	}
+	manifest, err := k.compile(ctx, p, machine, tc, choices, output)
+	if err != nil {
+		return err
+	}
+	result := compileResult{
+		Package: output, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices),
+		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(),
+	}
+	if info, err := os.Stat(output); err == nil {
+		result.SizeBytes = info.Size()
+	}
+	return k.print(result)
+}
+
+func (k *compileCommand) compile(ctx context.Context, p *graph.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
+	return aot.Compile(ctx, p, aot.Options{
+		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output,
+	})
+}
+
+// choose looks the schedules up. A user who has no records yet gets defaults; a file that was named must be there.
+func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target.Target) ([]aot.Choice, error) {
+	log := k.log.logger(k.stderr)
+	if k.untuned {
+		return choice.Choose(ctx, p, t, nil, log)
+	}
+	where := recordsFlags{file: k.records, tracker: k.tracker, log: k.log}
+	source, err := where.open(k.app, false)
+	if errors.Is(err, records.ErrMissing) && k.records == "" {
+		return choice.Choose(ctx, p, t, nil, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	return choice.Choose(ctx, p, t, source.Best, log)
+}
+
+func (k *compileCommand) print(r compileResult) error {
+	if k.asJSON {
+		return writeJSON(k.stdout, r)
+	}
+	_, err := fmt.Fprintf(k.stdout, "wrote %s (%s) in %s: %d of %d tasks tuned, arena %s, weights %s\ntarget: %s\n",
+		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, show.Bytes(r.ArenaBytes),
+		show.Bytes(r.WeightsBytes), r.Target)
+	if r.Tuned == 0 && !k.untuned && err == nil {
+		fmt.Fprintln(k.stderr, "no record fits this model and target: run 'tilth tune' first for a faster package")
+	}
+	return err
+}

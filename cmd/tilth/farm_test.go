@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// farmDeadline bounds a test with a whole farm; most of it is what compilers take on a busy machine.
+const farmDeadline = 4 * time.Minute
+
+// killAfter is how many trials are let through between two kills.
+const killAfter = 5
+
+// TestFarmSurvivesKills kills each process of a farm in turn while a client tunes on it. The job ends all the same, with
+// every trial exactly once: in the client's log, in the events, and in the records.
+func TestFarmSurvivesKills(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startFarm(t)
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+
+	const budget = 60
+	log := filepath.Join(f.dir, "trials.jsonl")
+	f.awaitAgents(ctx)
+	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-2",
+		"--trials", fmt.Sprint(budget), "--log", log, "--json")
+	tune.start()
+
+	recorded := f.recordedTrials(ctx)
+	for _, victim := range []string{"tracker", "tuner", "builder", "runner"} {
+		for range killAfter {
+			<-recorded
+		}
+		t.Logf("killing the %s", victim)
+		f.restart(victim)
+	}
+	tune.mustEnd()
+
+	var summary trials.Summary
+	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
+		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
+	}
+	if summary.State != "done" || summary.Trials != budget || summary.DeadLetters != 0 {
+		t.Errorf("job ended %s (%s) with %d trials and %d dead letters, want done, %d and none",
+			summary.State, summary.Reason, summary.Trials, summary.DeadLetters, budget)
+	}
+	if n := distinctTrials(t, log); n != budget {
+		t.Errorf("the log has %d distinct trials, want %d", n, budget)
+	}
+	list := f.tilth(ctx, "records", "list", "--tracker", f.tracker, "--json")
+	list.mustRun()
+	var records []recordRow
+	if err := json.Unmarshal(list.stdout.Bytes(), &records); err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != budget {
+		t.Errorf("the tracker has %d records, want %d", len(records), budget)
+	}
+}
+
+// distinctTrials counts the trials of a log, and fails when one is there twice.
+func distinctTrials(t *testing.T, path string) int {
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var line trials.Line
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("log: %v: %s", err, lines.Text())
+		}
+		key := fmt.Sprintf("%s %d", line.Task, line.Trial)
+		if seen[key] {
+			t.Errorf("trial %s is logged twice", key)
+		}
+		seen[key] = true
+	}
+	return len(seen)
+}
+
+// farmUnderTest is a tracker and one agent of each kind, each a process.
+type farmUnderTest struct {
+	t       *testing.T
+	dir     string
+	tracker string
+	client  *client.Client
+	running map[string]*exec.Cmd
+}
+
+func startFarm(t *testing.T) *farmUnderTest {
+	// A socket's path must be short, and the test's own folder has a long name.
+	dir, err := os.MkdirTemp("", "farm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &farmUnderTest{t: t, dir: dir, tracker: "unix:" + filepath.Join(dir, "sock"), running: map[string]*exec.Cmd{}}
+	t.Cleanup(f.stop)
+	if f.client, err = client.Dial(f.tracker, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
+		f.launch(service)
+	}
+	return f
+}
+
+func (f *farmUnderTest) args(service string) []string {
+	if service == "tracker" {
+		return []string{"tracker", "--listen", f.tracker, "--http", "", "--data", filepath.Join(f.dir, "data")}
+	}
+	args := []string{service, "--tracker", f.tracker, "--name", "test/" + service, "--cache", filepath.Join(f.dir, "cache")}
+	if service == "runner" {
+		args = append(args, "--threads", "1")
+	}
+	return args
+}
+
+func (f *farmUnderTest) launch(service string) {
+	log, err := os.OpenFile(filepath.Join(f.dir, service+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer log.Close()
+	c := exec.Command("tilth", f.args(service)...)
+	c.Env = f.env()
+	c.Stderr = log
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.running[service] = c
+}
+
+// env keeps the farm's host lock and files to itself.
+func (f *farmUnderTest) env() []string {
+	return append(os.Environ(), "TMPDIR="+f.dir, "XDG_DATA_HOME="+f.dir, "XDG_CACHE_HOME="+f.dir)
+}
+
+func (f *farmUnderTest) kill(service string) {
+	c := f.running[service]
+	_ = c.Process.Kill()
+	_ = c.Wait() // says that it was killed
+	delete(f.running, service)
+}
+
+func (f *farmUnderTest) restart(service string) {
+	f.kill(service)
+	f.launch(service)
+}
+
+func (f *farmUnderTest) stop() {
+	for service := range f.running {
+		f.kill(service)
+	}
+	f.client.Close()
+	if f.t.Failed() {
+		for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
+			log, _ := os.ReadFile(filepath.Join(f.dir, service+".log"))
+			f.t.Logf("log of the %s:\n%s", service, log)
+		}
+	}
+	os.RemoveAll(f.dir)
+}
+
+// awaitAgents returns when the tracker serves and all agents have joined.
+func (f *farmUnderTest) awaitAgents(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
+		if err == nil && len(agents) == 3 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.t.Fatalf("agents have not joined: %d, %v", len(agents), err)
+		}
+	}
+}
+
+// recordedTrials sends something for every trial of the farm's only job, and is closed when the job ends.
+func (f *farmUnderTest) recordedTrials(ctx context.Context) <-chan struct{} {
+	recorded := make(chan struct{})
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	f.t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		defer close(recorded)
+		id := f.awaitJob(ctx)
+		_ = f.client.Watch(ctx, id, 0, func(e *tilthv1.JobEvent) error {
+			if e.GetTrial() == nil {
+				return nil
+			}
+			select {
+			case recorded <- struct{}{}:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return recorded
+}
+
+func (f *farmUnderTest) awaitJob(ctx context.Context) string {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if jobs, err := f.client.ListJobs(ctx, 1); err == nil && len(jobs) > 0 {
+			return jobs[0].GetId()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func newJobs(a *app) *cobra.Command {
+	return branch("jobs", "Submit, list, show, watch and cancel a farm's jobs",
+		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a))
+}
+
+// clientFlags lead to a tracker.
+type clientFlags struct {
+	tracker string
+	level   logFlag
+}
+
+func (f *clientFlags) add(c *cobra.Command) {
+	trackerFlag(c, &f.tracker, defaultTracker)
+	f.level.add(c, slog.LevelWarn)
+}
+
+func (f *clientFlags) dial(a *app) (*client.Client, error) {
+	return client.Dial(f.tracker, f.level.logger(a.stderr))
+}
+
+// jobRow is a job in a listing.
+type jobRow struct {
+	Job         string `json:"job"`
+	Name        string `json:"name"`
+	Owner       string `json:"owner"`
+	State       string `json:"state"`
+	Reason      string `json:"reason"`
+	Target      string `json:"target"`
+	Tuner       string `json:"tuner"`
+	Tasks       int    `json:"tasks"`
+	Trials      int    `json:"trials"`
+	DeadLetters int    `json:"dead_letters"`
+	Created     string `json:"created_at"`
+	Started     string `json:"started_at,omitempty"`
+	Ended       string `json:"ended_at,omitempty"`
+}
+
+func newJobRow(j *tilthv1.Job) jobRow {
+	spec := j.GetSpec()
+	row := jobRow{
+		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), State: show.JobState(j.GetState()), Reason: j.GetReason(),
+		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
+		DeadLetters: len(j.GetDeadLetters()), Created: j.GetCreatedAt().AsTime().Format(time.RFC3339),
+	}
+	if j.GetStartedAt() != nil {
+		row.Started = j.GetStartedAt().AsTime().Format(time.RFC3339)
+	}
+	if j.GetEndedAt() != nil {
+		row.Ended = j.GetEndedAt().AsTime().Format(time.RFC3339)
+	}
+	for _, p := range j.GetProgress() {
+		row.Trials += int(p.GetTrials())
+	}
+	return row
+}

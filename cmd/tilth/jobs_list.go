@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func newJobsList(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	var limit int
+	var states []string
+	c := &cobra.Command{
+		Use: "list", Short: "List jobs, newest first",
+		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json",
+		Args:    cobra.NoArgs,
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	c.Flags().IntVar(&limit, "limit", 100, "at most this many")
+	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, done, failed, cancelled")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		if limit < 1 {
+			return usagef("--limit %d: want at least 1", limit)
+		}
+		wanted, err := parseStates(states)
+		if err != nil {
+			return err
+		}
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		jobs, err := tracker.ListJobs(ctx, limit, wanted...)
+		if err != nil {
+			return err
+		}
+		var rows []jobRow
+		for _, j := range jobs {
+			rows = append(rows, newJobRow(j))
+		}
+		table := show.NewTable("JOB", "NAME", "OWNER", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
+		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
+			return []string{r.Job, r.Name, r.Owner, r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.Reason}
+		})
+	})
+}
+
+func parseStates(names []string) ([]tilthv1.JobState, error) {
+	var states []tilthv1.JobState
+	for _, name := range names {
+		state := tilthv1.JobState(tilthv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)])
+		if state == tilthv1.JobState_JOB_STATE_UNSPECIFIED {
+			return nil, usagef("--state %s: want queued, running, done, failed or cancelled", name)
+		}
+		if !slices.Contains(states, state) {
+			states = append(states, state)
+		}
+	}
+	return states, nil
+}
+
+// seconds shows a latency that may be missing.
+func seconds(s *float64) string {
+	if s == nil {
+		return show.Missing
+	}
+	return show.Seconds(*s)
+}
+
+func times(weight float64) string { return fmt.Sprintf("%gx", weight) }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newJobsSubmit(a *app) *cobra.Command {
+	var flags clientFlags
+	var tune tuneFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "submit MODEL.onnx", Short: "Submit a job and print its id",
+		Example: `  tilth jobs submit resnet18.onnx --time 30m --device rack=3
+  tilth jobs watch $(tilth jobs submit resnet18.onnx)`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	tune.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if err := tune.check(); err != nil {
+			return err
+		}
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		j, err := tune.submit(ctx, tracker, args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(a.stdout, newJobRow(j))
+		}
+		_, err = fmt.Fprintln(a.stdout, j.GetId())
+		return err
+	})
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/progress"
+)
+
+func newJobsWatch(a *app) *cobra.Command {
+	var tracker string
+	var flags followFlags
+	c := &cobra.Command{
+		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
+		Long:    "Show a job from its beginning until it ends. Interrupting this does not end the job.",
+		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch 01JD… --log trials.jsonl --quiet",
+		Args:    cobra.ExactArgs(1),
+	}
+	trackerFlag(c, &tracker, defaultTracker)
+	flags.add(c)
+	flags.level.add(c, slog.LevelWarn)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		logs := &relay{to: a.stderr}
+		farm, err := client.Dial(tracker, flags.level.logger(logs))
+		if err != nil {
+			return err
+		}
+		defer farm.Close()
+		j, err := farm.Job(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		budget := j.GetSpec().GetBudget()
+		w, err := flags.newFollower(a, j, progress.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
+		if err != nil {
+			return err
+		}
+		logs.set(w.display)
+		err = w.watch(ctx, farm, j.GetId())
+		logs.set(a.stderr)
+		if err := errors.Join(err, w.close()); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		s := w.tally.Summary()
+		s.Job, s.Target, s.Tracker = j.GetId(), j.GetSpec().GetTarget().GetFingerprint(), tracker
+		return w.finish(a, flags.asJSON, s)
+	})
+}

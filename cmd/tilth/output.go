@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// jsonFlag adds --json.
+func jsonFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "print JSON for scripts")
+}
+
+// writeJSON writes a value, indented.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// list writes rows as JSON, or, for people, as a table.
+func list[T any](w io.Writer, asJSON bool, rows []T, table *show.Table, row func(T) []string) error {
+	if asJSON {
+		if rows == nil {
+			rows = []T{}
+		}
+		return writeJSON(w, rows)
+	}
+	for _, r := range rows {
+		table.Row(row(r)...)
+	}
+	return table.Write(w)
+}

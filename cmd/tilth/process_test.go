@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// process is a run of the program.
+type process struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func (f *farmUnderTest) tilth(ctx context.Context, args ...string) *process {
+	p := &process{t: f.t, cmd: exec.CommandContext(ctx, "tilth", args...)}
+	p.cmd.Env = f.env()
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	return p
+}
+
+func (p *process) start() {
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) mustEnd() {
+	p.t.Helper()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Fatalf("tilth %s: %v\n%s", strings.Join(p.cmd.Args[1:], " "), err, p.stderr.String())
+	}
+}
+
+func (p *process) mustRun() {
+	p.t.Helper()
+	p.start()
+	p.mustEnd()
+}

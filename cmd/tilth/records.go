@@ -1,0 +1,26 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func newRecords(a *app) *cobra.Command {
+	return branch("records", "Look up, list and exchange what was measured",
+		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a))
+}
+
+// recordsFlag adds --records.
+func recordsFlag(c *cobra.Command, records *string) {
+	c.Flags().StringVar(records, "records", "", "records `file` (default $XDG_DATA_HOME/tilth/tilth.db)")
+}
+
+// recordsPath is the records file that was asked for, or the user's own.
+func recordsPath(asked string) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	dir, err := dataDir()
+	return filepath.Join(dir, "tilth.db"), err
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// bestRow is a best record in a listing.
+type bestRow struct {
+	Workload       string  `json:"workload"`
+	Target         string  `json:"target"`
+	LatencySeconds float64 `json:"latency_s"`
+	Flop           float64 `json:"flop"`
+	RelativeError  float64 `json:"relative_error"`
+	Device         string  `json:"device"`
+	At             string  `json:"at"`
+	Candidate      string  `json:"candidate"`
+	Origin         string  `json:"origin"`
+}
+
+func newRecordsBest(a *app) *cobra.Command {
+	var flags recordsFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "best", Short: "List the fastest verified record of each workload and target",
+		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
+		Args:    cobra.NoArgs,
+	}
+	flags.addSource(c)
+	flags.addFilter(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		source, err := flags.open(a, false)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		best, err := source.Best(ctx, flags.target)
+		if err != nil {
+			return err
+		}
+		var rows []bestRow
+		for _, r := range best {
+			if flags.workload == "" || flags.workload == r.GetWorkloadDigest() {
+				rows = append(rows, newBestRow(r))
+			}
+		}
+		table := show.NewTable("WORKLOAD", ">LATENCY", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE")
+		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
+			return []string{
+				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), show.GFLOPS(r.Flop, r.LatencySeconds), r.At, r.Device,
+				r.Target, r.Origin,
+			}
+		})
+	})
+}
+
+func newBestRow(r *tilthv1.Record) bestRow {
+	m := r.GetMeasurement()
+	row := bestRow{
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(),
+		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: show.Time(m.GetAt().AsTime()),
+		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+	}
+	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
+		row.Flop = w.Flop()
+	}
+	return row
+}

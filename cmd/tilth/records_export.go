@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/recordsource"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+func newRecordsExport(a *app) *cobra.Command {
+	var flags recordsFlags
+	var output string
+	c := &cobra.Command{
+		Use: "export", Short: "Write records as JSON lines",
+		Example: "  tilth records export -o mine.jsonl\n  tilth records export --tracker 127.0.0.1:9190 | gzip > farm.jsonl.gz",
+		Args:    cobra.NoArgs,
+	}
+	flags.addSource(c)
+	flags.addFilter(c)
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default standard output)")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		source, err := flags.open(a, false)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		if output == "" {
+			_, err := export(ctx, source, flags, a.stdout)
+			return err
+		}
+		count := 0
+		err = atomicfile.Write(output, func(w io.Writer) (err error) {
+			count, err = export(ctx, source, flags, w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "exported %d records to %s\n", count, output)
+		return nil
+	})
+}
+
+func export(ctx context.Context, source recordsource.Source, flags recordsFlags, w io.Writer) (count int, err error) {
+	out, err := records.NewWriter(w)
+	if err != nil {
+		return 0, err
+	}
+	err = source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
+		count++
+		return out.Write(r)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return count, out.Close()
+}

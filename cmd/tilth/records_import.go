@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+func newRecordsImport(a *app) *cobra.Command {
+	var flags recordsFlags
+	c := &cobra.Command{
+		Use: "import FILE.jsonl", Short: "Add exported records, all of a file or none",
+		Long:    "Add exported records, all of a file or none. Records that are already there are skipped. FILE may be - for standard input.",
+		Example: "  tilth records import theirs.jsonl\n  zcat farm.jsonl.gz | tilth records import - --tracker 127.0.0.1:9190",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.addSource(c)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		in := a.stdin
+		if args[0] != "-" {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("import records: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		// Looked at before the store is opened, so that a bad file does not make an empty store.
+		reader, err := records.NewReader(in)
+		if err != nil {
+			return explainImport(args[0], err)
+		}
+		source, err := flags.open(a, true)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		imported, skipped, err := source.Import(ctx, reader.Read)
+		if err != nil {
+			return explainImport(args[0], err)
+		}
+		_, err = fmt.Fprintf(a.stdout, "imported %d records, skipped %d that were there already\n", imported, skipped)
+		return err
+	})
+}
+
+// explainImport names the file and the remedy where the file is at fault.
+func explainImport(file string, err error) error {
+	if !errors.Is(err, records.ErrDamaged) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrInvalid) {
+		return err
+	}
+	return fmt.Errorf("import records from %s: %w: export them again with 'tilth records export'", file, err)
+}

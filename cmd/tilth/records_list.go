@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// recordRow is a record in a listing.
+type recordRow struct {
+	Workload       string   `json:"workload"`
+	Target         string   `json:"target"`
+	Candidate      string   `json:"candidate"`
+	LatencySeconds *float64 `json:"latency_s"`
+	Error          string   `json:"error"`
+	Message        string   `json:"message"`
+	Device         string   `json:"device"`
+	At             string   `json:"at"`
+	Job            string   `json:"job"`
+}
+
+func newRecordsList(a *app) *cobra.Command {
+	var flags recordsFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List every record, failures included",
+		Example: "  tilth records list --workload 4f0c…\n  tilth records list --json | jq '.[] | select(.error != \"\")'",
+		Args:    cobra.NoArgs,
+	}
+	flags.addSource(c)
+	flags.addFilter(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		source, err := flags.open(a, false)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		var rows []recordRow
+		err = source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
+			rows = append(rows, newRecordRow(r))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		table := show.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET")
+		return list(a.stdout, asJSON, rows, table, func(r recordRow) []string {
+			latency := show.Missing
+			if r.LatencySeconds != nil {
+				latency = show.Seconds(*r.LatencySeconds)
+			}
+			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, r.At, r.Device, r.Target}
+		})
+	})
+}
+
+func newRecordRow(r *tilthv1.Record) recordRow {
+	m := r.GetMeasurement()
+	row := recordRow{
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(),
+		Error: show.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
+		At: show.Time(m.GetAt().AsTime()), Job: r.GetJobId(),
+	}
+	if latency := m.GetLatencySeconds(); latency > 0 {
+		row.LatencySeconds = &latency
+	}
+	return row
+}

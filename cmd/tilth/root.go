@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what all commands share.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// started says that a command's own work has begun: errors before are of usage.
+	started bool
+}
+
+const rootLong = `Tilth tunes neural-network kernels on real devices.
+
+It splits an ONNX model into tasks, searches for the fastest schedule of each by
+compiling and measuring candidates on the device, remembers the best, and
+compiles the model with them into a package.`
+
+const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test model
+  tilth tune resnet18.onnx --time 5m           tune it on this machine
+  tilth compile resnet18.onnx -o resnet18.tar  compile it with the best schedules
+  tilth run resnet18.tar --print-time          run it`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use: "tilth", Short: "Tune neural-network kernels on real devices", Long: rootLong, Example: rootExample,
+		Version: version, SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.AddGroup(
+		&cobra.Group{ID: groupModel, Title: "Tune and run models:"},
+		&cobra.Group{ID: groupFarm, Title: "Look after a farm:"},
+		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
+	)
+	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newRecords(a))
+	add(root, groupFarm, newJobs(a), newDevices(a))
+	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a))
+	return root
+}
+
+const (
+	groupModel   = "model"
+	groupFarm    = "farm"
+	groupService = "service"
+)
+
+func add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// leaf gives a command its work.
+func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		a.started = true
+		return work(c.Context(), args)
+	}
+	return c
+}
+
+// branch is a command that only has commands below it.
+func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	c.AddCommand(commands...)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+		}
+		return c.Help()
+	}
+	return c
+}
+
+// logFlag is the level of a command's log.
+type logFlag struct{ level slog.Level }
+
+func (f *logFlag) add(c *cobra.Command, level slog.Level) {
+	f.level = level
+	c.Flags().Var(f, "log-level", "least severe messages to log: debug, info, warn or error")
+}
+
+// Set implements pflag.Value.
+func (f *logFlag) Set(text string) error {
+	if err := f.level.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("want debug, info, warn or error")
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *logFlag) String() string { return strings.ToLower(f.level.String()) }
+
+// Type implements pflag.Value.
+func (f *logFlag) Type() string { return "level" }
+
+func (f *logFlag) logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: f.level}))
+}
+
+// dataDir is where a user's data of this program lies.
+func dataDir() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "tilth"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for data: %w: set XDG_DATA_HOME, or name the file", err)
+	}
+	return filepath.Join(home, ".local", "share", "tilth"), nil
+}
+
+// cacheDir is where this program keeps what it can make again.
+func cacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for caches: %w: set XDG_CACHE_HOME", err)
+	}
+	return filepath.Join(dir, "tilth"), nil
+}

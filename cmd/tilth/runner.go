@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/farm"
+)
+
+func newRunner(a *app) *cobra.Command {
+	var flags agentFlags
+	var threads []int
+	var name, emulator string
+	var labels map[string]string
+	c := &cobra.Command{
+		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
+		Long: `Run a runner: it verifies and times candidates on this machine.
+
+Each number of threads is a device class of its own: latencies on one thread say
+nothing about two. Unless told otherwise a runner offers every number up to that
+of its physical cores.`,
+		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
+  tilth runner --threads 1,4 --label rack=3
+  tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
+		Args: cobra.NoArgs,
+	}
+	flags.add(c)
+	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all up to the physical cores)")
+	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, or a JSON `file`")
+	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
+	c.Flags().StringToStringVar(&labels, "label", nil, "free labels for choosing devices, e.g. `rack=3`")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		config, err := flags.config(a)
+		if err != nil {
+			return err
+		}
+		targets, err := offered(name, threads)
+		if err != nil {
+			return err
+		}
+		if emulator == "" {
+			if err := runsHere(targets[0]); err != nil {
+				return err
+			}
+		}
+		for _, t := range targets {
+			config.Logger.Info("runner offers", "tracker", config.Tracker, "class", t.DeviceClass())
+		}
+		return farm.RunRunner(ctx, farm.RunnerConfig{
+			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels,
+		})
+	})
+}
+
+// offered are the targets by numbers of threads.
+func offered(name string, threads []int) ([]*target.Target, error) {
+	if len(threads) == 0 {
+		all, err := target.Parse(name, 0)
+		if err != nil {
+			return nil, err
+		}
+		for n := range all.Threads {
+			threads = append(threads, n+1)
+		}
+	}
+	byThreads := map[int]*target.Target{}
+	for _, n := range threads {
+		if n < 1 {
+			return nil, usagef("--threads %d: want at least 1", n)
+		}
+		t, err := target.Parse(name, n)
+		if err != nil {
+			return nil, err
+		}
+		byThreads[n] = t
+	}
+	var list []*target.Target
+	for _, n := range slices.Sorted(maps.Keys(byThreads)) {
+		list = append(list, byThreads[n])
+	}
+	return list, nil
+}
+
+// runsHere says why kernels of a target cannot run on this machine.
+func runsHere(t *target.Target) error {
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	if err := farm.RunsOn(t, machine); err != nil {
+		return fmt.Errorf("%w, or an emulator", err)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// TestMain lets this binary be the program, in scripts and in the processes of a farm.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tilth": main})
+}
+
+// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches and the host's
+// lock.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "onnx": writeONNX, "truncate": truncate,
+		},
+	})
+}
+
+// exits runs a command and checks its exit status: exits 2 tilth --bogus.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARGS]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// truncate cuts a file to a number of bytes: truncate 100 FILE.
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: truncate BYTES FILE")
+	}
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[1]), n))
+}
+
+// writeONNX writes a model that cannot be imported: onnx KIND FILE.
+func writeONNX(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 || badModels[args[0]] == nil {
+		ts.Fatalf("usage: onnx unsupported|dynamic|cyclic FILE")
+	}
+	m := &onnx.Model{IRVersion: 8, Opsets: []onnx.Opset{{Version: 13}}, Graph: badModels[args[0]]}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), m.Encode(), 0o644))
+}
+
+var badModels = map[string]*onnx.Graph{
+	"unsupported": {
+		Name:    "g",
+		Nodes:   []*onnx.Node{{Name: "n", Op: "Frobnicate", Inputs: []string{"x"}, Outputs: []string{"y"}}},
+		Inputs:  []*onnx.ValueInfo{value("x", onnx.Dim{Value: 4})},
+		Outputs: []*onnx.ValueInfo{value("y", onnx.Dim{Value: 4})},
+	},
+	"dynamic": {
+		Name:    "g",
+		Nodes:   []*onnx.Node{{Name: "n", Op: "Relu", Inputs: []string{"x"}, Outputs: []string{"y"}}},
+		Inputs:  []*onnx.ValueInfo{value("x", onnx.Dim{Value: -1, Param: "N"}, onnx.Dim{Value: 4})},
+		Outputs: []*onnx.ValueInfo{value("y", onnx.Dim{Value: -1, Param: "N"}, onnx.Dim{Value: 4})},
+	},
+	"cyclic": {
+		Name: "g",
+		Nodes: []*onnx.Node{
+			{Name: "a", Op: "Add", Inputs: []string{"x", "v"}, Outputs: []string{"u"}},
+			{Name: "b", Op: "Relu", Inputs: []string{"u"}, Outputs: []string{"v"}},
+		},
+		Inputs:  []*onnx.ValueInfo{value("x", onnx.Dim{Value: 4})},
+		Outputs: []*onnx.ValueInfo{value("v", onnx.Dim{Value: 4})},
+	},
+}
+
+func value(name string, dims ...onnx.Dim) *onnx.ValueInfo {
+	return &onnx.ValueInfo{Name: name, DType: array.Float32, HasShape: true, Shape: dims}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/job"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// taskRow is a task in a listing.
+type taskRow struct {
+	Index  int     `json:"index"`
+	Task   string  `json:"task"`
+	Times  int     `json:"times"`
+	Flop   float64 `json:"flop"`
+	Share  float64 `json:"flop_share"`
+	Digest string  `json:"workload"`
+}
+
+func newTasks(a *app) *cobra.Command {
+	var flags modelFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "tasks MODEL.onnx", Short: "List a model's tuning tasks",
+		Long: "List a model's tuning tasks: operators, shapes, how often each occurs, floating point operations of one execution,\n" +
+			"and the share of all the model's operations.",
+		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(_ context.Context, args []string) error {
+		p, err := flags.load(args[0])
+		if err != nil {
+			return err
+		}
+		table := show.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
+		return list(a.stdout, asJSON, taskRows(job.Tasks(p)), table, func(r taskRow) []string {
+			return []string{
+				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), show.GFLOP(r.Flop),
+				fmt.Sprintf("%.1f %%", 100*r.Share), show.Digest(r.Digest),
+			}
+		})
+	})
+}
+
+func taskRows(tasks []job.Task) []taskRow {
+	total := 0.0
+	for _, t := range tasks {
+		total += t.Flop * float64(t.Count)
+	}
+	var rows []taskRow
+	for _, t := range tasks {
+		row := taskRow{Index: t.Index, Task: t.Name, Times: t.Count, Flop: t.Flop, Digest: t.Workload.Digest()}
+		if total > 0 {
+			row.Share = t.Flop * float64(t.Count) / total
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// partingTimeout bounds the last words of a client that was interrupted.
+const partingTimeout = 10 * time.Second
+
+const tuneLong = `Tune a model's tasks: search for the fastest schedule of each, and remember it.
+
+Without --tracker everything happens in this process, on this machine, and what
+is measured goes to the records file. With --tracker the job is handed to a
+farm; when the tracker goes away this waits for it and goes on.
+
+An interrupt (ctrl-C) ends the job and keeps what was measured; a second one
+kills.`
+
+type tuneCommand struct {
+	*app
+	tuneFlags
+	followFlags
+	target, compiler, records, tracker string
+}
+
+func newTune(a *app) *cobra.Command {
+	t := &tuneCommand{app: a}
+	c := &cobra.Command{
+		Use: "tune MODEL.onnx", Short: "Tune a model, here or on a farm", Long: tuneLong,
+		Example: `  tilth tune resnet18.onnx --time 5m
+  tilth tune resnet18.onnx --trials 500 --tasks conv2d --log trials.jsonl
+  tilth tune resnet18.onnx --tracker 127.0.0.1:9190 --device rack=3`,
+		Args: cobra.ExactArgs(1),
+	}
+	t.tuneFlags.add(c)
+	t.followFlags.add(c)
+	t.level.add(c, slog.LevelWarn)
+	c.Flags().StringVar(&t.target, "target", "native", "what to tune for: native, a preset such as x86-64-v3, or a JSON `file`")
+	recordsFlag(c, &t.records)
+	trackerFlag(c, &t.tracker, "")
+	compilerFlag(c, &t.compiler)
+	for _, local := range []string{"target", "records", "compiler"} {
+		c.MarkFlagsMutuallyExclusive("tracker", local)
+	}
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if err := t.check(); err != nil {
+			return err
+		}
+		if t.tracker != "" {
+			return t.remote(ctx, args[0])
+		}
+		if t.device != "" {
+			return usagef("--device is for farms: name one with --tracker")
+		}
+		return t.local(ctx, args[0])
+	})
+}
+
+// local tunes in this process.
+func (t *tuneCommand) local(ctx context.Context, path string) (err error) {
+	tasks, err := t.load(path)
+	if err != nil {
+		return err
+	}
+	machine, tc, err := localTarget(ctx, t.target, t.threads, t.compiler)
+	if err != nil {
+		return err
+	}
+	if err := runsHere(machine); err != nil {
+		return err
+	}
+	file, err := recordsPath(t.records)
+	if err != nil {
+		return err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	logs := &relay{to: t.stderr}
+	f, err := farm.StartLocal(ctx, farm.LocalConfig{
+		Records: file, CacheDir: cache, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Stop()) }()
+	bound, cancel := f.Bound(ctx)
+	defer cancel()
+	j, err := f.Client.Submit(bound, t.spec(path, tasks, farm.LocalOwner, machine))
+	if err != nil {
+		return err
+	}
+	return t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file})
+}
+
+// localTarget is what a target name and a compiler mean on this machine.
+func localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
+	machine, err := target.Parse(name, threads)
+	if err != nil {
+		return nil, nil, err
+	}
+	tc, err := toolchain.Find(ctx, compiler)
+	if err != nil {
+		return nil, nil, err
+	}
+	return machine.WithToolchain(tc.Name), tc, nil
+}
+
+// remote tunes on a farm.
+func (t *tuneCommand) remote(ctx context.Context, path string) error {
+	logs := &relay{to: t.stderr}
+	c, err := client.Dial(t.tracker, t.level.logger(logs))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	j, err := t.submit(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	return t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker})
+}
+
+// follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
+func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
+	w, err := t.newFollower(t.app, j, t.budget())
+	if err != nil {
+		return err
+	}
+	logs.set(w.display)
+	err = w.watch(bound, c, j.GetId())
+	if ctx.Err() != nil {
+		err = t.interrupt(ctx, c, w, j.GetId())
+	}
+	logs.set(t.stderr)
+	if err := errors.Join(err, w.close()); err != nil {
+		return err
+	}
+	s := w.tally.Summary()
+	s.Job, s.Target, s.Records, s.Tracker = j.GetId(), j.GetSpec().GetTarget().GetFingerprint(), where.Records, where.Tracker
+	return w.finish(t.app, t.asJSON, s)
+}
+
+// interrupt ends the job, and hears what was measured until then.
+func (t *tuneCommand) interrupt(ctx context.Context, c *client.Client, w *follower, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
+	defer cancel()
+	if _, err := c.Cancel(ctx, id, "interrupted"); err != nil {
+		return fmt.Errorf("job %s goes on: %w", id, err)
+	}
+	return w.watch(ctx, c, id)
+}

@@ -1,0 +1,157 @@
+package aot
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names of a package's members.
+const (
+	manifestName = "manifest.json"
+	objectName   = "model.so"
+	headerName   = "tilth.h"
+	weightsName  = "weights.bin"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// archiveWriter writes a package; it appears under its name only when Commit succeeds.
+type archiveWriter struct {
+	path    string
+	file    *os.File
+	tar     *tar.Writer
+	members []Member
+}
+
+func createArchive(path string) (*archiveWriter, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("writing package %s: %w", path, err)
+	}
+	return &archiveWriter{path: path, file: f, tar: tar.NewWriter(f)}, nil
+}
+
+// add writes a member of known size; fill writes exactly that many bytes.
+func (w *archiveWriter) add(name string, size int64, fill func(io.Writer) error) error {
+	header := &tar.Header{Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
+	if err := w.tar.WriteHeader(header); err != nil {
+		return fmt.Errorf("writing package %s: %w", w.path, err)
+	}
+	sums := newSums()
+	if err := fill(io.MultiWriter(w.tar, sums)); err != nil {
+		return fmt.Errorf("writing package %s: %s: %w", w.path, name, err)
+	}
+	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: sums.sha256(), CRC32C: sums.crc.Sum32()})
+	return nil
+}
+
+func (w *archiveWriter) addBytes(name string, data []byte) error {
+	return w.add(name, int64(len(data)), func(out io.Writer) error {
+		_, err := out.Write(data)
+		return err
+	})
+}
+
+// commit gives the package its name, durably.
+func (w *archiveWriter) commit() error {
+	err := errors.Join(w.tar.Close(), w.file.Chmod(0o644), w.file.Sync(), w.file.Close())
+	if err == nil {
+		err = os.Rename(w.file.Name(), w.path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing package %s: %w", w.path, err)
+	}
+	return nil
+}
+
+// abandon removes what commit has not made a package of.
+func (w *archiveWriter) abandon() {
+	w.file.Close()
+	os.Remove(w.file.Name())
+}
+
+type sums struct {
+	sha hash.Hash
+	crc hash.Hash32
+	io.Writer
+}
+
+func newSums() *sums {
+	s := &sums{sha: sha256.New(), crc: crc32.New(castagnoli)}
+	s.Writer = io.MultiWriter(s.sha, s.crc)
+	return s
+}
+
+func (s *sums) sha256() string { return hex.EncodeToString(s.sha.Sum(nil)) }
+
+// extent is where a member lies in the archive.
+type extent struct{ offset, size int64 }
+
+// index lists the members of a package without reading them.
+func index(f *os.File) (map[string]extent, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]extent{}
+	r := tar.NewReader(f)
+	for {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) && len(members) > 0 {
+			return members, nil
+		}
+		if err != nil {
+			return nil, errors.New("it is not a package, or was cut short")
+		}
+		offset, err := f.Seek(0, io.SeekCurrent) // the reader takes whole blocks and buffers nothing
+		if err != nil {
+			return nil, err
+		}
+		if offset+header.Size > info.Size() {
+			return nil, fmt.Errorf("it was cut short: %s ends at byte %d of %d", header.Name, offset+header.Size, info.Size())
+		}
+		members[header.Name] = extent{offset, header.Size}
+	}
+}
+
+// maxManifestBytes bounds what is read before anything is known to be right.
+const maxManifestBytes = 64 << 20
+
+// readMember reads a member into memory.
+func readMember(f *os.File, members map[string]extent, name string) ([]byte, error) {
+	e, ok := members[name]
+	if !ok {
+		return nil, fmt.Errorf("it has no %s", name)
+	}
+	if e.size > maxManifestBytes && name == manifestName {
+		return nil, fmt.Errorf("its %s has %d bytes, which is too much", name, e.size)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, e.offset, e.size))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// verify compares content with the manifest.
+func (m *Manifest) verify(name string, data []byte) error {
+	for _, member := range m.Members {
+		if member.Name != name {
+			continue
+		}
+		if int64(len(data)) != member.SizeBytes || crc32.Checksum(data, castagnoli) != member.CRC32C {
+			return fmt.Errorf("%s is damaged: it is not what %s describes; copy or compile the package again", name, manifestName)
+		}
+		return nil
+	}
+	return fmt.Errorf("%s does not describe %s", manifestName, name)
+}

@@ -1,0 +1,126 @@
+package aot
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot/runtime"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// unpacked is a package's folder with the C program testdata/user.c compiled beside it.
+func unpacked(t *testing.T, o Options) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range contents(t, o.Output) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("testdata/user.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = o.Toolchain.Build(t.Context(), toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: []toolchain.File{runtime.Interface()},
+		Sources: []toolchain.File{{Name: "user.c", Text: string(text)}}}, filepath.Join(dir, "user"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestPackageFromC(t *testing.T) {
+	p := residual(t)
+	input := sample(5, rows, width)
+	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm, err := target.Parse("arm64", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := options(t, p)
+	there := here
+	there.Target = arm
+	cases := map[string]struct {
+		options  Options
+		emulator []string
+	}{
+		"this machine": {here, nil},
+		"arm64":        {there, []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.options.Output = filepath.Join(t.TempDir(), "model.tar")
+			if _, err := Compile(t.Context(), p, c.options); err != nil {
+				t.Fatal(err)
+			}
+			dir := unpacked(t, c.options)
+			command := append(c.emulator, filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0")
+			out, err := run(t, command, input.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]*array.Array{}
+			for _, v := range p.Outputs {
+				n := valueBytes(p, v)
+				got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
+				out = out[n:]
+			}
+			compare(t, got, want)
+		})
+	}
+}
+
+func run(t *testing.T, command []string, input []byte) ([]byte, error) {
+	t.Helper()
+	if _, err := exec.LookPath(command[0]); err != nil {
+		t.Skipf("%s is not installed", command[0])
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Logf("%s", stderr.String())
+	}
+	return out, err
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	object, err := loadObject(contents(t, o.Output)[objectName])
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, make([]byte, 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		path   string
+		offset int64
+		want   string
+	}{
+		"missing":     {"/nowhere/weights.bin", 0, "opening /nowhere/weights.bin: No such file"},
+		"too short":   {short, 0, "12288 bytes are needed at offset 0, the file has 100"},
+		"not aligned": {o.Output, 3, "at offset 3"},
+		"negative":    {o.Output, -64, "at offset -64"},
+	}
+	for name, c := range cases {
+		if _, err := object.start(c.path, c.offset); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// Package aot compiles a program with a schedule for each of its tasks to a package, and loads and runs packages.
+//
+// A package is a tar archive: model.so has the kernels, the function that calls them, the thread pool and the C interface
+// of tilth.h; weights.bin the constants as the kernels want them, which are used in place; manifest.json says what all
+// that is.
+package aot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/compiler/aot/runtime"
+	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Choice is the schedule to use for a task.
+type Choice struct {
+	Trace []byte
+	// Origin says where the schedule comes from, e.g. "record" or "default"; for the manifest.
+	Origin string
+	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
+	LatencySeconds float64
+}
+
+// Options are what Compile needs beside the program.
+type Options struct {
+	Target    *target.Target
+	Toolchain *toolchain.Toolchain
+	// Choices has one schedule per task of the program.
+	Choices []Choice
+	// Parallel is how many compilers may run at once; 0 means 1.
+	Parallel int
+	// Output is the path of the package.
+	Output string
+}
+
+// Compile writes a package. Nothing is left at Output when it fails.
+func Compile(ctx context.Context, p *graph.Program, o Options) (*Manifest, error) {
+	if len(o.Choices) != len(p.Tasks) {
+		return nil, fmt.Errorf("compiling %s: %d schedules for %d tasks", p.Name, len(o.Choices), len(p.Tasks))
+	}
+	c := &compilation{program: p, options: o}
+	manifest, err := c.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compiling %s: %w", p.Name, err)
+	}
+	return manifest, nil
+}
+
+type compilation struct {
+	program *graph.Program
+	options Options
+	infos   []codegen.Info
+	sources []toolchain.File
+}
+
+func (c *compilation) run(ctx context.Context) (*Manifest, error) {
+	if err := c.lower(); err != nil {
+		return nil, err
+	}
+	l := newLayout(c.program, c.infos, c.options.Target.Threads)
+	c.sources = append(c.sources, runtime.ModelSources()...)
+	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
+	object, err := c.compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.write(l, object)
+}
+
+// unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
+const unitsPerCompiler = 3
+
+// lower prints the kernels into translation units, each task into the next one in turn.
+func (c *compilation) lower() error {
+	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
+	units := make([]*codegen.Unit, n)
+	for k := range units {
+		units[k] = codegen.NewUnit(c.options.Target)
+	}
+	for k, task := range c.program.Tasks {
+		s, err := schedule.Replay(task.Workload, c.options.Choices[k].Trace)
+		if err != nil {
+			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
+		}
+		info, err := units[k%n].Add(kernelSymbol(k), kernelSymbol(k), s)
+		if err != nil {
+			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
+		}
+		c.infos = append(c.infos, info)
+	}
+	for k, unit := range units {
+		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
+	}
+	return nil
+}
+
+// compile returns the bytes of model.so.
+func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
+	dir, err := os.MkdirTemp("", "tilth-compile-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, objectName)
+	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
+		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel}, path)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+func (c *compilation) write(l *layout, object []byte) (*Manifest, error) {
+	w, err := createArchive(c.options.Output)
+	if err != nil {
+		return nil, err
+	}
+	defer w.abandon()
+	err = w.addBytes(objectName, object)
+	if err == nil {
+		err = w.addBytes(headerName, []byte(runtime.Interface().Text))
+	}
+	if err == nil {
+		err = w.add(weightsName, l.weightsBytes, func(out io.Writer) error { return l.writeWeights(out) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	manifest := c.manifest(l)
+	manifest.Members = w.members
+	data, err := json.MarshalIndent(manifest, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	if err := w.addBytes(manifestName, append(data, '\n')); err != nil {
+		return nil, err
+	}
+	return manifest, w.commit()
+}
+
+func (c *compilation) manifest(l *layout) *Manifest {
+	m := &Manifest{Format: Format, Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.Name),
+		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
+		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes}
+	for k, task := range c.program.Tasks {
+		choice := c.options.Choices[k]
+		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds})
+	}
+	for _, call := range c.program.Calls {
+		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})
+	}
+	return m
+}

@@ -1,0 +1,186 @@
+package aot
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/loop"
+)
+
+// spot is a place in memory: in the arena, or in the weights.
+type spot struct {
+	inWeights bool
+	offset    int64
+}
+
+// none marks an argument that a kernel does not read: a constant that it has packed.
+var none = spot{offset: -1}
+
+// layout says where everything lies while a package runs.
+type layout struct {
+	program *graph.Program
+	infos   []codegen.Info
+	workers int64
+	// values are the spots of root values; workspace is each call's offset in the arena.
+	values    map[int]spot
+	workspace []int64
+	// constants are the contents of weights.bin, in order.
+	constants    []constant
+	byContent    map[string]int64
+	weightsBytes int64
+	arenaBytes   int64
+	arenaLeast   int64
+}
+
+// constant is a tensor of weights.bin, packed by a kernel when pack is set.
+type constant struct {
+	offset int64
+	root   int
+	pack   *loop.Pack
+}
+
+// newLayout plans the memory of a program whose tasks were lowered to infos.
+func newLayout(p *graph.Program, infos []codegen.Info, workers int) *layout {
+	l := &layout{program: p, infos: infos, workers: int64(workers), values: map[int]spot{}, byContent: map[string]int64{}}
+	l.planArena()
+	l.planOutputs()
+	return l
+}
+
+// planArena gives values and scratch their places. Inputs stay for the whole run, so that a model can be run again on the
+// same ones; outputs stay from their computation on.
+func (l *layout) planArena() {
+	p := l.program
+	last := len(p.Calls)
+	var spans []span
+	spanOf := map[int]int{} // by root
+	extend := func(v, from, to int) {
+		root := p.Root(v)
+		if p.Values[root].Data != nil {
+			return
+		}
+		k, ok := spanOf[root]
+		if !ok {
+			k = len(spans)
+			spanOf[root] = k
+			spans = append(spans, span{bytes: valueBytes(p, root), from: from, to: to})
+		}
+		spans[k].from, spans[k].to = min(spans[k].from, from), max(spans[k].to, to)
+	}
+	for _, v := range p.Inputs {
+		extend(v, -1, last)
+	}
+	for k, c := range p.Calls {
+		for _, v := range c.Args {
+			extend(v, k, k)
+		}
+	}
+	for _, v := range p.Outputs {
+		extend(v, last, last)
+	}
+	scratch := len(spans)
+	for k, c := range p.Calls {
+		info := l.infos[c.Task]
+		spans = append(spans, span{bytes: info.WorkspaceBytes + l.workers*info.WorkerBytes, from: k, to: k})
+	}
+	offsets, total := place(spans)
+	for root, k := range spanOf {
+		l.values[root] = spot{offset: offsets[k]}
+	}
+	l.workspace, l.arenaBytes, l.arenaLeast = offsets[scratch:], total, lowerBound(spans)
+}
+
+// planOutputs gives outputs that are constants a place in the weights.
+func (l *layout) planOutputs() {
+	for _, v := range l.program.Outputs {
+		l.value(v)
+	}
+}
+
+func valueBytes(p *graph.Program, v int) int64 {
+	return array.Elements(p.Values[v].Shape) * p.Values[v].DType.Bytes()
+}
+
+// value is where a value lies; a constant gets a place in the weights when it is first asked for.
+func (l *layout) value(v int) spot {
+	root := l.program.Root(v)
+	if l.program.Values[root].Data == nil {
+		return l.values[root]
+	}
+	return l.constant(root, nil)
+}
+
+func (l *layout) constant(root int, pack *loop.Pack) spot {
+	key := fmt.Sprint(root)
+	bytes := valueBytes(l.program, root)
+	if pack != nil {
+		key += " " + pack.Workload.Digest()
+		bytes = pack.Buffer.Bytes()
+	}
+	offset, ok := l.byContent[key]
+	if !ok {
+		offset = alignUp(l.weightsBytes)
+		l.byContent[key] = offset
+		l.constants = append(l.constants, constant{offset, root, pack})
+		l.weightsBytes = offset + bytes
+	}
+	return spot{inWeights: true, offset: offset}
+}
+
+// call is where a call's arguments and packed constants lie.
+func (l *layout) call(k int) (args, prepared []spot) {
+	c := l.program.Calls[k]
+	w := l.program.Tasks[c.Task].Workload
+	packed := map[int]bool{}
+	for i := range l.infos[c.Task].Prepared {
+		pack := &l.infos[c.Task].Prepared[i]
+		arg := len(w.Inputs) + pack.Constant
+		packed[arg] = true
+		prepared = append(prepared, l.constant(l.program.Root(c.Args[arg]), pack))
+	}
+	for i, v := range c.Args {
+		if packed[i] {
+			args = append(args, none)
+			continue
+		}
+		args = append(args, l.value(v))
+	}
+	return args, prepared
+}
+
+// writeWeights writes the constants in order, packing them on the way.
+func (l *layout) writeWeights(out io.Writer) error {
+	var at int64
+	for _, c := range l.constants {
+		data, err := l.content(c)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(make([]byte, c.offset-at)); err != nil {
+			return err
+		}
+		if _, err := out.Write(data.Data); err != nil {
+			return err
+		}
+		at = c.offset + int64(len(data.Data))
+	}
+	return nil
+}
+
+func (l *layout) content(c constant) (*array.Array, error) {
+	v := l.program.Values[c.root]
+	if c.pack == nil {
+		return v.Data, nil
+	}
+	// The workload may name the same elements by another shape.
+	source := &array.Array{DType: v.DType, Shape: c.pack.Workload.Constants[0].Shape, Data: v.Data.Data}
+	packed, err := expr.Evaluate(c.pack.Workload, []*array.Array{source})
+	if err != nil {
+		return nil, fmt.Errorf("packing %s: %w", v.Name, err)
+	}
+	return packed[0], nil
+}

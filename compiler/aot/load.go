@@ -1,0 +1,102 @@
+package aot
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file, which
+// must not change while the model is open. Errors are one line and name the package and the remedy.
+func Load(path string) (*Model, error) {
+	machine, err := target.Native(0)
+	if err != nil {
+		return nil, fmt.Errorf("loading package %s: %w", path, err)
+	}
+	m, err := load(path, machine)
+	if err != nil {
+		return nil, fmt.Errorf("loading package %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ReadManifest reads what a package says of itself.
+func ReadManifest(path string) (*Manifest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	defer f.Close()
+	m, _, err := readManifest(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading package %s: %w", path, err)
+	}
+	return m, nil
+}
+
+func readManifest(f *os.File) (*Manifest, map[string]extent, error) {
+	members, err := index(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := readMember(f, members, manifestName)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := decodeManifest(data)
+	return m, members, err
+}
+
+func load(path string, machine *target.Target) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	manifest, members, err := readManifest(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := manifest.runsHere(machine); err != nil {
+		return nil, err
+	}
+	object, err := readMember(f, members, objectName)
+	if err != nil {
+		return nil, err
+	}
+	if err := manifest.verify(objectName, object); err != nil {
+		return nil, err
+	}
+	weights, ok := members[weightsName]
+	if !ok {
+		return nil, fmt.Errorf("it has no %s", weightsName)
+	}
+	if err := verifyWeights(f, manifest, weights); err != nil {
+		return nil, err
+	}
+	api, err := loadObject(object)
+	if err != nil {
+		return nil, err
+	}
+	return openModel(path, manifest, api, weights.offset)
+}
+
+// verifyWeights compares the checksum of the weights where they lie, which also brings them into memory.
+func verifyWeights(f *os.File, m *Manifest, e extent) error {
+	if e.size == 0 {
+		return m.verify(weightsName, nil)
+	}
+	skip := e.offset % int64(os.Getpagesize())
+	pages, err := unix.Mmap(int(f.Fd()), e.offset-skip, int(e.size+skip), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		return fmt.Errorf("mapping %s: %w", weightsName, err)
+	}
+	err = m.verify(weightsName, pages[skip:])
+	if unmap := unix.Munmap(pages); err == nil && unmap != nil {
+		err = fmt.Errorf("unmapping %s: %w", weightsName, unmap)
+	}
+	return err
+}

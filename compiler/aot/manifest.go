@@ -1,0 +1,130 @@
+package aot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Format is the version of the package format that this code writes and reads.
+const Format = 1
+
+// Manifest describes a package.
+type Manifest struct {
+	Format int            `json:"format"`
+	Model  string         `json:"model"`
+	Target *target.Target `json:"target"`
+	// Inputs and Outputs are in the model's order.
+	Inputs  []Tensor `json:"inputs"`
+	Outputs []Tensor `json:"outputs"`
+	// Tasks are the kernels and the schedules they were compiled with.
+	Tasks []TaskInfo `json:"tasks"`
+	// Calls are the kernels' executions in order.
+	Calls []CallInfo `json:"calls"`
+	// ArenaBytes is the memory for values and scratch; ArenaLowerBoundBytes is the most that is in use at a time.
+	ArenaBytes           int64 `json:"arena_bytes"`
+	ArenaLowerBoundBytes int64 `json:"arena_lower_bound_bytes"`
+	// WeightsBytes is the size of weights.bin.
+	WeightsBytes int64 `json:"weights_bytes"`
+	// Members are the other files of the package.
+	Members []Member `json:"members"`
+}
+
+// Tensor is an input or an output.
+type Tensor struct {
+	Name  string  `json:"name"`
+	DType string  `json:"dtype"`
+	Shape []int64 `json:"shape"`
+}
+
+// Type is the element type; array.Invalid when there is none of that name.
+func (t Tensor) Type() array.DType { return array.ParseDType(t.DType) }
+
+// TaskInfo is one kernel.
+type TaskInfo struct {
+	Name     string `json:"name"`
+	Workload string `json:"workload"`
+	Trace    string `json:"trace"`
+	// Origin says where the schedule comes from, e.g. "record" or "default".
+	Origin string `json:"origin"`
+	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
+	LatencySeconds float64 `json:"latency_seconds,omitempty"`
+}
+
+// CallInfo is one execution of a kernel.
+type CallInfo struct {
+	// Name has the model's nodes that are computed.
+	Name string `json:"name"`
+	// Task is an index in Tasks.
+	Task int `json:"task"`
+}
+
+// Member is a file of the package.
+type Member struct {
+	Name      string `json:"name"`
+	SizeBytes int64  `json:"size_bytes"`
+	// SHA256 identifies the content; CRC32C is the check made at every load, which reads weights at memory speed.
+	SHA256 string `json:"sha256"`
+	CRC32C uint32 `json:"crc32c"`
+}
+
+// decodeManifest reads and checks a manifest.
+func decodeManifest(data []byte) (*Manifest, error) {
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return nil, fmt.Errorf("%s is not valid: %w", manifestName, err)
+	}
+	if version.Format != Format {
+		return nil, fmt.Errorf("its format is version %d, this program reads version %d; compile the model again", version.Format, Format)
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s is not valid: %w", manifestName, err)
+	}
+	return m, m.check()
+}
+
+func (m *Manifest) check() error {
+	if m.Target == nil {
+		return fmt.Errorf("%s names no target", manifestName)
+	}
+	if err := m.Target.Check(); err != nil {
+		return fmt.Errorf("%s: %w", manifestName, err)
+	}
+	for _, t := range append(append([]Tensor{}, m.Inputs...), m.Outputs...) {
+		if t.Type() == array.Invalid {
+			return fmt.Errorf("%s: tensor %q has unknown type %q", manifestName, t.Name, t.DType)
+		}
+		if _, err := array.CheckedBytes(t.Type(), t.Shape); err != nil {
+			return fmt.Errorf("%s: tensor %q: %w", manifestName, t.Name, err)
+		}
+	}
+	for _, c := range m.Calls {
+		if c.Task < 0 || c.Task >= len(m.Tasks) {
+			return fmt.Errorf("%s: call %q is of task %d of %d", manifestName, c.Name, c.Task, len(m.Tasks))
+		}
+	}
+	return nil
+}
+
+// runsHere says why the package cannot run on a machine, if so.
+func (m *Manifest) runsHere(machine *target.Target) error {
+	if m.Target.Arch != machine.Arch {
+		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.Arch, machine.Arch)
+	}
+	var missing []string
+	for _, f := range m.Target.Features {
+		if !machine.Has(f) {
+			missing = append(missing, f)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("it needs %s, which this processor lacks; compile the model for this machine", strings.Join(missing, ", "))
+	}
+	return nil
+}

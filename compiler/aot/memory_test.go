@@ -1,0 +1,47 @@
+package aot
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestPlaceSharesMemoryOnlyOverTime(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		spans := make([]span, 1+r.IntN(40))
+		for k := range spans {
+			from := r.IntN(20)
+			spans[k] = span{bytes: int64(r.IntN(5000)), from: from, to: from + r.IntN(6)}
+		}
+		offsets, total := place(spans)
+		if least := lowerBound(spans); total < least {
+			t.Fatalf("seed %d: %d bytes are less than the %d in use at a time", seed, total, least)
+		}
+		for a := range spans {
+			checkSpan(t, seed, spans, offsets, total, a)
+		}
+	}
+}
+
+func checkSpan(t *testing.T, seed uint64, spans []span, offsets []int64, total int64, a int) {
+	t.Helper()
+	end := offsets[a] + spans[a].bytes
+	if offsets[a]%alignment != 0 || offsets[a] < 0 || end > total {
+		t.Fatalf("seed %d: span %d lies at %d..%d of %d", seed, a, offsets[a], end, total)
+	}
+	for b := range a {
+		if spans[a].overlaps(spans[b]) && offsets[b] < end && offsets[a] < offsets[b]+spans[b].bytes {
+			t.Fatalf("seed %d: spans %v and %v share bytes", seed, spans[a], spans[b])
+		}
+	}
+}
+
+func TestChainNeedsNoMoreThanTwoBuffers(t *testing.T) {
+	var spans []span
+	for k := range 10 {
+		spans = append(spans, span{bytes: 640, from: k, to: k + 1})
+	}
+	if _, total := place(spans); total != 1280 || lowerBound(spans) != 1280 {
+		t.Errorf("total %d, lower bound %d", total, lowerBound(spans))
+	}
+}

@@ -1,0 +1,152 @@
+package aot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Model is a loaded package. It is not safe for concurrent use; load it again for another goroutine.
+type Model struct {
+	manifest *Manifest
+	api      *capi
+	handle   uintptr
+	inputs   [][]byte
+	outputs  [][]byte
+}
+
+// openModel starts a model and checks that its code and its manifest speak of the same thing.
+func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) (*Model, error) {
+	if int(api.inputCount()) != len(manifest.Inputs) || int(api.outputCount()) != len(manifest.Outputs) || int(api.callCount()) != len(manifest.Calls) {
+		return nil, fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+	}
+	handle, err := api.start(path, weightsOffset)
+	if err != nil {
+		return nil, errors.Join(err, api.unload())
+	}
+	m := &Model{manifest: manifest, api: api, handle: handle}
+	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
+		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// buffers are the model's own memory for its inputs or outputs.
+func buffers(tensors []Tensor, describe func(int32) *ctensor, at func(int32) *byte) ([][]byte, error) {
+	list := make([][]byte, len(tensors))
+	for k, t := range tensors {
+		bytes := array.Elements(t.Shape) * t.Type().Bytes()
+		if describe(int32(k)).bytes != bytes {
+			return nil, fmt.Errorf("%s and %s differ on the size of %q; compile the model again", objectName, manifestName, t.Name)
+		}
+		list[k] = unsafe.Slice(at(int32(k)), bytes)
+	}
+	return list, nil
+}
+
+// Manifest is what the package says of itself. It must not be changed.
+func (m *Model) Manifest() *Manifest { return m.manifest }
+
+// SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be there, of its
+// type and shape.
+func (m *Model) SetInputs(inputs map[string]*array.Array) error {
+	for name := range inputs {
+		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool { return t.Name == name }) {
+			return fmt.Errorf("model %s has no input %q; its inputs are %s", m.manifest.Model, name, describe(m.manifest.Inputs))
+		}
+	}
+	for _, t := range m.manifest.Inputs {
+		if err := t.accepts(inputs[t.Name]); err != nil {
+			return fmt.Errorf("model %s: %w", m.manifest.Model, err)
+		}
+	}
+	for k, t := range m.manifest.Inputs {
+		copy(m.inputs[k], inputs[t.Name].Data)
+	}
+	return nil
+}
+
+func (t Tensor) accepts(a *array.Array) error {
+	switch {
+	case a == nil:
+		return fmt.Errorf("input %q (%v) is missing", t.Name, t)
+	case a.DType.String() != t.DType || !slices.Equal(a.Shape, t.Shape):
+		return fmt.Errorf("input %q is %v%v, not %v", t.Name, a.DType, a.Shape, t)
+	}
+	if err := a.Check(); err != nil {
+		return fmt.Errorf("input %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// String is the type and the shape, e.g. "f32[1 3 224 224]".
+func (t Tensor) String() string { return fmt.Sprintf("%s%v", t.DType, t.Shape) }
+
+func describe(tensors []Tensor) string {
+	list := make([]string, len(tensors))
+	for k, t := range tensors {
+		list[k] = fmt.Sprintf("%q (%v)", t.Name, t)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Execute runs the model once on the inputs that were set last.
+func (m *Model) Execute() { m.api.run(m.handle) }
+
+// Outputs copies the results of the last execution.
+func (m *Model) Outputs() map[string]*array.Array {
+	outputs := map[string]*array.Array{}
+	for k, t := range m.manifest.Outputs {
+		outputs[t.Name] = &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: slices.Clone(m.outputs[k])}
+	}
+	return outputs
+}
+
+// Run sets the inputs, executes the model once and returns its outputs, all by name.
+func (m *Model) Run(inputs map[string]*array.Array) (map[string]*array.Array, error) {
+	if err := m.SetInputs(inputs); err != nil {
+		return nil, err
+	}
+	m.Execute()
+	return m.Outputs(), nil
+}
+
+// Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the mean
+// seconds of an execution.
+func (m *Model) Time(repeat, number int) []float64 {
+	m.Execute()
+	seconds := make([]float64, repeat)
+	for k := range seconds {
+		begin := time.Now()
+		for range number {
+			m.Execute()
+		}
+		seconds[k] = time.Since(begin).Seconds() / float64(number)
+	}
+	return seconds
+}
+
+// Profile executes the model once and returns the seconds of each call of the manifest.
+func (m *Model) Profile() []float64 {
+	seconds := make([]float64, len(m.manifest.Calls)+1) // never empty, so that it has an address
+	m.api.profile(m.handle, &seconds[0])
+	return seconds[:len(m.manifest.Calls)]
+}
+
+// Close ends the model's threads and frees its memory. The model must not be used afterwards.
+func (m *Model) Close() error {
+	if m.handle == 0 {
+		return nil
+	}
+	m.api.close(m.handle)
+	m.handle, m.inputs, m.outputs = 0, nil, nil
+	return m.api.unload()
+}

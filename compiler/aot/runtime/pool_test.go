@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// poolProgram compiles testdata/pool_test.c with the pool.
+func poolProgram(t testing.TB, flags ...string) string {
+	t.Helper()
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/pool_test.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := append(PoolSources(), toolchain.File{Name: "pool_test.c", Text: string(text)})
+	program := filepath.Join(t.TempDir(), "pool_test")
+	err = tc.Build(t.Context(), toolchain.Build{Target: machine, Form: toolchain.Executable, Sources: sources, Headers: PoolHeaders(),
+		Flags: flags, Parallel: 2}, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+func TestPoolRunsEveryIterationOnce(t *testing.T) {
+	if out, err := exec.Command(poolProgram(t)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// BenchmarkRegion reports what one parallel region on two threads costs when the workers are warm.
+func BenchmarkRegion(b *testing.B) {
+	program := poolProgram(b)
+	out, err := exec.Command(program, strconv.Itoa(max(b.N, 1000))).Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ns, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(ns, "ns/region")
+}

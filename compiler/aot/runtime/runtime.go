@@ -1,0 +1,43 @@
+// Package runtime holds the C sources that run kernels: the thread pool that the measuring harness and compiled packages
+// share.
+package runtime
+
+import (
+	"embed"
+
+	"github.com/tilth-dev/tilth/compiler/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+//go:embed src/*
+var files embed.FS
+
+// Read returns embedded sources by name. A name that is not there is a programming error and panics.
+func Read(names ...string) []toolchain.File {
+	list := make([]toolchain.File, len(names))
+	for k, name := range names {
+		text, err := files.ReadFile("src/" + name)
+		if err != nil {
+			panic(err)
+		}
+		list[k] = toolchain.File{Name: name, Text: string(text)}
+	}
+	return list
+}
+
+// PoolSources and PoolHeaders are the thread pool.
+func PoolSources() []toolchain.File { return Read("pool.c") }
+
+// PoolHeaders are what PoolSources and its users include: the pool's interface and the kernel ABI.
+func PoolHeaders() []toolchain.File {
+	return append(Read("pool.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+}
+
+// ModelSources are what all packages share beside the kernels: the thread pool and the C interface.
+func ModelSources() []toolchain.File { return Read("pool.c", "model.c") }
+
+// ModelHeaders are what ModelSources and the generated part of a package include.
+func ModelHeaders() []toolchain.File { return append(PoolHeaders(), Read("tilth.h", "model.h")...) }
+
+// Interface is the header of a package's C interface.
+func Interface() toolchain.File { return Read("tilth.h")[0] }

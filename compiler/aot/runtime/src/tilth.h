@@ -1,0 +1,74 @@
+/* The C interface of a compiled model.
+ *
+ * A package (PKG.tar) holds model.so, weights.bin, manifest.json and this file. Link model.so, or load it with dlopen:
+ *
+ *     struct tilth_model *m = tilth_open("weights.bin", 0);
+ *     if (!m) { fprintf(stderr, "%s\n", tilth_last_error()); exit(1); }
+ *     memcpy(tilth_input(m, 0), image, tilth_input_tensor(0)->bytes);
+ *     tilth_run(m);
+ *     const float *scores = tilth_output(m, 0);
+ *     tilth_close(m);
+ *
+ * Several models may be open at a time; each may be used by one thread at a time. */
+#ifndef TILTH_H
+#define TILTH_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tilth_type {
+  TILTH_TYPE_FLOAT32 = 1, TILTH_TYPE_FLOAT64 = 2, TILTH_TYPE_FLOAT16 = 3, TILTH_TYPE_BFLOAT16 = 4,
+  TILTH_TYPE_INT8 = 5, TILTH_TYPE_INT16 = 6, TILTH_TYPE_INT32 = 7, TILTH_TYPE_INT64 = 8,
+  TILTH_TYPE_UINT8 = 9, TILTH_TYPE_UINT16 = 10, TILTH_TYPE_UINT32 = 11, TILTH_TYPE_UINT64 = 12, TILTH_TYPE_BOOL = 13
+};
+
+/* An input or an output: row-major, little-endian. */
+struct tilth_tensor {
+  const char *name;
+  int32_t type; /* enum tilth_type */
+  int32_t rank;
+  const int64_t *shape;
+  int64_t bytes;
+};
+
+struct tilth_model;
+
+/* Opens the model with its weights, which lie in the file `weights` from byte `offset` on: 0 in weights.bin, or the place of
+ * weights.bin within the package, a multiple of 512. Starts the threads that the model was compiled for. NULL on failure;
+ * tilth_last_error() says why. */
+struct tilth_model *tilth_open(const char *weights, int64_t offset);
+
+/* Ends the threads and frees the memory. NULL is allowed. */
+void tilth_close(struct tilth_model *model);
+
+/* What went wrong in the last call of tilth_open in this thread; empty when nothing did. */
+const char *tilth_last_error(void);
+
+int32_t tilth_input_count(void);
+int32_t tilth_output_count(void);
+
+/* NULL when the index is out of range. */
+const struct tilth_tensor *tilth_input_tensor(int32_t index);
+const struct tilth_tensor *tilth_output_tensor(int32_t index);
+
+/* Where to write an input. Its content is kept over runs. NULL when the index is out of range. */
+void *tilth_input(struct tilth_model *model, int32_t index);
+
+/* Where the last run left an output; the next run overwrites it. NULL when the index is out of range. */
+const void *tilth_output(const struct tilth_model *model, int32_t index);
+
+void tilth_run(struct tilth_model *model);
+
+/* Runs once and stores the seconds that each kernel call took, tilth_call_count() of them. */
+void tilth_profile(struct tilth_model *model, double *seconds);
+int32_t tilth_call_count(void);
+
+/* The model's nodes that a call computes. NULL when the index is out of range. */
+const char *tilth_call_name(int32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

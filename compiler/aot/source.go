@@ -1,0 +1,120 @@
+package aot
+
+import (
+	"fmt"
+	"strings"
+)
+
+// planSource prints the generated part of a package: the tables and the function that runs the calls one after another.
+func (l *layout) planSource() string {
+	var b strings.Builder
+	b.WriteString("#include \"model.h\"\n\n")
+	l.declareKernels(&b)
+	calls := l.runFunction() // first: it asks for all constants
+	b.WriteString(calls)
+	l.tensors(&b, "inputs", l.program.Inputs)
+	l.tensors(&b, "outputs", l.program.Outputs)
+	l.names(&b)
+	fmt.Fprintf(&b, "const struct tilth_plan tilth_plan = {\n  .threads = %d, .arena_bytes = %d, .weights_bytes = %d,\n", l.workers, l.arenaBytes, l.weightsBytes)
+	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_calls = %d,\n", len(l.program.Inputs), len(l.program.Outputs), len(l.program.Calls))
+	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
+	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
+	return b.String()
+}
+
+// kernelSymbol is the C name of a task's kernel.
+func kernelSymbol(task int) string { return fmt.Sprintf("task%d", task) }
+
+func (l *layout) declareKernels(b *strings.Builder) {
+	for k := range l.program.Tasks {
+		fmt.Fprintf(b, "extern TILTH_HIDDEN const struct tilth_kernel %s;\n", kernelSymbol(k))
+	}
+}
+
+func (l *layout) runFunction() string {
+	var b strings.Builder
+	b.WriteString("\nstatic void run(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds) {\n")
+	b.WriteString("  double begin = seconds ? tilth_now() : 0;\n  (void)begin, (void)arena, (void)weights, (void)rt;\n")
+	for k, c := range l.program.Calls {
+		args, prepared := l.call(k)
+		fmt.Fprintf(&b, "  { void *const args[] = {%s};\n", pointers(args))
+		fmt.Fprintf(&b, "    void *const prepared[] = {%s};\n", pointers(prepared))
+		fmt.Fprintf(&b, "    %s.run(rt, args, prepared, arena + %d);\n", kernelSymbol(c.Task), l.workspace[k])
+		fmt.Fprintf(&b, "    if (seconds) { double end = tilth_now(); seconds[%d] = end - begin; begin = end; } }\n", k)
+	}
+	b.WriteString("}\n\n")
+	return b.String()
+}
+
+func pointers(spots []spot) string {
+	if len(spots) == 0 {
+		return "0"
+	}
+	list := make([]string, len(spots))
+	for k, s := range spots {
+		switch {
+		case s == none:
+			list[k] = "0"
+		case s.inWeights:
+			list[k] = fmt.Sprintf("weights + %d", s.offset)
+		default:
+			list[k] = fmt.Sprintf("arena + %d", s.offset)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// tensors prints the tables of inputs or outputs. C has no empty arrays: each table ends with an unused element.
+func (l *layout) tensors(b *strings.Builder, table string, values []int) {
+	var tensors, places strings.Builder
+	for k, v := range values {
+		value := l.program.Values[v]
+		fmt.Fprintf(b, "static const int64_t %s_shape%d[] = {%s0};\n", table, k, extents(value.Shape))
+		fmt.Fprintf(&tensors, "  {%s, %d, %d, %s_shape%d, %d},\n", quote(value.Name), value.DType, len(value.Shape), table, k, valueBytes(l.program, v))
+		s := l.value(v)
+		fmt.Fprintf(&places, "{%d, %d}, ", map[bool]int{true: 1}[s.inWeights], s.offset)
+	}
+	fmt.Fprintf(b, "static const struct tilth_tensor %s[] = {\n%s  {0, 0, 0, 0, 0}};\n", table, tensors.String())
+	fmt.Fprintf(b, "static const struct tilth_place %s_places[] = {%s{0, 0}};\n", table, places.String())
+}
+
+func extents(shape []int64) string {
+	var b strings.Builder
+	for _, e := range shape {
+		fmt.Fprintf(&b, "%d, ", e)
+	}
+	return b.String()
+}
+
+func (l *layout) names(b *strings.Builder) {
+	b.WriteString("static const char *const call_names[] = {\n")
+	for _, c := range l.program.Calls {
+		fmt.Fprintf(b, "  %s,\n", quote(c.Name))
+	}
+	b.WriteString("  0};\n")
+}
+
+// quote is a C string: everything but plain characters in octal, which, unlike hexadecimal, ends after three digits.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '?' {
+			fmt.Fprintf(&b, "\\%03o", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// tensorInfos describes values for the manifest.
+func (l *layout) tensorInfos(values []int) []Tensor {
+	list := []Tensor{}
+	for _, v := range values {
+		value := l.program.Values[v]
+		list = append(list, Tensor{Name: value.Name, DType: value.DType.String(), Shape: append([]int64{}, value.Shape...)})
+	}
+	return list
+}

@@ -1,0 +1,182 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/loop"
+)
+
+// kernelPrinter prints one kernel: its entry point and a function for each parallel loop's body.
+type kernelPrinter struct {
+	unit   *Unit
+	symbol string
+	f      *loop.Func
+	// bodies are the functions of parallel loops, printed before the entry point.
+	bodies  []string
+	counter int
+	// sharedBytes and workerBytes are the workspace that the kernel needs.
+	sharedBytes, workerBytes int64
+	// attributes stand before the entry point.
+	attributes string
+	// shared has the offsets of scratch buffers in the shared workspace.
+	shared map[*expr.Tensor]int64
+}
+
+func (k *kernelPrinter) fresh(prefix string) string {
+	k.counter++
+	return fmt.Sprintf("%s%d", prefix, k.counter)
+}
+
+func (k *kernelPrinter) varName(v *expr.Var) string {
+	return k.fresh(strings.NewReplacer(".", "_", "-", "_").Replace(v.Name) + "_")
+}
+
+func (k *kernelPrinter) printer() *printer {
+	p := &printer{
+		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
+		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
+	}
+	p.forget()
+	return p
+}
+
+// run prints the entry point and the functions it needs.
+func (k *kernelPrinter) run() string {
+	p := k.printer()
+	k.pointers(p)
+	p.block(k.f.Body)
+	var b strings.Builder
+	for _, body := range k.bodies {
+		b.WriteString(body)
+	}
+	fmt.Fprintf(&b, "%sstatic void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", k.attributes, k.symbol)
+	b.WriteString("  char *const shared = workspace;\n  (void)rt; (void)args; (void)prepared; (void)shared;\n")
+	b.WriteString(p.out.String())
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// pointers declares the arguments and packed constants.
+func (k *kernelPrinter) pointers(p *printer) {
+	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
+	declare := func(b *loop.Buffer, constant, array, name string) {
+		t := ctypes[b.Tensor.DType].scalar
+		p.memory[b.Tensor] = name
+		p.line("%s%s *restrict const %s = __builtin_assume_aligned(%s[%d], 64);", constant, t, name, array, b.Index)
+		p.line("(void)%s;", name)
+	}
+	for i, b := range k.f.Args {
+		switch {
+		case b == nil:
+		case i < inputs:
+			declare(b, "const ", "args", fmt.Sprintf("a%d", i))
+		default:
+			declare(b, "", "args", fmt.Sprintf("a%d", i))
+		}
+	}
+	for i, pack := range k.f.Prepared {
+		declare(pack.Buffer, "const ", "prepared", fmt.Sprintf("p%d", i))
+	}
+}
+
+// parallel prints a parallel loop: its body becomes a function that runs a part of the iterations, and the values and
+// shared buffers that it uses travel in a closure.
+func (p *printer) parallel(n *loop.For) {
+	k := p.kernel
+	body := k.printer()
+	body.worker = true
+	captured := p.captures(n)
+	name := fmt.Sprintf("%s_body%d", k.symbol, len(k.bodies))
+	k.pointers(body)
+	for i, v := range captured {
+		body.names[v] = p.varName(v)
+		body.line("const int64_t %s = closure->values[%d];", body.names[v], i)
+	}
+	for _, t := range p.sharedBuffers(n.Body) {
+		c := ctypes[t.DType].scalar
+		body.memory[t] = p.memory[t]
+		body.line("%s *const %s = (%s *)(shared + %d);", c, p.memory[t], c, k.shared[t])
+	}
+	v := body.varName(n.Var)
+	body.line("for (int64_t %s = begin; %s < end; %s++) {", v, v, v)
+	body.nested(n.Body)
+	body.line("}")
+	k.bodies = append(k.bodies, k.bodyFunction(name, len(captured), body.out.String()))
+	p.call(name, captured, n.Extent)
+}
+
+func (k *kernelPrinter) bodyFunction(name string, values int, code string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "struct %s_closure { void *const *args; void *const *prepared; char *workspace; char *workers; int64_t worker_bytes; int64_t values[%d]; };\n", name, max(values, 1))
+	fmt.Fprintf(&b, "static void %s(void *environment, int64_t begin, int64_t end, int32_t worker) {\n", name)
+	fmt.Fprintf(&b, "  const struct %s_closure *const closure = environment;\n", name)
+	b.WriteString("  void *const *const args = closure->args;\n  void *const *const prepared = closure->prepared;\n")
+	b.WriteString("  char *const shared = closure->workspace;\n  char *const own = closure->workers + worker * closure->worker_bytes;\n")
+	b.WriteString("  (void)args; (void)prepared; (void)shared; (void)own;\n")
+	b.WriteString(code)
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func (p *printer) call(name string, captured []*expr.Var, extent int64) {
+	values := make([]string, 0, len(captured)+1)
+	for _, v := range captured {
+		values = append(values, p.varName(v))
+	}
+	if len(values) == 0 {
+		values = append(values, "0")
+	}
+	s := p.kernel.symbol
+	closure := p.kernel.fresh("closure")
+	p.line("struct %s_closure %s = {args, prepared, shared, shared + %s_shared_bytes, %s_worker_bytes, {%s}};", name, closure, s, s, strings.Join(values, ", "))
+	p.line("rt->parallel(rt, %s, &%s, %d);", name, closure, extent)
+	p.forget()
+}
+
+// captures are the variables defined outside of a parallel loop and used in it.
+func (p *printer) captures(n *loop.For) []*expr.Var {
+	inner := map[*expr.Var]bool{n.Var: true}
+	visit(n.Body, func(st loop.Stmt) {
+		switch x := st.(type) {
+		case *loop.For:
+			inner[x.Var] = true
+		case *loop.Let:
+			inner[x.Var] = true
+		}
+	})
+	var list []*expr.Var
+	each := func(e expr.Expr) {
+		expr.Walk(e, func(x expr.Expr) {
+			if v, ok := x.(*expr.Var); ok && !inner[v] && !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		})
+	}
+	visit(n.Body, func(st loop.Stmt) {
+		switch x := st.(type) {
+		case *loop.If:
+			each(x.Cond)
+		case *loop.Let:
+			each(x.Value)
+		case *loop.Store:
+			each(x.Index)
+			each(x.Value)
+		}
+	})
+	return list
+}
+
+// sharedBuffers are the scratch buffers allocated outside of a parallel loop and used in it.
+func (p *printer) sharedBuffers(body loop.Block) []*expr.Tensor {
+	var list []*expr.Tensor
+	for t := range p.kernel.shared {
+		if p.memory[t] != "" && usesBuffer(body, t) {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *expr.Tensor) int { return strings.Compare(p.memory[a], p.memory[b]) })
+	return list
+}

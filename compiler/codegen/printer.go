@@ -1,0 +1,264 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take; others
+// lie in the workspace.
+const (
+	maxStackBytes = 16 << 10
+	maxFrameBytes = 128 << 10
+)
+
+// scratchAlign is the alignment of scratch buffers in the workspace.
+const scratchAlign = 64
+
+// printer prints one C function.
+type printer struct {
+	unit   *Unit
+	kernel *kernelPrinter
+	out    strings.Builder
+	indent int
+	names  map[*expr.Var]string
+	// lane is the variable of the vectorized loop being printed, nil outside of one.
+	lane  *expr.Var
+	lanes int64
+	// registers has the buffers kept in named variables.
+	registers map[*expr.Tensor]*register
+	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
+	memory map[*expr.Tensor]string
+	// temps has the variables of loads already done, until memory changes; nil inside a guard.
+	temps   map[string]string
+	guarded int
+	// worker is set in bodies of parallel loops.
+	worker bool
+	// used is the scratch in use at this point of the function, in bytes; frame is what lies on the stack.
+	used, frame int64
+}
+
+// register is a scratch buffer kept in named variables.
+type register struct {
+	name  string
+	slots []slot
+}
+
+func (r *register) find(at int64) (slot, string) {
+	for _, s := range r.slots {
+		if at >= s.base && at < s.base+s.lanes {
+			return s, fmt.Sprintf("%s_%d", r.name, s.base)
+		}
+	}
+	panic(fmt.Sprintf("codegen: %s has no element %d", r.name, at))
+}
+
+func (r *register) lane(at int64) string {
+	s, name := r.find(at)
+	if s.lanes == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s[%d]", name, at-s.base)
+}
+
+func (r *register) vector(base, lanes int64) (string, bool) {
+	s, name := r.find(base)
+	return name, s.base == base && s.lanes == lanes
+}
+
+func (p *printer) line(format string, args ...any) {
+	for range p.indent {
+		p.out.WriteString("  ")
+	}
+	fmt.Fprintf(&p.out, format, args...)
+	p.out.WriteByte('\n')
+}
+
+// temp keeps a load's value in a variable, so that straight-line code loads once. Behind a condition it stays where it is.
+func (p *printer) temp(ctype, code string) string {
+	if p.guarded > 0 {
+		return code
+	}
+	if name, ok := p.temps[code]; ok {
+		return name
+	}
+	name := p.kernel.fresh("t")
+	p.line("const %s %s = %s;", ctype, name, code)
+	p.temps[code] = name
+	return name
+}
+
+// guard marks code that is only executed under a condition, until the returned function is called.
+func (p *printer) guard() func() {
+	p.guarded++
+	return func() { p.guarded-- }
+}
+
+// forget drops the loaded values; memory may have changed, or the variables are out of scope.
+func (p *printer) forget() { p.temps = map[string]string{} }
+
+func (p *printer) varName(v *expr.Var) string {
+	name, ok := p.names[v]
+	if !ok {
+		name = p.kernel.varName(v)
+		p.names[v] = name
+	}
+	return name
+}
+
+func (p *printer) block(b loop.Block) {
+	used := p.used
+	for k, st := range b {
+		p.stmt(st, b[k+1:])
+	}
+	p.used = used
+}
+
+func (p *printer) stmt(st loop.Stmt, rest loop.Block) {
+	switch n := st.(type) {
+	case *loop.Alloc:
+		p.alloc(n.Buffer, rest)
+	case *loop.Let:
+		p.line("const int64_t %s = %s;", p.varName(n.Var), p.scalar(n.Value))
+	case *loop.If:
+		p.branch(n)
+	case *loop.For:
+		p.loop(n)
+	case *loop.Store:
+		p.store(n)
+	default:
+		panic(fmt.Sprintf("codegen: unknown statement %T", st))
+	}
+}
+
+func (p *printer) branch(n *loop.If) {
+	p.line("if (%s) {", p.scalar(n.Cond))
+	p.nested(n.Then)
+	if len(n.Else) > 0 {
+		p.line("} else {")
+		p.nested(n.Else)
+	}
+	p.line("}")
+}
+
+func (p *printer) nested(b loop.Block) {
+	p.indent++
+	p.forget()
+	p.block(b)
+	p.forget()
+	p.indent--
+}
+
+func (p *printer) loop(n *loop.For) {
+	switch n.Kind {
+	case schedule.Parallel:
+		p.parallel(n)
+	case schedule.Vectorized:
+		p.lane, p.lanes = n.Var, n.Extent
+		p.block(n.Body)
+		p.lane, p.lanes = nil, 1
+	default:
+		v := p.varName(n.Var)
+		p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
+		p.nested(n.Body)
+		p.line("}")
+	}
+}
+
+// alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the stack,
+// else a part of the workspace.
+func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
+	name := p.kernel.fresh("s")
+	t := ctypes[b.Tensor.DType].scalar
+	if found, ok := slots(scope, b); ok {
+		p.registers[b.Tensor] = &register{name: name, slots: found}
+		for _, s := range found {
+			typ := t
+			if s.lanes > 1 {
+				typ = p.unit.vector(b.Tensor.DType, s.lanes)
+			}
+			p.line("%s %s_%d;", typ, name, s.base)
+		}
+		return
+	}
+	p.memory[b.Tensor] = name
+	if b.Bytes() <= maxStackBytes && p.frame+b.Bytes() <= maxFrameBytes && !hasParallel(scope) {
+		p.frame += b.Bytes()
+		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
+		return
+	}
+	offset := p.used
+	p.used += (b.Bytes() + scratchAlign - 1) / scratchAlign * scratchAlign
+	if p.worker {
+		p.kernel.workerBytes = max(p.kernel.workerBytes, p.used)
+		p.line("%s *const %s = (%s *)(own + %d);", t, name, t, offset)
+		return
+	}
+	p.kernel.sharedBytes = max(p.kernel.sharedBytes, p.used)
+	p.kernel.shared[b.Tensor] = offset
+	p.line("%s *const %s = (%s *)(shared + %d);", t, name, t, offset)
+}
+
+// buffer is the name of a buffer in memory.
+func (p *printer) buffer(t *expr.Tensor) string {
+	name, ok := p.memory[t]
+	if !ok {
+		panic(fmt.Sprintf("codegen: buffer %s is not in scope", t.Name))
+	}
+	return name
+}
+
+func (p *printer) store(n *loop.Store) {
+	if p.lane != nil {
+		p.vectorStore(n)
+		return
+	}
+	value := p.scalar(n.Value)
+	at := expr.Linearize(n.Index)
+	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
+		p.line("%s = %s;", reg.lane(at.Const), value)
+		return
+	}
+	p.line("%s[%s] = %s;", p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.forget()
+}
+
+func (p *printer) vectorStore(n *loop.Store) {
+	at := expr.Linearize(n.Index)
+	coef, linear := at.Coef(p.lane)
+	if !linear || coef != 1 || !vectorizable(n.Buffer.Tensor.DType) {
+		p.scatter(n)
+		return
+	}
+	value := p.vector(n.Value)
+	at = at.Plus(expr.Linearize(p.lane), -1)
+	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
+		if name, ok := reg.vector(at.Const, p.lanes); ok {
+			p.line("%s = %s;", name, value)
+			return
+		}
+		panic("codegen: vector store does not fit its register")
+	}
+	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
+	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.forget()
+}
+
+// scatter stores the lanes one by one.
+func (p *printer) scatter(n *loop.Store) {
+	lane, lanes := p.lane, p.lanes
+	p.lane, p.lanes = nil, 1
+	defer func() { p.lane, p.lanes = lane, lanes }()
+	for k := range lanes {
+		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}
+		p.store(&loop.Store{
+			Buffer: n.Buffer,
+			Index:  at.Simplify(n.Index),
+			Value:  at.Simplify(n.Value),
+		})
+	}
+}

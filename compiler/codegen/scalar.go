@@ -1,0 +1,167 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// scalar is a C expression for e; the lane variable, if any, must not occur in it.
+func (p *printer) scalar(e expr.Expr) string {
+	switch n := e.(type) {
+	case *expr.Var:
+		return p.varName(n)
+	case *expr.Int:
+		return intLiteral(n.Value, n.Type)
+	case *expr.Float:
+		return floatLiteral(n.Value, n.Type)
+	case *expr.Load:
+		return p.scalarLoad(n)
+	case *expr.Binary:
+		return p.scalarBinary(n)
+	case *expr.Unary:
+		return p.scalarUnary(n)
+	case *expr.Select:
+		cond := p.scalar(n.Cond)
+		defer p.guard()()
+		return fmt.Sprintf("(%s ? %s : %s)", cond, p.scalar(n.A), p.scalar(n.B))
+	case *expr.Cast:
+		return p.scalarCast(n)
+	default:
+		panic(fmt.Sprintf("codegen: unknown expression %T", e))
+	}
+}
+
+func (p *printer) scalarLoad(n *expr.Load) string {
+	at := expr.Linearize(n.Index[0])
+	if reg := p.registers[n.Tensor]; reg != nil {
+		return reg.lane(at.Const)
+	}
+	code := fmt.Sprintf("%s[%s]", p.buffer(n.Tensor), p.index(at))
+	return p.temp(ctypes[n.Tensor.DType].scalar, code)
+}
+
+// index prints a flat index.
+func (p *printer) index(l expr.Linear) string {
+	var b strings.Builder
+	for k, t := range l.Terms {
+		if k > 0 {
+			b.WriteString(" + ")
+		}
+		b.WriteString(p.scalar(t.Atom))
+		if t.Coef != 1 {
+			b.WriteString(" * ")
+			b.WriteString(intLiteral(t.Coef, array.Int64))
+		}
+	}
+	if l.Const != 0 || len(l.Terms) == 0 {
+		if len(l.Terms) > 0 {
+			b.WriteString(" + ")
+		}
+		b.WriteString(intLiteral(l.Const, array.Int64))
+	}
+	return b.String()
+}
+
+var infix = map[expr.BinaryOp]string{
+	expr.Add: "+", expr.Sub: "-", expr.Mul: "*", expr.Div: "/", expr.And: "&", expr.Or: "|", expr.Xor: "^",
+	expr.ShiftLeft: "<<", expr.ShiftRight: ">>", expr.Lt: "<", expr.Le: "<=", expr.Eq: "==", expr.Ne: "!=",
+}
+
+func (p *printer) scalarBinary(n *expr.Binary) string {
+	d := n.A.DType()
+	if d == array.BFloat16 { // an integer to C
+		return p.scalar(expr.To(n.DType(), expr.Bin(n.Op, expr.To(array.Float32, n.A), expr.To(array.Float32, n.B))))
+	}
+	if n.Op == expr.And || n.Op == expr.Or {
+		if d == array.Bool { // the right side may only be read where the left side allows it
+			a := p.scalar(n.A)
+			defer p.guard()()
+			return fmt.Sprintf("(%s %s %s)", a, infix[n.Op]+infix[n.Op], p.scalar(n.B))
+		}
+	}
+	a, b := p.scalar(n.A), p.scalar(n.B)
+	if op, ok := infix[n.Op]; ok {
+		if d.IsInt() && !n.Op.IsComparison() && d.Bytes() < 4 { // C computes in int: come back to the type
+			return fmt.Sprintf("((%s)(%s %s %s))", ctypes[d].scalar, a, op, b)
+		}
+		return fmt.Sprintf("(%s %s %s)", a, op, b)
+	}
+	switch {
+	case n.Op == expr.Pow && d.IsFloat():
+		return fmt.Sprintf("__builtin_pow%s(%s, %s)", ctypes[d].builtin, a, b)
+	case n.Op == expr.Mod && d.IsFloat():
+		return fmt.Sprintf("__builtin_fmod%s(%s, %s)", ctypes[d].builtin, a, b)
+	case n.Op == expr.FloorDiv && nonNegative(n.A):
+		return fmt.Sprintf("(%s / %s)", a, b)
+	case n.Op == expr.FloorMod && nonNegative(n.A), n.Op == expr.Mod:
+		return fmt.Sprintf("(%s %% %s)", a, b)
+	}
+	return fmt.Sprintf("%s(%s, %s)", p.unit.helper(n.Op.String(), d, 1), a, b)
+}
+
+func nonNegative(e expr.Expr) bool {
+	lo, _, ok := expr.Linearize(e).Bounds()
+	return ok && lo >= 0
+}
+
+var mathBuiltins = map[expr.UnaryOp]string{
+	expr.Exp: "exp", expr.Log: "log", expr.Sqrt: "sqrt", expr.Tanh: "tanh", expr.Erf: "erf", expr.Floor: "floor",
+	expr.Ceil: "ceil", expr.Round: "rint", expr.Sin: "sin", expr.Cos: "cos", expr.Tan: "tan", expr.Asin: "asin",
+	expr.Acos: "acos", expr.Atan: "atan", expr.Sinh: "sinh", expr.Cosh: "cosh", expr.Asinh: "asinh",
+	expr.Acosh: "acosh", expr.Atanh: "atanh",
+}
+
+func (p *printer) scalarUnary(n *expr.Unary) string {
+	d := n.A.DType()
+	if d == array.BFloat16 {
+		return p.scalar(expr.To(n.DType(), expr.Un(n.Op, expr.To(array.Float32, n.A))))
+	}
+	a, t := p.scalar(n.A), ctypes[d]
+	switch n.Op {
+	case expr.Neg:
+		return fmt.Sprintf("((%s)-%s)", t.scalar, a)
+	case expr.Not:
+		if d == array.Bool {
+			return fmt.Sprintf("(!%s)", a)
+		}
+		return fmt.Sprintf("((%s)~%s)", t.scalar, a)
+	case expr.Abs:
+		if d.IsFloat() {
+			return fmt.Sprintf("__builtin_fabs%s(%s)", t.builtin, a)
+		}
+		return fmt.Sprintf("%s(%s)", p.unit.helper("abs", d, 1), a)
+	case expr.Rsqrt:
+		return fmt.Sprintf("(1 / __builtin_sqrt%s(%s))", t.builtin, a)
+	case expr.IsNaN:
+		return fmt.Sprintf("(__builtin_isnan(%s) != 0)", a)
+	case expr.IsInf:
+		return fmt.Sprintf("(__builtin_isinf(%s) != 0)", a)
+	}
+	return fmt.Sprintf("__builtin_%s%s(%s)", mathBuiltins[n.Op], t.builtin, a)
+}
+
+func (p *printer) scalarCast(n *expr.Cast) string {
+	a, from := p.scalar(n.A), n.A.DType()
+	if from == array.BFloat16 {
+		a, from = fmt.Sprintf("tilth_from_bfloat16(%s)", a), array.Float32
+	}
+	switch {
+	case n.Type == array.Bool:
+		return fmt.Sprintf("(%s != 0)", a)
+	case n.Type == array.BFloat16:
+		return fmt.Sprintf("tilth_to_bfloat16((float)%s)", a)
+	case from.IsFloat() && n.Type == array.Uint64:
+		return fmt.Sprintf("%s(%s)", p.unit.helper("to_u64", array.Float64, 1), a)
+	case from.IsFloat() && narrowing[n.Type] != "": // out of the type's range C leaves the answer open
+		return fmt.Sprintf("((%s)(%s)%s)", ctypes[n.Type].scalar, narrowing[n.Type], a)
+	}
+	return fmt.Sprintf("((%s)%s)", ctypes[n.Type].scalar, a)
+}
+
+// narrowing is the wider integer through which floating point values become integers of a type.
+var narrowing = map[array.DType]string{
+	array.Int8: "int32_t", array.Int16: "int32_t", array.Uint8: "int32_t", array.Uint16: "int32_t", array.Uint32: "int64_t",
+}

@@ -1,0 +1,116 @@
+package codegen
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"pgregory.net/rapid"
+)
+
+// drawSchedule applies drawn primitives; those that are not legal where they are drawn leave the schedule as it was.
+func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
+	s := schedule.New(w)
+	p := &primitives{t: t, s: s}
+	p.packs()
+	all := []func(){p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.parallel, p.vectorize, p.unroll}
+	for range rapid.IntRange(0, 16).Draw(t, "steps") {
+		rapid.SampledFrom(all).Draw(t, "primitive")()
+	}
+	if rapid.Bool().Draw(t, "vectorize the innermost") {
+		for _, g := range s.Stages {
+			if len(g.Leaves) > 0 && !g.Inlined && rapid.Bool().Draw(t, "this") {
+				_ = s.Vectorize(g.ID, g.Leaves[len(g.Leaves)-1].ID)
+			}
+		}
+	}
+	return s
+}
+
+type primitives struct {
+	t *rapid.T
+	s *schedule.Schedule
+}
+
+func (p *primitives) stage() *schedule.Stage {
+	return p.s.Stages[rapid.IntRange(0, len(p.s.Stages)-1).Draw(p.t, "stage")]
+}
+
+func (p *primitives) leaf(g *schedule.Stage) int {
+	if len(g.Leaves) == 0 {
+		return 0
+	}
+	return g.Leaves[rapid.IntRange(0, len(g.Leaves)-1).Draw(p.t, "leaf")].ID
+}
+
+func (p *primitives) split() {
+	g := p.stage()
+	tail := rapid.SampledFrom([]schedule.Tail{schedule.Peel, schedule.Shift}).Draw(p.t, "tail")
+	_, _, _ = p.s.Split(g.ID, p.leaf(g), rapid.SampledFrom([]int64{1, 2, 3, 4, 5, 7, 8, 16, 32}).Draw(p.t, "factor"), tail)
+}
+
+func (p *primitives) fuse() {
+	g := p.stage()
+	if len(g.Leaves) > 1 {
+		k := rapid.IntRange(0, len(g.Leaves)-2).Draw(p.t, "at")
+		_, _ = p.s.Fuse(g.ID, g.Leaves[k].ID, g.Leaves[k+1].ID)
+	}
+}
+
+func (p *primitives) reorder() {
+	g := p.stage()
+	var ids []int
+	for _, it := range g.Leaves {
+		ids = append(ids, it.ID)
+	}
+	if len(ids) > 0 {
+		_ = p.s.Reorder(g.ID, rapid.Permutation(ids).Draw(p.t, "order")...)
+	}
+}
+
+func (p *primitives) computeAt() {
+	g := p.stage()
+	consumers := p.s.Consumers(g)
+	if len(consumers) == 0 {
+		return
+	}
+	c := rapid.SampledFrom(consumers).Draw(p.t, "consumer")
+	_ = p.s.ComputeAt(g.ID, c.ID, p.leaf(c))
+}
+
+func (p *primitives) inline() { _ = p.s.Inline(p.stage().ID) }
+
+func (p *primitives) cacheWrite() { _, _ = p.s.CacheWrite(p.stage().ID) }
+
+func (p *primitives) parallel() {
+	g := p.stage()
+	_ = p.s.Parallel(g.ID, p.leaf(g))
+}
+
+func (p *primitives) vectorize() {
+	g := p.stage()
+	_ = p.s.Vectorize(g.ID, p.leaf(g))
+}
+
+func (p *primitives) unroll() {
+	g := p.stage()
+	_ = p.s.Unroll(g.ID, p.leaf(g))
+}
+
+// packs gives some constants a drawn layout.
+func (p *primitives) packs() {
+	for c, constant := range p.s.Workload.Constants {
+		if !rapid.Bool().Draw(p.t, "pack") {
+			continue
+		}
+		var dims []schedule.PackDim
+		for d := range constant.Shape {
+			if f := rapid.SampledFrom([]int64{0, 0, 1, 2, 3, 4, 16}).Draw(p.t, "factor"); f > 0 {
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: f}, schedule.PackDim{Dim: d, Factor: f, Inner: true})
+			} else {
+				dims = append(dims, schedule.PackDim{Dim: d})
+			}
+		}
+		if len(dims) > 0 {
+			_ = p.s.Pack(c, rapid.Permutation(dims).Draw(p.t, "layout"))
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package codegen
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
+func drawPoint(t *rapid.T, d *target.Target) testCase {
+	w := drawWorkload(t).Merge()
+	s := space.New(w, d)
+	point := s.Default()
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
+	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
+		point = p
+	}
+	applied, err := s.Apply(point)
+	if err != nil {
+		t.Fatalf("point %s does not apply: %v\n%s", s.Format(point), err, w.Text())
+	}
+	replayed, err := schedule.Replay(w, applied.Trace())
+	if err != nil {
+		t.Fatalf("point %s does not replay: %v\n%s", s.Format(point), err, applied.Trace())
+	}
+	return testCase{workload: w, schedule: replayed, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, 1)}
+}
+
+// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any workload.
+func TestEveryPointIsRight(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			d := m.description(t)
+			draw := rapid.Custom(func(t *rapid.T) testCase { return drawPoint(t, d) })
+			rapid.Check(t, func(rt *rapid.T) {
+				cases := rapid.SliceOfN(draw, 1, batchSize).Draw(rt, "cases")
+				for _, c := range cases {
+					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
+						rt.Fatalf("does not lower: %v\n%s", err, c.text())
+					}
+				}
+				checkCases(t, rt, m, cases)
+			})
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package expr
+
+import "math"
+
+// Term is one summand of a Linear: Coef times an atom, which is a variable or an expression that is not linear.
+type Term struct {
+	Atom Expr
+	Coef int64
+	// within holds the atom's values; it is known only where bounded.
+	within  interval
+	bounded bool
+}
+
+// interval is lo <= x <= hi.
+type interval struct{ lo, hi int64 }
+
+// Linear is an integer expression as Const plus a sum of terms with distinct atoms and non-zero coefficients.
+type Linear struct {
+	Const int64
+	Terms []Term
+}
+
+// atom is an expression that is not taken apart any further.
+func atom(e Expr) Linear {
+	within, bounded := valuesOf(e)
+	return Linear{Terms: []Term{{Atom: e, Coef: 1, within: within, bounded: bounded}}}
+}
+
+// Plus is l + k*m.
+func (l Linear) Plus(m Linear, k int64) Linear {
+	sum := Linear{Const: l.Const + k*m.Const}
+	if len(m.Terms) == 0 || k == 0 {
+		sum.Terms = l.Terms
+		return sum
+	}
+	sum.Terms = append(make([]Term, 0, len(l.Terms)+len(m.Terms)), l.Terms...)
+	sum.addAll(Linear{Terms: m.Terms}, k)
+	return sum
+}
+
+// addAll adds k*m to l, whose terms nobody else may hold.
+func (l *Linear) addAll(m Linear, k int64) {
+	l.Const += k * m.Const
+	for _, t := range m.Terms {
+		t.Coef *= k
+		l.add(t)
+	}
+}
+
+// add adds a term to l, whose terms nobody else may hold.
+func (l *Linear) add(t Term) {
+	if t.Coef == 0 {
+		return
+	}
+	for k := range l.Terms {
+		if Same(l.Terms[k].Atom, t.Atom) {
+			if l.Terms[k].Coef += t.Coef; l.Terms[k].Coef == 0 {
+				l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
+			}
+			return
+		}
+	}
+	if l.Terms == nil {
+		l.Terms = make([]Term, 0, 4)
+	}
+	if !l.recombine(t) {
+		l.Terms = append(l.Terms, t)
+	}
+}
+
+// recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among the
+// terms, the two are replaced by their common operand.
+func (l *Linear) recombine(t Term) bool {
+	n, c, ok := asDivision(t.Atom)
+	if !ok {
+		return false
+	}
+	for k, other := range l.Terms {
+		p, _, ok := asDivision(other.Atom)
+		if !ok || p.Op == n.Op || !Same(p.B, n.B) || !Same(p.A, n.A) {
+			continue
+		}
+		mod, div := t.Coef, other.Coef
+		if n.Op == FloorDiv {
+			mod, div = div, mod
+		}
+		if div != mod*c {
+			continue
+		}
+		l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
+		l.addAll(Linearize(n.A), mod)
+		return true
+	}
+	return false
+}
+
+// asDivision takes a quotient or remainder by a positive constant apart.
+func asDivision(e Expr) (n *Binary, divisor int64, ok bool) {
+	n, ok = e.(*Binary)
+	if !ok || n.Op != FloorDiv && n.Op != FloorMod {
+		return nil, 0, false
+	}
+	c, ok := n.B.(*Int)
+	if !ok || c.Value <= 0 {
+		return nil, 0, false
+	}
+	return n, c.Value, true
+}
+
+// Scale is k*l.
+func (l Linear) Scale(k int64) Linear {
+	if k == 0 {
+		return Linear{}
+	}
+	scaled := Linear{Const: k * l.Const, Terms: make([]Term, len(l.Terms))}
+	for i, t := range l.Terms {
+		t.Coef *= k
+		scaled.Terms[i] = t
+	}
+	return scaled
+}
+
+// Bounds are the smallest and largest value; ok is false when an atom is unbounded or the values are too large to tell.
+func (l Linear) Bounds() (lo, hi int64, ok bool) {
+	within := interval{l.Const, l.Const}
+	for _, t := range l.Terms {
+		if !t.bounded {
+			return 0, 0, false
+		}
+		scaled, ok := t.within.scale(t.Coef)
+		if !ok {
+			return 0, 0, false
+		}
+		if within, ok = within.plus(scaled); !ok {
+			return 0, 0, false
+		}
+	}
+	return within.lo, within.hi, true
+}
+
+// Expr is the linear form as an expression.
+func (l Linear) Expr() Expr {
+	var sum Expr
+	for _, t := range l.Terms {
+		term := t.Atom
+		if t.Coef != 1 {
+			term = MulE(t.Atom, I(t.Coef))
+		}
+		if sum == nil {
+			sum = term
+		} else {
+			sum = AddE(sum, term)
+		}
+	}
+	switch {
+	case sum == nil:
+		return I(l.Const)
+	case l.Const == 0:
+		return sum
+	}
+	return AddE(sum, I(l.Const))
+}
+
+// Coef is the coefficient of v, and whether v occurs nowhere else.
+func (l Linear) Coef(v *Var) (coef int64, linear bool) {
+	linear = true
+	for _, t := range l.Terms {
+		if t.Atom == Expr(v) {
+			coef = t.Coef
+		} else if Uses(t.Atom, v) {
+			linear = false
+		}
+	}
+	return coef, linear
+}
+
+// maxBound is the largest magnitude that bounds are told for, far from overflow.
+const maxBound = 1 << 61
+
+func (i interval) plus(j interval) (interval, bool) {
+	sum := interval{i.lo + j.lo, i.hi + j.hi} // no overflow: all are within maxBound
+	return sum, sum.lo >= -maxBound && sum.hi <= maxBound
+}
+
+func (i interval) scale(k int64) (interval, bool) {
+	largest := max(math.Abs(float64(i.lo)), math.Abs(float64(i.hi)))
+	if largest*math.Abs(float64(k)) > maxBound {
+		return interval{}, false
+	}
+	if k < 0 {
+		i.lo, i.hi = i.hi, i.lo
+	}
+	return interval{k * i.lo, k * i.hi}, true
+}
+
+// valuesOf is an expression's range by interval arithmetic; ok is false when it cannot be told.
+func valuesOf(e Expr) (within interval, ok bool) {
+	switch n := e.(type) {
+	case *Int:
+		return interval{n.Value, n.Value}, n.Value >= -maxBound && n.Value <= maxBound
+	case *Var:
+		return interval{0, n.Extent - 1}, n.Extent > 0 && n.Extent <= maxBound
+	case *Select:
+		a, okA := valuesOf(n.A)
+		b, okB := valuesOf(n.B)
+		return interval{min(a.lo, b.lo), max(a.hi, b.hi)}, okA && okB
+	case *Binary:
+		return binaryValues(n)
+	}
+	return interval{}, false
+}
+
+func binaryValues(n *Binary) (within interval, ok bool) {
+	if n.Op == FloorMod { // whatever the operand
+		c, isConst := n.B.(*Int)
+		return interval{0, constantOr(c, 1) - 1}, isConst && c.Value > 0
+	}
+	a, ok := valuesOf(n.A)
+	if !ok {
+		return interval{}, false
+	}
+	b, ok := valuesOf(n.B)
+	if !ok {
+		return interval{}, false
+	}
+	switch n.Op {
+	case Add:
+		return a.plus(b)
+	case Sub:
+		return a.plus(interval{-b.hi, -b.lo})
+	case Mul:
+		if b.lo == b.hi {
+			return a.scale(b.lo)
+		}
+		if a.lo == a.hi {
+			return b.scale(a.lo)
+		}
+	case FloorDiv:
+		if b.lo == b.hi && b.lo > 0 {
+			return interval{FloorDivInt(a.lo, b.lo), FloorDivInt(a.hi, b.lo)}, true
+		}
+	case Min:
+		return interval{min(a.lo, b.lo), min(a.hi, b.hi)}, true
+	case Max:
+		return interval{max(a.lo, b.lo), max(a.hi, b.hi)}, true
+	}
+	return interval{}, false
+}
+
+func constantOr(c *Int, other int64) int64 {
+	if c == nil {
+		return other
+	}
+	return c.Value
+}

@@ -1,0 +1,191 @@
+package expr
+
+import "github.com/tilth-dev/tilth/compiler/array"
+
+// Simplifier rewrites expressions into a simpler form of the same value, replacing variables and tensors on the way. The
+// zero value replaces nothing.
+type Simplifier struct {
+	// Values has the replacements of variables, which must be simplified themselves.
+	Values map[*Var]Expr
+	// Tensors has the tensors to load from in place of others, at the same index.
+	Tensors map[*Tensor]*Tensor
+}
+
+// Simplify rewrites integer arithmetic into linear form and decides comparisons that the variables' extents decide.
+func Simplify(e Expr) Expr { return Simplifier{}.Simplify(e) }
+
+// Linearize brings an Int64 expression into linear form. Divisions and remainders by positive constants are taken apart as
+// far as the variables' extents allow; variables range over 0 <= v < Extent.
+func Linearize(e Expr) Linear { return Simplifier{}.Linearize(e) }
+
+// Changes reports whether any variable or tensor of e is to be replaced.
+func (s Simplifier) Changes(e Expr) bool {
+	switch n := e.(type) {
+	case *Var:
+		_, ok := s.Values[n]
+		return ok
+	case *Binary:
+		return s.Changes(n.A) || s.Changes(n.B)
+	case *Unary:
+		return s.Changes(n.A)
+	case *Cast:
+		return s.Changes(n.A)
+	case *Select:
+		return s.Changes(n.Cond) || s.Changes(n.A) || s.Changes(n.B)
+	case *Load:
+		if _, ok := s.Tensors[n.Tensor]; ok {
+			return true
+		}
+		for _, x := range n.Index {
+			if s.Changes(x) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Simplify is e simplified, with the replacements.
+func (s Simplifier) Simplify(e Expr) Expr {
+	switch n := e.(type) {
+	case *Var:
+		if r, ok := s.Values[n]; ok {
+			return r
+		}
+	case *Binary:
+		switch {
+		case n.A.DType() != array.Int64:
+			return Bin(n.Op, s.Simplify(n.A), s.Simplify(n.B))
+		case n.Op.IsComparison():
+			return s.comparison(n)
+		}
+		return s.Linearize(n).Expr()
+	case *Unary:
+		return Un(n.Op, s.Simplify(n.A))
+	case *Select:
+		return Sel(s.Simplify(n.Cond), s.Simplify(n.A), s.Simplify(n.B))
+	case *Cast:
+		return To(n.Type, s.Simplify(n.A))
+	case *Load:
+		return s.load(n)
+	}
+	return e
+}
+
+func (s Simplifier) load(n *Load) Expr {
+	index := make([]Expr, len(n.Index))
+	for k, x := range n.Index {
+		index[k] = s.Simplify(x)
+	}
+	t := n.Tensor
+	if r, ok := s.Tensors[t]; ok {
+		t = r
+	}
+	return &Load{Tensor: t, Index: index}
+}
+
+func (s Simplifier) comparison(n *Binary) Expr {
+	a, b := s.Linearize(n.A), s.Linearize(n.B)
+	if lo, hi, ok := a.Plus(b, -1).Bounds(); ok {
+		switch {
+		case n.Op == Lt && hi < 0, n.Op == Le && hi <= 0, n.Op == Ne && (lo > 0 || hi < 0), n.Op == Eq && lo == 0 && hi == 0:
+			return &Int{Value: 1, Type: array.Bool}
+		case n.Op == Lt && lo >= 0, n.Op == Le && lo > 0, n.Op == Eq && (lo > 0 || hi < 0), n.Op == Ne && lo == 0 && hi == 0:
+			return &Int{Value: 0, Type: array.Bool}
+		}
+	}
+	return Bin(n.Op, a.Expr(), b.Expr())
+}
+
+// Linearize is the linear form of e with the replacements.
+func (s Simplifier) Linearize(e Expr) Linear {
+	var l Linear
+	s.addTo(&l, e, 1)
+	return l
+}
+
+// addTo adds k*e to l, whose terms nobody else may hold.
+func (s Simplifier) addTo(l *Linear, e Expr, k int64) {
+	switch n := e.(type) {
+	case *Int:
+		l.Const += k * n.Value
+		return
+	case *Var:
+		if r, ok := s.Values[n]; ok {
+			Simplifier{}.addTo(l, r, k)
+			return
+		}
+		l.add(Term{Atom: n, Coef: k, within: interval{0, n.Extent - 1}, bounded: n.Extent > 0 && n.Extent <= maxBound})
+		return
+	case *Binary:
+		if n.A.DType() == array.Int64 && !n.Op.IsComparison() {
+			s.addBinary(l, n, k)
+			return
+		}
+	case *Select, *Load, *Cast, *Unary:
+		simple := s.Simplify(e)
+		switch simple.(type) {
+		case *Select, *Load, *Cast, *Unary:
+			l.addAll(atom(simple), k)
+		default:
+			Simplifier{}.addTo(l, simple, k)
+		}
+		return
+	}
+	l.addAll(atom(s.Simplify(e)), k)
+}
+
+func (s Simplifier) addBinary(l *Linear, n *Binary, k int64) {
+	switch n.Op {
+	case Add:
+		s.addTo(l, n.A, k)
+		s.addTo(l, n.B, k)
+		return
+	case Sub:
+		s.addTo(l, n.A, k)
+		s.addTo(l, n.B, -k)
+		return
+	case Mul:
+		if c, ok := n.B.(*Int); ok {
+			s.addTo(l, n.A, k*c.Value)
+			return
+		}
+	}
+	l.addAll(s.binary(n), k)
+}
+
+// binary is the linear form of what is neither a sum nor a difference.
+func (s Simplifier) binary(n *Binary) Linear {
+	a, b := s.Linearize(n.A), s.Linearize(n.B)
+	switch n.Op {
+	case Mul:
+		if len(b.Terms) == 0 {
+			return a.Scale(b.Const)
+		}
+		if len(a.Terms) == 0 {
+			return b.Scale(a.Const)
+		}
+	case FloorDiv:
+		if len(b.Terms) == 0 && b.Const > 0 {
+			return a.floorDiv(b.Const)
+		}
+	case FloorMod:
+		if len(b.Terms) == 0 && b.Const > 0 {
+			return a.floorMod(b.Const)
+		}
+	case Min, Max:
+		if lo, hi, ok := a.Plus(b, -1).Bounds(); ok {
+			switch {
+			case n.Op == Min && hi <= 0, n.Op == Max && lo >= 0:
+				return a
+			case n.Op == Min && lo >= 0, n.Op == Max && hi <= 0:
+				return b
+			}
+		}
+	}
+	e := Bin(n.Op, a.Expr(), b.Expr())
+	if c, ok := e.(*Int); ok {
+		return Linear{Const: c.Value}
+	}
+	return atom(e)
+}

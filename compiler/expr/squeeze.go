@@ -1,0 +1,89 @@
+package expr
+
+// squeeze is the workload without axes and dimensions of extent one, but for one where nothing else is left: their only
+// valid index is zero. ok is false when there was none to drop.
+func (w *Workload) squeeze() (squeezed *Workload, ok bool) {
+	s := &squeezer{kept: map[*Tensor][]int{}, tensors: map[*Tensor]*Tensor{}}
+	var outputs, args []*Tensor
+	for _, t := range append(append([]*Tensor{}, w.Inputs...), w.Constants...) {
+		args = append(args, s.leaf(t))
+	}
+	for _, t := range w.Stages {
+		s.stage(t)
+	}
+	if !s.dropped {
+		return w, false
+	}
+	for _, t := range w.Outputs {
+		outputs = append(outputs, s.tensors[t])
+	}
+	squeezed, err := NewWorkload(outputs, args...)
+	if err != nil {
+		panic(err) // dropping unit axes keeps a checked workload correct
+	}
+	return squeezed, true
+}
+
+type squeezer struct {
+	// kept has the dimensions that each tensor keeps.
+	kept    map[*Tensor][]int
+	tensors map[*Tensor]*Tensor
+	dropped bool
+}
+
+// keep lists the extents that are not one; the last of all when each is.
+func (s *squeezer) keep(extents []int64) []int {
+	var kept []int
+	for k, e := range extents {
+		if e != 1 {
+			kept = append(kept, k)
+		}
+	}
+	if len(kept) == 0 && len(extents) > 0 {
+		kept = []int{len(extents) - 1}
+	}
+	s.dropped = s.dropped || len(kept) < len(extents)
+	return kept
+}
+
+func pick[T any](list []T, kept []int) []T {
+	picked := make([]T, len(kept))
+	for i, k := range kept {
+		picked[i] = list[k]
+	}
+	return picked
+}
+
+func (s *squeezer) leaf(t *Tensor) *Tensor {
+	s.kept[t] = s.keep(t.Shape)
+	s.tensors[t] = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: pick(t.Shape, s.kept[t])}
+	return s.tensors[t]
+}
+
+func (s *squeezer) stage(t *Tensor) {
+	r := s.leaf(t)
+	r.Combiner = t.Combiner
+	r.Axes = pick(t.Axes, s.kept[t])
+	extents := make([]int64, len(t.Reduce))
+	zero := map[*Var]Expr{}
+	for k, v := range t.Reduce {
+		extents[k] = v.Extent
+	}
+	r.Reduce = pick(t.Reduce, s.keep(extents))
+	for _, v := range append(append([]*Var{}, t.Axes...), t.Reduce...) {
+		if v.Extent == 1 {
+			zero[v] = I(0)
+		}
+	}
+	r.Body = Rewrite(t.Body, func(x Expr) Expr {
+		switch n := x.(type) {
+		case *Var:
+			if z, ok := zero[n]; ok {
+				return z
+			}
+		case *Load:
+			return &Load{Tensor: s.tensors[n.Tensor], Index: pick(n.Index, s.kept[n.Tensor])}
+		}
+		return x
+	})
+}

@@ -1,0 +1,90 @@
+// Package loop is the form between schedules and source text: nests of loops over flat buffers. Lower makes it from a
+// schedule, inferring what part of each stage is needed where; Expand writes unrolled loops out.
+package loop
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Space says where a buffer lives.
+type Space uint8
+
+// The spaces. Scratch buffers are allocated by the kernel where an Alloc stands.
+const (
+	Argument Space = iota
+	Prepared
+	Scratch
+)
+
+// Buffer is flat memory.
+type Buffer struct {
+	// Tensor is the buffer's identity in loads: one dimension of as many elements as the buffer holds.
+	Tensor *expr.Tensor
+	Space  Space
+	// Index is the number of the argument or of the prepared constant.
+	Index int
+}
+
+// Elements is the buffer's length.
+func (b *Buffer) Elements() int64 { return b.Tensor.Shape[0] }
+
+// Bytes is the buffer's size.
+func (b *Buffer) Bytes() int64 { return b.Elements() * b.Tensor.DType.Bytes() }
+
+// Func is a lowered kernel.
+type Func struct {
+	Workload *expr.Workload
+	// Args are the kernel's arguments in the workload's order; a packed constant's is nil.
+	Args []*Buffer
+	// Prepared are the packed constants.
+	Prepared []Pack
+	Body     Block
+}
+
+// Pack is one packed constant: a kernel of its own that computes the packed buffer from the constant.
+type Pack struct {
+	// Constant is the index in Workload.Constants.
+	Constant int
+	Buffer   *Buffer
+	// Workload computes the packed tensor (its only output) from the constant (its only constant).
+	Workload *expr.Workload
+}
+
+// Stmt is a statement: *For, *If, *Let, *Alloc or *Store. Loads and stores have one flat index.
+type Stmt any
+
+// Block is a sequence of statements.
+type Block []Stmt
+
+// For runs Body for 0 <= Var < Extent.
+type For struct {
+	Var    *expr.Var
+	Extent int64
+	Kind   schedule.Kind
+	Body   Block
+}
+
+// If runs Then where Cond holds and Else elsewhere.
+type If struct {
+	Cond       expr.Expr
+	Then, Else Block
+}
+
+// Let names a value for the rest of its block.
+type Let struct {
+	Var   *expr.Var
+	Value expr.Expr
+}
+
+// Alloc makes a scratch buffer for the rest of its block.
+type Alloc struct {
+	Buffer *Buffer
+}
+
+// Store writes one element.
+type Store struct {
+	Buffer *Buffer
+	Index  expr.Expr
+	Value  expr.Expr
+}

@@ -1,0 +1,403 @@
+package loop
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// maxStatements bounds the size of a lowered kernel, before and after unrolling.
+const maxStatements = 1 << 14
+
+// maxIterations bounds the iteration space of one stage, so that no product of extents overflows.
+const maxIterations = 1 << 40
+
+// maxWork bounds the expression nodes that lowering makes and the loads it looks at when it infers regions.
+const maxWork = 1 << 21
+
+type lowerer struct {
+	s        *schedule.Schedule
+	bindings map[*expr.Tensor]*binding
+	// order has the stages, producers before consumers.
+	order []*schedule.Stage
+	count int
+	// consumers of the stages asked for so far.
+	consumers map[*schedule.Stage][]*schedule.Stage
+	// work counts towards maxWork.
+	work int
+}
+
+func (l *lowerer) spend(work int) error {
+	if l.work += work; l.work > maxWork {
+		return fmt.Errorf("lower: the schedule takes more than %d steps to lower", maxWork)
+	}
+	return nil
+}
+
+func checkIterations(s *schedule.Schedule) error {
+	for _, g := range s.Stages {
+		n := int64(1)
+		for k := range len(g.Axes) + len(g.Reduce) {
+			extent := g.AxisVar(k).Extent
+			if extent > maxIterations/n {
+				return fmt.Errorf("lower: stage %d has more than %d iterations", g.ID, int64(maxIterations))
+			}
+			n *= extent
+		}
+	}
+	return nil
+}
+
+// binding says where a tensor's elements are: the part [mins, mins+extents) of it, in a buffer.
+type binding struct {
+	buffer  *Buffer
+	mins    []expr.Expr
+	extents []int64
+	pack    []schedule.PackDim
+}
+
+// Lower turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
+func Lower(s *schedule.Schedule) (*Func, error) {
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
+	if err := checkIterations(s); err != nil {
+		return nil, err
+	}
+	f := &Func{Workload: s.Workload}
+	l.bindArgs(f)
+	for _, g := range l.order {
+		if g.Inlined || g.Consumer != nil {
+			continue
+		}
+		if !g.IsOutput {
+			buffer := l.scratch(g, g.Tensor.Shape)
+			f.Body = append(f.Body, &Alloc{buffer})
+			l.bindings[g.Tensor] = whole(g.Tensor, buffer)
+		}
+		zero := make([]expr.Expr, len(g.Axes))
+		for k := range zero {
+			zero[k] = expr.I(0)
+		}
+		body, err := l.generate(newNest(g, zero, g.Tensor.Shape), 0)
+		if err != nil {
+			return nil, err
+		}
+		f.Body = append(f.Body, body...)
+	}
+	return f, nil
+}
+
+func topological(s *schedule.Schedule) []*schedule.Stage {
+	var order []*schedule.Stage
+	seen := map[*schedule.Stage]bool{}
+	var visit func(g *schedule.Stage)
+	visit = func(g *schedule.Stage) {
+		if g == nil || seen[g] {
+			return
+		}
+		seen[g] = true
+		for _, load := range expr.Loads(g.Body) {
+			visit(s.Producer(load.Tensor))
+		}
+		order = append(order, g)
+	}
+	for _, g := range s.Stages {
+		visit(g)
+	}
+	return order
+}
+
+func whole(t *expr.Tensor, b *Buffer) *binding {
+	mins := make([]expr.Expr, len(t.Shape))
+	for k := range mins {
+		mins[k] = expr.I(0)
+	}
+	return &binding{buffer: b, mins: mins, extents: t.Shape}
+}
+
+func flat(name string, d array.DType, elements int64) *expr.Tensor {
+	return &expr.Tensor{Name: name, DType: d, Shape: []int64{elements}, Role: expr.Input}
+}
+
+func (l *lowerer) bindArgs(f *Func) {
+	w := l.s.Workload
+	for k, t := range w.Args() {
+		c := k - len(w.Inputs)
+		if dims := l.s.Packs[c]; c >= 0 && c < len(w.Constants) && dims != nil {
+			pack := newPack(c, t, dims)
+			pack.Buffer.Index = len(f.Prepared)
+			f.Prepared = append(f.Prepared, pack)
+			f.Args = append(f.Args, nil)
+			b := whole(t, pack.Buffer)
+			b.pack = dims
+			l.bindings[t] = b
+			continue
+		}
+		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, array.Elements(t.Shape)), Space: Argument, Index: k}
+		f.Args = append(f.Args, buffer)
+		l.bindings[t] = whole(t, buffer)
+	}
+}
+
+func (l *lowerer) scratch(g *schedule.Stage, extents []int64) *Buffer {
+	return &Buffer{Tensor: flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(extents)), Space: Scratch}
+}
+
+// generate emits the leaves from position pos inward.
+func (l *lowerer) generate(n *nest, pos int) (Block, error) {
+	if l.count++; l.count > maxStatements {
+		return nil, fmt.Errorf("lower: the schedule makes more than %d loops and statements", maxStatements)
+	}
+	if pos == len(n.g.Leaves) {
+		return l.innermost(n)
+	}
+	it := n.g.Leaves[pos]
+	if it.Reduce && n.init {
+		return l.generate(n, pos+1)
+	}
+	if it.Reduce && !n.started {
+		return l.startReduction(n, pos)
+	}
+	if err := n.checkOrder(it); err != nil {
+		return nil, err
+	}
+	extent := n.extent(it)
+	if it.Kind == schedule.Vectorized && extent > 1 && pos != len(n.g.Leaves)-1 {
+		return nil, fmt.Errorf("lower: stage %d: vectorized iterator %d is not innermost", n.g.ID, it.ID)
+	}
+	if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Peel && it.Kind != schedule.Parallel && n.partial(sp) {
+		return l.peel(n, pos, sp)
+	}
+	return l.loop(n, pos, extent)
+}
+
+// startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.
+func (l *lowerer) startReduction(n *nest, pos int) (Block, error) {
+	first := n.clone()
+	first.init = true
+	block, err := l.generate(first, pos)
+	if err != nil {
+		return nil, err
+	}
+	n = n.clone()
+	n.started = true
+	rest, err := l.generate(n, pos)
+	return append(block, rest...), err
+}
+
+func (l *lowerer) loop(n *nest, pos int, extent int64) (Block, error) {
+	it := n.g.Leaves[pos]
+	if extent == 1 {
+		n = n.clone()
+		n.values[it] = expr.I(0)
+		return l.enter(n, pos)
+	}
+	v := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: extent}
+	n = n.clone()
+	n.values[it] = v
+	body, err := l.enter(n, pos)
+	return Block{&For{Var: v, Extent: extent, Kind: it.Kind, Body: body}}, err
+}
+
+// peel emits the full tiles' loop, then the partial tile.
+func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (Block, error) {
+	full := n.extent(sp.Parent) / sp.Factor
+	most := n.clone()
+	most.tails[sp] = false
+	block, err := l.loop(most, pos, full)
+	if err != nil {
+		return nil, err
+	}
+	last := n.clone()
+	last.tails[sp] = true
+	last.values[sp.Outer] = expr.I(full)
+	tail, err := l.enter(last, pos)
+	return append(block, tail...), err
+}
+
+// enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then computes
+// the stages attached here.
+func (l *lowerer) enter(n *nest, pos int) (Block, error) {
+	for _, it := range n.g.Iters {
+		sp := it.Split
+		if sp == nil || !n.partial(sp) {
+			continue
+		}
+		outer, ok := n.value(sp.Outer)
+		if !ok {
+			continue
+		}
+		if _, settled := n.tails[sp]; sp.Tail == schedule.Peel && !settled {
+			return l.branch(n, pos, sp, outer)
+		}
+		if _, settled := n.bases[sp]; sp.Tail == schedule.Shift && !settled {
+			return l.shift(n, pos, sp, outer)
+		}
+	}
+	if n.init {
+		return l.generate(n, pos+1)
+	}
+	return l.attached(n, pos)
+}
+
+// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the version
+// for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be simplified.
+func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
+	full := n.extent(sp.Parent) / sp.Factor
+	most, last := n.clone(), n.clone()
+	most.tails[sp], last.tails[sp] = false, true
+	v := &expr.Var{Name: "f", Extent: full}
+	most.values[sp.Outer] = v
+	last.values[sp.Outer] = expr.I(full)
+	then, err := l.enter(most, pos)
+	if err != nil {
+		return nil, err
+	}
+	then = append(Block{&Let{v, expr.Simplify(outer)}}, then...)
+	tail, err := l.enter(last, pos)
+	return Block{&If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+}
+
+func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
+	room := n.extent(sp.Parent) - sp.Factor
+	v := &expr.Var{Name: "b", Extent: room + 1}
+	n = n.clone()
+	n.bases[sp] = v
+	rest, err := l.enter(n, pos)
+	value := expr.Simplify(expr.MinE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(room)))
+	return append(Block{&Let{v, value}}, rest...), err
+}
+
+// attached computes the stages attached at the leaf at pos, then goes on inward.
+func (l *lowerer) attached(n *nest, pos int) (Block, error) {
+	var block Block
+	for _, p := range l.order {
+		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
+			continue
+		}
+		region, err := l.region(p, n)
+		if err != nil {
+			return nil, err
+		}
+		mins, extents, lets := clamp(region, p.Tensor.Shape)
+		buffer := l.scratch(p, extents)
+		block = append(append(block, lets...), &Alloc{buffer})
+		l.bindings[p.Tensor] = &binding{buffer: buffer, mins: mins, extents: extents}
+		body, err := l.generate(newNest(p, mins, extents), 0)
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, body...)
+	}
+	rest, err := l.generate(n, pos+1)
+	return append(block, rest...), err
+}
+
+// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a split
+// that does not divide, and whether its tile is the partial one is only decided further inside.
+func (n *nest) checkOrder(it *schedule.Iter) error {
+	if f := it.Fused; f != nil {
+		if err := n.checkOrder(f.A); err != nil {
+			return err
+		}
+		return n.checkOrder(f.B)
+	}
+	sp := it.Parent
+	if sp == nil {
+		return nil
+	}
+	if it == sp.Inner && n.partial(sp) {
+		_, peeled := n.tails[sp]
+		_, shifted := n.bases[sp]
+		if !peeled && !shifted {
+			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
+		}
+	}
+	return n.checkOrder(sp.Parent)
+}
+
+func (l *lowerer) innermost(n *nest) (Block, error) {
+	g := n.g
+	at, vars, err := l.position(n)
+	if err != nil {
+		return nil, err
+	}
+	target := l.bindings[g.Tensor]
+	index := target.flatten(at)
+	store := &Store{Buffer: target.buffer, Index: index}
+	if n.init {
+		store.Value = g.Combiner.Identity(g.Tensor.DType)
+		return Block{store}, nil
+	}
+	body := expr.Substitute(g.Body, vars)
+	if err := l.spend(expr.Size(body)); err != nil {
+		return nil, err
+	}
+	value, err := l.lowerExpr(body)
+	if err != nil {
+		return nil, err
+	}
+	if g.Combiner != expr.None {
+		value = g.Combiner.Combine(&expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}, value)
+	}
+	store.Value = value
+	return Block{store}, nil
+}
+
+// position is the stage's spatial axes within its region, and every axis' absolute value.
+func (l *lowerer) position(n *nest) (at []expr.Expr, vars map[*expr.Var]expr.Expr, err error) {
+	vars = map[*expr.Var]expr.Expr{}
+	for k := range n.extents {
+		if k >= len(n.g.Axes) && n.init {
+			break
+		}
+		v, err := n.axis(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		if k < len(n.g.Axes) {
+			at = append(at, v)
+		}
+		vars[n.g.AxisVar(k)] = expr.AddE(n.mins[k], v)
+	}
+	return at, vars, nil
+}
+
+// lowerExpr replaces loads of tensors by loads of buffers.
+func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
+	var missing *expr.Tensor
+	lowered := expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+		load, ok := x.(*expr.Load)
+		if !ok {
+			return x
+		}
+		b := l.bindings[load.Tensor]
+		if b == nil {
+			missing = load.Tensor
+			return x
+		}
+		at := make([]expr.Expr, len(load.Index))
+		for k, i := range load.Index {
+			at[k] = expr.SubE(i, b.mins[k])
+		}
+		return &expr.Load{Tensor: b.buffer.Tensor, Index: []expr.Expr{b.flatten(at)}}
+	})
+	if missing != nil {
+		return nil, fmt.Errorf("lower: tensor %s is used before it is computed", missing.Name)
+	}
+	return expr.Simplify(lowered), nil
+}
+
+// flatten is the flat index of an element at a position within the binding's region.
+func (b *binding) flatten(at []expr.Expr) expr.Expr {
+	extents := b.extents
+	if b.pack != nil {
+		at, extents = packedIndex(b.pack, at, b.extents)
+	}
+	index := expr.I(0)
+	for k, x := range at {
+		index = expr.AddE(expr.MulE(index, expr.I(extents[k])), x)
+	}
+	return expr.Linearize(index).Expr()
+}

@@ -1,0 +1,187 @@
+package loop
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// nest is the state while one stage's loops are generated. Where a partial tile makes two versions of the inner loops, each
+// goes on with its own clone.
+type nest struct {
+	g *schedule.Stage
+	// mins and extents are the region to compute: one entry a spatial axis, then one a reduction axis.
+	mins    []expr.Expr
+	extents []int64
+	// values has the iterators whose value is known here.
+	values map[*schedule.Iter]expr.Expr
+	// tails has the splits whose partial tile is decided: true in the version for the partial tile.
+	tails map[*schedule.Split]bool
+	// bases has the first element of the current tile of shifted splits.
+	bases map[*schedule.Split]expr.Expr
+	// init is set while the reduction's initial values are written.
+	init bool
+	// started is set once the initial values were written.
+	started bool
+}
+
+func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {
+	n := &nest{g: g, values: map[*schedule.Iter]expr.Expr{}, tails: map[*schedule.Split]bool{}, bases: map[*schedule.Split]expr.Expr{}}
+	n.mins = append(n.mins, mins...)
+	n.extents = append(n.extents, extents...)
+	for _, r := range g.Reduce {
+		n.mins = append(n.mins, expr.I(0))
+		n.extents = append(n.extents, r.Extent)
+	}
+	return n
+}
+
+func (n *nest) clone() *nest {
+	c := *n
+	c.values, c.tails, c.bases = maps.Clone(n.values), maps.Clone(n.tails), maps.Clone(n.bases)
+	return &c
+}
+
+// extent is the number of iterations of an iterator in the current version.
+func (n *nest) extent(it *schedule.Iter) int64 {
+	switch {
+	case it.Parent != nil:
+		parent, f := n.extent(it.Parent.Parent), it.Parent.Factor
+		if it == it.Parent.Outer {
+			return (parent + f - 1) / f
+		}
+		if n.tails[it.Parent] {
+			return parent % f
+		}
+		return min(parent, f)
+	case it.Fused != nil:
+		return n.extent(it.Fused.A) * n.extent(it.Fused.B)
+	default:
+		return n.extents[it.Axis]
+	}
+}
+
+// partial reports whether a split's last tile is not full.
+func (n *nest) partial(sp *schedule.Split) bool {
+	parent := n.extent(sp.Parent)
+	return sp.Factor < parent && parent%sp.Factor != 0
+}
+
+// value is an iterator's value; ok is false while it depends on leaves that are not generated yet.
+func (n *nest) value(it *schedule.Iter) (v expr.Expr, ok bool) {
+	if v, ok = n.values[it]; ok {
+		return v, true
+	}
+	switch {
+	case it.Split != nil:
+		inner, ok := n.value(it.Split.Inner)
+		if !ok {
+			return nil, false
+		}
+		base, ok := n.base(it.Split)
+		if !ok {
+			return nil, false
+		}
+		return expr.AddE(base, inner), true
+	case it.Fuse != nil:
+		f, ok := n.value(it.Fuse.Into)
+		if !ok {
+			return nil, false
+		}
+		b := expr.I(n.extent(it.Fuse.B))
+		if it == it.Fuse.A {
+			return expr.Bin(expr.FloorDiv, f, b), true
+		}
+		return expr.Bin(expr.FloorMod, f, b), true
+	}
+	return nil, false
+}
+
+// base is the first element of a split's current tile.
+func (n *nest) base(sp *schedule.Split) (expr.Expr, bool) {
+	if b, ok := n.bases[sp]; ok {
+		return b, true
+	}
+	outer, ok := n.value(sp.Outer)
+	if !ok {
+		return nil, false
+	}
+	return expr.MulE(outer, expr.I(sp.Factor)), true
+}
+
+// axis is an axis' value, counted from the region's beginning; every leaf must be generated.
+func (n *nest) axis(k int) (expr.Expr, error) {
+	v, ok := n.value(n.g.Iters[k])
+	if !ok {
+		return nil, fmt.Errorf("lower: stage %d: axis %d has no value in its innermost loop", n.g.ID, k)
+	}
+	return v, nil
+}
+
+// span is an iterator's range at this point of the nest: leaves not generated yet run over their whole extent.
+func (n *nest) span(it *schedule.Iter) span {
+	if v, ok := n.value(it); ok {
+		return span{v, 1}
+	}
+	whole := span{expr.I(0), n.extent(it)}
+	switch {
+	case it.Split != nil:
+		return n.splitSpan(it, whole)
+	case it.Fuse != nil:
+		return n.fuseSpan(it, whole)
+	}
+	return whole
+}
+
+func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
+	sp := it.Split
+	inner := n.span(sp.Inner)
+	if base, ok := n.base(sp); ok {
+		return span{expr.AddE(base, inner.min), inner.extent}
+	}
+	if inner.extent < n.extent(sp.Inner) {
+		return whole
+	}
+	outer := n.span(sp.Outer)
+	first := expr.MulE(outer.min, expr.I(sp.Factor))
+	if sp.Tail == schedule.Shift && n.partial(sp) { // the last tile begins earlier
+		first = expr.MinE(first, expr.I(whole.extent-sp.Factor))
+	}
+	return span{first, min(outer.extent*sp.Factor, whole.extent)}
+}
+
+func (n *nest) fuseSpan(it *schedule.Iter, whole span) span {
+	f, inner := n.span(it.Fuse.Into), n.extent(it.Fuse.B)
+	rest := expr.Simplify(expr.Bin(expr.FloorMod, f.min, expr.I(inner)))
+	aligned := expr.Same(rest, expr.I(0))
+	switch {
+	case aligned && f.extent%inner == 0: // whole rows
+		if it == it.Fuse.B {
+			return whole
+		}
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), f.extent / inner}
+	case withinRow(rest, f.extent, inner): // a part of one row
+		if it == it.Fuse.B {
+			return span{rest, f.extent}
+		}
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), 1}
+	case it == it.Fuse.A && f.extent < n.extent(it.Fuse.Into):
+		rows := (f.extent+inner-2)/inner + 1
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), min(rows, whole.extent)}
+	}
+	return whole
+}
+
+// withinRow reports whether [rest, rest+extent) does not cross a multiple of row; rest is in [0, row).
+func withinRow(rest expr.Expr, extent, row int64) bool {
+	_, hi, ok := expr.Linearize(rest).Bounds()
+	if ok && hi+extent <= row {
+		return true
+	}
+	if row%extent != 0 {
+		return false
+	}
+	return expr.Same(expr.Simplify(expr.Bin(expr.FloorMod, rest, expr.I(extent))), expr.I(0))
+}

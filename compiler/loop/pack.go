@@ -1,0 +1,82 @@
+package loop
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// packedShape is the shape of a packed constant.
+func packedShape(dims []schedule.PackDim, shape []int64) []int64 {
+	packed := make([]int64, len(dims))
+	for k, d := range dims {
+		switch {
+		case d.Factor == 0:
+			packed[k] = shape[d.Dim]
+		case d.Inner:
+			packed[k] = d.Factor
+		default:
+			packed[k] = (shape[d.Dim] + d.Factor - 1) / d.Factor
+		}
+	}
+	return packed
+}
+
+// packedIndex is where an element of the constant lies in the packed layout.
+func packedIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index []expr.Expr, extents []int64) {
+	for _, d := range dims {
+		x := at[d.Dim]
+		if d.Factor > 0 {
+			op := expr.FloorDiv
+			if d.Inner {
+				op = expr.FloorMod
+			}
+			x = expr.Bin(op, x, expr.I(d.Factor))
+		}
+		index = append(index, x)
+	}
+	return index, packedShape(dims, shape)
+}
+
+// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none.
+func newPack(constant int, t *expr.Tensor, dims []schedule.PackDim) Pack {
+	source := expr.NewConstant("c", t.DType, t.Shape...)
+	shape := packedShape(dims, t.Shape)
+	packed := expr.Compute("packed", shape, func(i []expr.Expr) expr.Expr {
+		at := make([]expr.Expr, len(t.Shape))
+		for k, d := range dims {
+			part := i[k]
+			if d.Factor > 0 && !d.Inner {
+				part = expr.MulE(part, expr.I(d.Factor))
+			}
+			if at[d.Dim] != nil {
+				part = expr.AddE(at[d.Dim], part)
+			}
+			at[d.Dim] = part
+		}
+		value := source.At(at...)
+		for d, extent := range t.Shape {
+			if paddedDim(dims, d, extent) {
+				value = expr.Sel(expr.Bin(expr.Lt, at[d], expr.I(extent)), value, expr.Zero(t.DType))
+			}
+		}
+		return value
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{packed}, source)
+	if err != nil {
+		panic(fmt.Sprintf("loop: packing makes no workload: %v", err)) // the layout was checked by Pack
+	}
+	buffer := &Buffer{Tensor: flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: Prepared}
+	return Pack{Constant: constant, Buffer: buffer, Workload: w}
+}
+
+func paddedDim(dims []schedule.PackDim, d int, extent int64) bool {
+	for _, x := range dims {
+		if x.Dim == d && x.Factor > 0 && extent%x.Factor != 0 {
+			return true
+		}
+	}
+	return false
+}

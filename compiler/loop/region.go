@@ -1,0 +1,196 @@
+package loop
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// span is min <= v < min+extent.
+type span struct {
+	min    expr.Expr
+	extent int64
+}
+
+// region infers what part of stage p the nest needs at this point, from every load in stages computed inside it.
+func (l *lowerer) region(p *schedule.Stage, n *nest) ([]span, error) {
+	return l.regionDepth(p, n, 0)
+}
+
+func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, error) {
+	if depth > len(l.s.Stages) {
+		return nil, fmt.Errorf("lower: stages are computed inside one another in a circle")
+	}
+	if err := l.spend(len(l.s.Stages)); err != nil {
+		return nil, err
+	}
+	var region []span
+	for _, c := range l.consumersOf(p) {
+		vars, err := l.axisSpans(c, n, depth)
+		if err != nil {
+			return nil, err
+		}
+		for _, load := range expr.Loads(c.Body) {
+			if load.Tensor != p.Tensor {
+				continue
+			}
+			if err := l.spend(expr.Size(load)); err != nil {
+				return nil, err
+			}
+			region = union(region, loadSpans(load, vars), p.Tensor.Shape)
+		}
+	}
+	if region == nil {
+		return nil, fmt.Errorf("lower: nothing uses stage %d", p.ID)
+	}
+	return region, nil
+}
+
+// consumersOf remembers a stage's consumers, which lowering asks for again and again and does not change.
+func (l *lowerer) consumersOf(p *schedule.Stage) []*schedule.Stage {
+	list, ok := l.consumers[p]
+	if !ok {
+		list = l.s.Consumers(p)
+		l.consumers[p] = list
+	}
+	return list
+}
+
+// axisSpans is the range of each of consumer c's axes at this point of the nest.
+func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Var]span, error) {
+	vars := map[*expr.Var]span{}
+	if c == n.g {
+		for k := range n.extents {
+			s := n.span(c.Iters[k])
+			vars[c.AxisVar(k)] = span{expr.AddE(n.mins[k], s.min), s.extent}
+		}
+		return vars, nil
+	}
+	if c.Consumer == nil {
+		return nil, fmt.Errorf("lower: stage %d is used outside of the nest that computes it", c.ID)
+	}
+	region, err := l.regionDepth(c, n, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	for k, s := range region {
+		vars[c.Axes[k]] = s
+	}
+	for _, r := range c.Reduce {
+		vars[r] = span{expr.I(0), r.Extent}
+	}
+	return vars, nil
+}
+
+func loadSpans(load *expr.Load, vars map[*expr.Var]span) []span {
+	spans := make([]span, len(load.Index))
+	for k, x := range load.Index {
+		whole := span{expr.I(0), load.Tensor.Shape[k]}
+		s, ok := spanOf(expr.Linearize(x), vars)
+		if !ok || s.extent >= whole.extent {
+			s = whole
+		}
+		spans[k] = span{expr.Simplify(s.min), s.extent}
+	}
+	return spans
+}
+
+// spanOf is the range of an index expression; ok is false when it cannot be told.
+func spanOf(l expr.Linear, vars map[*expr.Var]span) (span, bool) {
+	total := span{expr.I(l.Const), 1}
+	for _, t := range l.Terms {
+		s, ok := atomSpan(t.Atom, vars)
+		if !ok {
+			return span{}, false
+		}
+		lowest, size := s.min, t.Coef
+		if t.Coef < 0 {
+			lowest, size = expr.AddE(s.min, expr.I(s.extent-1)), -t.Coef
+		}
+		total.min = expr.AddE(total.min, expr.MulE(lowest, expr.I(t.Coef)))
+		total.extent += size * (s.extent - 1)
+	}
+	return total, true
+}
+
+func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
+	switch a := atom.(type) {
+	case *expr.Var:
+		s, ok := vars[a]
+		if !ok {
+			return span{a, 1}, true
+		}
+		return s, true
+	case *expr.Binary:
+		c, ok := a.B.(*expr.Int)
+		if !ok || a.Op != expr.FloorDiv && a.Op != expr.FloorMod {
+			return span{}, false
+		}
+		s, ok := spanOf(expr.Linearize(a.A), vars)
+		if !ok {
+			return span{}, false
+		}
+		return divisionSpan(a.Op, s, c.Value)
+	}
+	return span{}, false
+}
+
+func divisionSpan(op expr.BinaryOp, s span, c int64) (span, bool) {
+	rest := expr.Simplify(expr.Bin(expr.FloorMod, s.min, expr.I(c)))
+	one := s.extent == 1 || withinRow(rest, s.extent, c)
+	if op == expr.FloorMod {
+		if one {
+			return span{rest, s.extent}, true
+		}
+		return span{expr.I(0), c}, true
+	}
+	quotient := expr.Bin(expr.FloorDiv, s.min, expr.I(c))
+	switch {
+	case one:
+		return span{quotient, 1}, true
+	case expr.Same(rest, expr.I(0)):
+		return span{quotient, (s.extent-1)/c + 1}, true
+	default:
+		return span{quotient, (s.extent-1)/c + 2}, true
+	}
+}
+
+// union is the smallest region known to hold both; a is nil at first.
+func union(a, b []span, shape []int64) []span {
+	if a == nil {
+		return b
+	}
+	u := make([]span, len(a))
+	for k := range a {
+		d := expr.Linearize(expr.SubE(b[k].min, a[k].min))
+		if len(d.Terms) > 0 {
+			u[k] = span{expr.I(0), shape[k]}
+			continue
+		}
+		lo := min(0, d.Const)
+		hi := max(a[k].extent, d.Const+b[k].extent)
+		u[k] = span{expr.Simplify(expr.AddE(a[k].min, expr.I(lo))), hi - lo}
+	}
+	return u
+}
+
+// clamp moves a region into the tensor's shape, keeping its extents where they fit. What lies outside is never read: such
+// loads stand behind a condition. Minima that need a computation of their own come back as Lets.
+func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets Block) {
+	for k, s := range region {
+		extent := min(s.extent, shape[k])
+		first := s.min
+		room := shape[k] - extent
+		if room == 0 {
+			first = expr.I(0)
+		} else if lo, hi, ok := expr.Linearize(first).Bounds(); !ok || lo < 0 || hi > room {
+			v := &expr.Var{Name: "m", Extent: room + 1}
+			value := expr.Simplify(expr.MaxE(expr.MinE(first, expr.I(room)), expr.I(0)))
+			lets = append(lets, &Let{v, value})
+			first = v
+		}
+		mins, extents = append(mins, first), append(extents, extent)
+	}
+	return mins, extents, lets
+}

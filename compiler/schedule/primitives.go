@@ -1,0 +1,258 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Limits far above any real schedule, so that a hostile trace costs little.
+const (
+	// maxIters bounds the iterators of one stage.
+	maxIters = 64
+	// maxPaths bounds the ways in which a leaf derives from axes, and with it the size of the axes' values: fusing the two
+	// parts of a split doubles it.
+	maxPaths = 32
+	// maxBodyNodes bounds a stage's body: inlining a chain of stages that each load the next twice doubles it every time.
+	maxBodyNodes = 1 << 14
+)
+
+// Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers. The
+// factor need not divide: tail says what becomes of the last tile.
+func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, inner int, err error) {
+	g, it, err := s.leaf(stageID, iterID)
+	switch {
+	case err != nil:
+		return 0, 0, fmt.Errorf("split: %w", err)
+	case factor < 1:
+		return 0, 0, fmt.Errorf("split: factor %d of stage %d is not positive", factor, stageID)
+	case it.Kind != Serial:
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is already annotated", iterID, stageID)
+	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
+		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
+	case len(g.Iters) >= maxIters:
+		return 0, 0, fmt.Errorf("split: stage %d has too many iterators", stageID)
+	}
+	o, i := g.newIter(it.Reduce), g.newIter(it.Reduce)
+	o.paths, i.paths = it.paths, it.paths
+	rel := &Split{Parent: it, Outer: o, Inner: i, Factor: factor, Tail: tail}
+	it.Split, o.Parent, i.Parent = rel, rel, rel
+	k := g.LeafIndex(it)
+	g.Leaves = slices.Replace(g.Leaves, k, k+1, o, i)
+	s.record("split", stageID, iterID, int(factor), int(tail))
+	return o.ID, i.ID, nil
+}
+
+// Fuse replaces two neighbouring leaves, a outside b, by one over all pairs, and returns its number.
+func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
+	g, ia, err := s.leaf(stageID, a)
+	if err != nil {
+		return 0, fmt.Errorf("fuse: %w", err)
+	}
+	_, ib, err := s.leaf(stageID, b)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("fuse: %w", err)
+	case g.LeafIndex(ib) != g.LeafIndex(ia)+1:
+		return 0, fmt.Errorf("fuse: iterator %d of stage %d is not directly inside %d", b, stageID, a)
+	case ia.Reduce != ib.Reduce:
+		return 0, fmt.Errorf("fuse: iterators %d and %d of stage %d mix space and reduction", a, b, stageID)
+	case ia.Kind != Serial || ib.Kind != Serial:
+		return 0, fmt.Errorf("fuse: iterators %d and %d of stage %d are already annotated", a, b, stageID)
+	case s.attachedAt(ia) || s.attachedAt(ib):
+		return 0, fmt.Errorf("fuse: a stage is computed at iterator %d or %d of stage %d", a, b, stageID)
+	case len(g.Iters) >= maxIters || ia.paths+ib.paths > maxPaths:
+		return 0, fmt.Errorf("fuse: stage %d has too many iterators", stageID)
+	}
+	f := g.newIter(ia.Reduce)
+	f.paths = ia.paths + ib.paths
+	rel := &Fuse{A: ia, B: ib, Into: f}
+	ia.Fuse, ib.Fuse, f.Fused = rel, rel, rel
+	k := g.LeafIndex(ia)
+	g.Leaves = slices.Replace(g.Leaves, k, k+2, f)
+	s.record("fuse", stageID, a, b)
+	return f.ID, nil
+}
+
+// Reorder puts the given leaves into the given order, in the places that they occupy together; the others stay.
+func (s *Schedule) Reorder(stageID int, iters ...int) error {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return fmt.Errorf("reorder: %w", err)
+	}
+	var places []int
+	var order []*Iter
+	for _, id := range iters {
+		_, it, err := s.leaf(stageID, id)
+		if err != nil {
+			return fmt.Errorf("reorder: %w", err)
+		}
+		if slices.Contains(order, it) {
+			return fmt.Errorf("reorder: iterator %d of stage %d is named twice", id, stageID)
+		}
+		order = append(order, it)
+		places = append(places, g.LeafIndex(it))
+	}
+	slices.Sort(places)
+	for k, p := range places {
+		g.Leaves[p] = order[k]
+	}
+	s.record("reorder", append([]int{stageID}, iters...)...)
+	return nil
+}
+
+// ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed there.
+// Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper.
+func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return fmt.Errorf("compute-at: %w", err)
+	}
+	c, it, err := s.leaf(consumerID, iterID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("compute-at: %w", err)
+	case g.IsOutput:
+		return fmt.Errorf("compute-at: stage %d is an output", stageID)
+	case it.Kind == Vectorized:
+		return fmt.Errorf("compute-at: iterator %d of stage %d is vectorized", iterID, consumerID)
+	case g.hasParallel():
+		return fmt.Errorf("compute-at: stage %d has a parallel iterator", stageID)
+	case c == g:
+		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
+	}
+	for _, x := range s.Consumers(g) {
+		if !s.inside(x, c, it) {
+			return fmt.Errorf("compute-at: stage %d is also used by stage %d, outside of iterator %d of stage %d", stageID, x.ID, iterID, consumerID)
+		}
+	}
+	g.Consumer, g.At = c, it
+	s.record("compute-at", stageID, consumerID, iterID)
+	return nil
+}
+
+// inside reports whether x is c or is computed in c's nest at the leaf or deeper.
+func (s *Schedule) inside(x, c *Stage, at *Iter) bool {
+	for range s.Stages {
+		if x == c {
+			return true
+		}
+		if x.Consumer == nil {
+			return false
+		}
+		if x.Consumer == c {
+			return c.LeafIndex(x.At) >= c.LeafIndex(at)
+		}
+		x = x.Consumer
+	}
+	return false
+}
+
+func (s *Schedule) attachedAt(it *Iter) bool {
+	return slices.ContainsFunc(s.Stages, func(g *Stage) bool { return g.At == it })
+}
+
+// Inline replaces every load of a stage by its body. The stage must not be an output or a reduction.
+func (s *Schedule) Inline(stageID int) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("inline: %w", err)
+	case g.IsOutput:
+		return fmt.Errorf("inline: stage %d is an output", stageID)
+	case g.Combiner != expr.None:
+		return fmt.Errorf("inline: stage %d is a reduction", stageID)
+	case s.hasAttached(g):
+		return fmt.Errorf("inline: another stage is computed inside stage %d", stageID)
+	}
+	foreseen := newInlining(g)
+	for _, c := range s.Consumers(g) {
+		if foreseen.size(c.Body) > maxBodyNodes {
+			return fmt.Errorf("inline: stage %d would make the body of stage %d larger than %d nodes", stageID, c.ID, maxBodyNodes)
+		}
+	}
+	for _, c := range s.Consumers(g) {
+		c.Body = expr.Rewrite(c.Body, func(e expr.Expr) expr.Expr {
+			l, ok := e.(*expr.Load)
+			if !ok || l.Tensor != g.Tensor {
+				return e
+			}
+			values := map[*expr.Var]expr.Expr{}
+			for k, v := range g.Axes {
+				values[v] = l.Index[k]
+			}
+			return expr.Substitute(g.Body, values)
+		})
+	}
+	g.Inlined, g.Consumer, g.At = true, nil, nil
+	s.record("inline", stageID)
+	return nil
+}
+
+func (s *Schedule) hasAttached(g *Stage) bool {
+	return slices.ContainsFunc(s.Stages, func(x *Stage) bool { return x.Consumer == g })
+}
+
+// CacheWrite moves a stage's computation to a new stage, whose number it returns; the stage itself becomes a copy of it. The
+// new stage can then be computed tile by tile in registers. It must come before other primitives on the stage.
+func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("cache-write: %w", err)
+	}
+	if len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) {
+		return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
+	}
+	t := g.Tensor
+	c := &Stage{
+		Tensor: &expr.Tensor{Name: t.Name + "_tile", DType: t.DType, Shape: t.Shape},
+		Axes:   g.Axes, Reduce: g.Reduce, Combiner: g.Combiner, Body: g.Body,
+	}
+	s.addStage(c)
+	copied := expr.Compute(t.Name, t.Shape, func(i []expr.Expr) expr.Expr { return c.Tensor.At(i...) })
+	g.Axes, g.Reduce, g.Combiner, g.Body = copied.Axes, nil, expr.None, copied.Body
+	g.resetNest()
+	s.record("cache-write", stageID)
+	return c.ID, nil
+}
+
+func (g *Stage) hasParallel() bool {
+	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == Parallel })
+}
+
+// Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another stage's nest.
+func (s *Schedule) Parallel(stageID, iterID int) error {
+	return s.annotate("parallel", stageID, iterID, Parallel)
+}
+
+// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when lowered.
+func (s *Schedule) Vectorize(stageID, iterID int) error {
+	return s.annotate("vectorize", stageID, iterID, Vectorized)
+}
+
+// Unroll writes a leaf's iterations out one after the other.
+func (s *Schedule) Unroll(stageID, iterID int) error {
+	return s.annotate("unroll", stageID, iterID, Unrolled)
+}
+
+func (s *Schedule) annotate(name string, stageID, iterID int, kind Kind) error {
+	g, it, err := s.leaf(stageID, iterID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	case it.Kind != Serial:
+		return fmt.Errorf("%s: iterator %d of stage %d is already annotated", name, iterID, stageID)
+	case it.Reduce && kind != Unrolled:
+		return fmt.Errorf("%s: iterator %d of stage %d is a reduction", name, iterID, stageID)
+	case kind == Parallel && g.Consumer != nil:
+		return fmt.Errorf("%s: stage %d is computed inside another", name, stageID)
+	case kind == Parallel && g.hasParallel():
+		return fmt.Errorf("%s: stage %d already has a parallel iterator", name, stageID)
+	case kind == Vectorized && s.attachedAt(it):
+		return fmt.Errorf("%s: a stage is computed at iterator %d of stage %d", name, iterID, stageID)
+	}
+	it.Kind = kind
+	s.record(name, stageID, iterID)
+	return nil
+}

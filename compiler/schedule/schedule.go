@@ -1,0 +1,190 @@
+// Package schedule says how a workload is computed: each computed tensor is a stage with a nest of iterators, and
+// primitives transform the nests. Every primitive checks its own legality and is recorded in a trace, which replays without
+// the code that invented it.
+//
+// The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, pack, parallel,
+// vectorize, unroll. Stages and iterators are named by number: stages in the workload's order, then those that cache-write
+// adds; iterators of a stage by axis (spatial axes first), then in order of creation.
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Schedule is a workload together with the primitives applied to it so far. It is not safe for concurrent use.
+type Schedule struct {
+	Workload *expr.Workload
+	// Stages by number. The workload itself is never changed: each stage has its own copy of the computation.
+	Stages []*Stage
+	// Packs has the layouts of packed constants, by index in Workload.Constants.
+	Packs map[int][]PackDim
+	steps []step
+}
+
+// Stage is one computed tensor and the nest that computes it.
+type Stage struct {
+	ID int
+	// Tensor is what other stages' bodies load from.
+	Tensor   *expr.Tensor
+	Axes     []*expr.Var
+	Reduce   []*expr.Var
+	Combiner expr.Combiner
+	Body     expr.Expr
+	IsOutput bool
+	// Iters by number.
+	Iters []*Iter
+	// Leaves is the loop nest, outermost first.
+	Leaves []*Iter
+	// Inlined stages have no nest: their body replaced every load.
+	Inlined bool
+	// Consumer and At are set when the stage is computed inside another's nest; nil when it is computed on its own.
+	Consumer *Stage
+	At       *Iter
+}
+
+// Iter is one iterator: an axis of the stage, or derived by split or fuse.
+type Iter struct {
+	ID     int
+	Reduce bool
+	Kind   Kind
+	// Axis is the index in Axes followed by Reduce; -1 for derived iterators.
+	Axis int
+	// Split is set when this iterator was split, Fuse when it was fused with another; a leaf has neither.
+	Split *Split
+	Fuse  *Fuse
+	// Parent is the split this iterator came from, Fused the fusion; an axis has neither.
+	Parent *Split
+	Fused  *Fuse
+	// paths is the number of ways in which it derives from axes.
+	paths int
+}
+
+// Split is the relation parent = outer*Factor + inner.
+type Split struct {
+	Parent, Outer, Inner *Iter
+	Factor               int64
+	Tail                 Tail
+}
+
+// Fuse is the relation fused = a*extent(b) + b.
+type Fuse struct {
+	A, B, Into *Iter
+}
+
+// Kind is how a leaf's loop is executed.
+type Kind uint8
+
+// The kinds of loops.
+const (
+	Serial Kind = iota
+	Parallel
+	Vectorized
+	Unrolled
+)
+
+// Tail says what becomes of the last, partial tile of a split that does not divide.
+type Tail uint8
+
+const (
+	// Peel computes the partial tile by code of its own.
+	Peel Tail = iota
+	// Shift moves the last tile back so that it is full, computing some elements twice. Only for stages without reduction.
+	Shift
+)
+
+// New is the schedule without any primitive: every stage computed on its own, in the order of its axes.
+func New(w *expr.Workload) *Schedule {
+	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}}
+	for _, t := range w.Stages {
+		s.addStage(&Stage{
+			Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body,
+			IsOutput: slices.Contains(w.Outputs, t),
+		})
+	}
+	return s
+}
+
+func (s *Schedule) addStage(g *Stage) {
+	g.ID = len(s.Stages)
+	s.Stages = append(s.Stages, g)
+	g.resetNest()
+}
+
+func (g *Stage) resetNest() {
+	g.Iters, g.Leaves = nil, nil
+	for k := range len(g.Axes) + len(g.Reduce) {
+		it := g.newIter(k >= len(g.Axes))
+		it.Axis = k
+		g.Leaves = append(g.Leaves, it)
+	}
+}
+
+func (g *Stage) newIter(reduce bool) *Iter {
+	it := &Iter{ID: len(g.Iters), Reduce: reduce, Axis: -1, paths: 1}
+	g.Iters = append(g.Iters, it)
+	return it
+}
+
+// AxisVar is the variable of axis k, counting spatial axes first.
+func (g *Stage) AxisVar(k int) *expr.Var {
+	if k < len(g.Axes) {
+		return g.Axes[k]
+	}
+	return g.Reduce[k-len(g.Axes)]
+}
+
+// LeafIndex is the position of a leaf in the nest; -1 when the iterator is no leaf.
+func (g *Stage) LeafIndex(it *Iter) int { return slices.Index(g.Leaves, it) }
+
+// Producer is the stage that computes t; nil when t is an input or a constant.
+func (s *Schedule) Producer(t *expr.Tensor) *Stage {
+	for _, g := range s.Stages {
+		if g.Tensor == t {
+			return g
+		}
+	}
+	return nil
+}
+
+// Consumers are the stages whose bodies load g, in order; inlined stages are none.
+func (s *Schedule) Consumers(g *Stage) []*Stage {
+	var list []*Stage
+	for _, c := range s.Stages {
+		if c.Inlined || c == g {
+			continue
+		}
+		if slices.ContainsFunc(expr.Loads(c.Body), func(l *expr.Load) bool { return l.Tensor == g.Tensor }) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (s *Schedule) stage(id int) (*Stage, error) {
+	if id < 0 || id >= len(s.Stages) {
+		return nil, fmt.Errorf("there is no stage %d", id)
+	}
+	g := s.Stages[id]
+	if g.Inlined {
+		return nil, fmt.Errorf("stage %d is inlined", id)
+	}
+	return g, nil
+}
+
+func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if iterID < 0 || iterID >= len(g.Iters) {
+		return nil, nil, fmt.Errorf("stage %d has no iterator %d", stageID, iterID)
+	}
+	it := g.Iters[iterID]
+	if g.LeafIndex(it) < 0 {
+		return nil, nil, fmt.Errorf("iterator %d of stage %d was already split or fused", iterID, stageID)
+	}
+	return g, it, nil
+}

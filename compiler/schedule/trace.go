@@ -1,0 +1,139 @@
+package schedule
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// traceHeader begins every trace; the number changes when the meaning of a trace does.
+const traceHeader = "tilth-trace 1"
+
+// Limits on what Replay accepts, far above any real trace.
+const (
+	maxTraceBytes = 64 << 10
+	maxSteps      = 512
+)
+
+type step struct {
+	op   string
+	args []int
+}
+
+func (s *Schedule) record(op string, args ...int) {
+	s.steps = append(s.steps, step{op, args})
+}
+
+// Trace is the primitives applied so far, one a line: the name and its numbers.
+func (s *Schedule) Trace() []byte {
+	var b strings.Builder
+	b.WriteString(traceHeader + "\n")
+	for _, st := range s.steps {
+		b.WriteString(st.op)
+		for _, a := range st.args {
+			b.WriteString(" " + strconv.Itoa(a))
+		}
+		b.WriteString("\n")
+	}
+	return []byte(b.String())
+}
+
+// Digest is the lower-case hex sha256 of a trace.
+func Digest(trace []byte) string {
+	sum := sha256.Sum256(trace)
+	return hex.EncodeToString(sum[:])
+}
+
+// Replay applies a trace to a workload. The error names the line and says why it is not legal.
+func Replay(w *expr.Workload, trace []byte) (*Schedule, error) {
+	if len(trace) > maxTraceBytes {
+		return nil, fmt.Errorf("trace: %d bytes are over the limit of %d", len(trace), maxTraceBytes)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(trace), "\n"), "\n")
+	if lines[0] != traceHeader {
+		return nil, fmt.Errorf("trace: line 1 is not %q", traceHeader)
+	}
+	if len(lines) > maxSteps {
+		return nil, fmt.Errorf("trace: more than %d steps", maxSteps)
+	}
+	s := New(w)
+	for k, line := range lines[1:] {
+		if err := s.apply(line); err != nil {
+			return nil, fmt.Errorf("trace: line %d: %w", k+2, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Schedule) apply(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return fmt.Errorf("empty line")
+	}
+	args := make([]int, len(fields)-1)
+	for k, f := range fields[1:] {
+		n, err := strconv.ParseInt(f, 10, 32)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not a number", f)
+		}
+		args[k] = int(n)
+	}
+	return s.dispatch(fields[0], args)
+}
+
+// arity has the number of arguments of each primitive; negative means at least that many.
+var arity = map[string]int{
+	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "pack": -1,
+	"parallel": 2, "vectorize": 2, "unroll": 2,
+}
+
+func (s *Schedule) dispatch(op string, a []int) (err error) {
+	n, known := arity[op]
+	if !known {
+		return fmt.Errorf("%q is not a primitive", op)
+	}
+	if n >= 0 && len(a) != n || n < 0 && len(a) < -n {
+		return fmt.Errorf("%s does not take %d numbers", op, len(a))
+	}
+	switch op {
+	case "split":
+		if a[3] > int(Shift) {
+			return fmt.Errorf("split: %d is not a tail", a[3])
+		}
+		_, _, err = s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
+	case "fuse":
+		_, err = s.Fuse(a[0], a[1], a[2])
+	case "reorder":
+		err = s.Reorder(a[0], a[1:]...)
+	case "compute-at":
+		err = s.ComputeAt(a[0], a[1], a[2])
+	case "inline":
+		err = s.Inline(a[0])
+	case "cache-write":
+		_, err = s.CacheWrite(a[0])
+	case "pack":
+		err = s.applyPack(a)
+	case "parallel":
+		err = s.Parallel(a[0], a[1])
+	case "vectorize":
+		err = s.Vectorize(a[0], a[1])
+	case "unroll":
+		err = s.Unroll(a[0], a[1])
+	}
+	return err
+}
+
+func (s *Schedule) applyPack(a []int) error {
+	if len(a)%3 != 1 {
+		return fmt.Errorf("pack does not take %d numbers", len(a))
+	}
+	var dims []PackDim
+	for k := 1; k < len(a); k += 3 {
+		dims = append(dims, PackDim{Dim: a[k], Factor: int64(a[k+1]), Inner: a[k+2] != 0})
+	}
+	return s.Pack(a[0], dims)
+}

@@ -1,0 +1,262 @@
+package space
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that is
+// left is built.
+type plan struct {
+	// inline are the stages to inline, producers first.
+	inline []int
+	units  []*unit
+}
+
+// unit is one nest of loops: a map, or a reduction with the map that ends it.
+type unit struct {
+	// out is the stage whose loops are the outer ones; acc the reduction computed inside its tiles, -1 for a map.
+	out, acc int
+	// cacheWrite is set when acc comes from applying cache-write to out.
+	cacheWrite bool
+	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
+	feeds []int
+	flop  float64
+	tile  *tile
+	flat  *flat
+}
+
+// analyse applies the rules. Stage numbers are those of schedule.New.
+func analyse(w *expr.Workload, t *target.Target) *plan {
+	s := schedule.New(w)
+	p := &plan{}
+	for _, g := range s.Stages {
+		if inlinable(s, g) {
+			p.inline = append(p.inline, g.ID)
+			if err := s.Inline(g.ID); err != nil {
+				panic(err) // inlinable has checked it
+			}
+		}
+	}
+	next := len(s.Stages)
+	taken := map[int]bool{}
+	for _, g := range s.Stages {
+		if g.Inlined || taken[g.ID] || g.Combiner == expr.None {
+			continue
+		}
+		u := reductionUnit(s, g, &next)
+		u.feeds = feeds(s, g, taken)
+		taken[u.out], taken[g.ID] = true, true
+		for _, f := range u.feeds {
+			taken[f] = true
+		}
+		p.units = append(p.units, u)
+		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.flop = stageFlop(g)
+	}
+	for _, g := range s.Stages {
+		if g.Inlined || taken[g.ID] {
+			continue
+		}
+		p.units = append(p.units, &unit{out: g.ID, acc: -1, flat: newFlat(g, t), flop: stageFlop(g)})
+	}
+	return p
+}
+
+// inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
+func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
+	if g.Combiner != expr.None || g.IsOutput {
+		return false
+	}
+	consumers := s.Consumers(g)
+	for _, c := range consumers {
+		if c.Combiner != expr.None && reused(c, g.Tensor) {
+			return false
+		}
+	}
+	return len(consumers) <= 1 || !expensive(g.Body)
+}
+
+// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or loads
+// overlap because an index mixes a spatial with a reduction axis.
+func reused(g *schedule.Stage, t *expr.Tensor) bool {
+	for _, l := range expr.Loads(g.Body) {
+		if l.Tensor != t {
+			continue
+		}
+		for _, v := range g.Axes {
+			if v.Extent > 1 && !slices.ContainsFunc(l.Index, func(x expr.Expr) bool { return expr.Uses(x, v) }) {
+				return true
+			}
+		}
+		for _, x := range l.Index {
+			if usesAny(x, g.Axes) && usesAny(x, g.Reduce) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func usesAny(e expr.Expr, vars []*expr.Var) bool {
+	return slices.ContainsFunc(vars, func(v *expr.Var) bool { return v.Extent > 1 && expr.Uses(e, v) })
+}
+
+func expensive(e expr.Expr) bool {
+	found := false
+	expr.Walk(e, func(x expr.Expr) {
+		if u, ok := x.(*expr.Unary); ok && u.Op >= expr.Exp && u.Op <= expr.Erf && u.Op != expr.Sqrt {
+			found = true
+		}
+		if b, ok := x.(*expr.Binary); ok && b.Op == expr.Pow {
+			found = true
+		}
+	})
+	return found
+}
+
+// reductionUnit finds the map that ends a reduction: its only consumer, of the same shape and axis by axis. Without one, the
+// reduction ends itself through cache-write.
+func reductionUnit(s *schedule.Schedule, g *schedule.Stage, next *int) *unit {
+	if c := s.Consumers(g); len(c) == 1 && !g.IsOutput && c[0].Combiner == expr.None && pointwise(c[0], g.Tensor) {
+		return &unit{out: c[0].ID, acc: g.ID}
+	}
+	u := &unit{out: g.ID, acc: *next, cacheWrite: true}
+	*next++
+	return u
+}
+
+// pointwise reports whether c reads t exactly at its own index.
+func pointwise(c *schedule.Stage, t *expr.Tensor) bool {
+	if !slices.Equal(c.Tensor.Shape, t.Shape) {
+		return false
+	}
+	for _, l := range expr.Loads(c.Body) {
+		if l.Tensor != t {
+			continue
+		}
+		for k, x := range l.Index {
+			if x != expr.Expr(c.Axes[k]) && c.Axes[k].Extent > 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// feeds are the maps that only reduction g reads, and that do not end another unit.
+func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
+	var list []int
+	for _, l := range expr.Loads(g.Body) {
+		p := s.Producer(l.Tensor)
+		if p == nil || p.Combiner != expr.None || p.IsOutput || taken[p.ID] || slices.Contains(list, p.ID) {
+			continue
+		}
+		if c := s.Consumers(p); len(c) == 1 && c[0] == g {
+			list = append(list, p.ID)
+		}
+	}
+	return list
+}
+
+func stageFlop(g *schedule.Stage) float64 {
+	n := float64(array.Elements(g.Tensor.Shape))
+	for _, r := range g.Reduce {
+		n *= float64(r.Extent)
+	}
+	return n
+}
+
+// heaviest is the unit that the knobs belong to; nil when there is none.
+func (p *plan) heaviest() *unit {
+	var best *unit
+	for _, u := range p.units {
+		if best == nil || u.flop > best.flop {
+			best = u
+		}
+	}
+	return best
+}
+
+// apply schedules every unit: the heaviest by the settings, the others by the rules' own choice.
+func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) error {
+	for _, id := range p.inline {
+		if err := s.Inline(id); err != nil {
+			return err
+		}
+	}
+	for _, u := range p.units {
+		if u.cacheWrite {
+			if _, err := s.CacheWrite(u.out); err != nil {
+				return err
+			}
+		}
+	}
+	heaviest := p.heaviest()
+	for _, u := range p.units {
+		set := chosen
+		if u != heaviest {
+			set = u.choose(t)
+		}
+		if err := u.apply(s, t, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unit) knobs(t *target.Target) []Knob {
+	if u.tile != nil {
+		return u.tile.knobs(t, len(u.feeds) > 0)
+	}
+	return u.flat.knobs(t)
+}
+
+func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+
+func (u *unit) cost(t *target.Target, set settings) float64 {
+	if u.tile != nil {
+		return u.tile.cost(t, set, len(u.feeds) > 0)
+	}
+	return u.flat.cost(t, set)
+}
+
+func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
+	if u.tile != nil {
+		return u.tile.apply(s, u, set)
+	}
+	return u.flat.apply(s, u.out, set)
+}
+
+// choose settles a unit that has no knobs in the space: by coordinate descent of the analytic cost.
+func (u *unit) choose(t *target.Target) settings {
+	knobs := u.knobs(t)
+	set := settings{}
+	for _, k := range knobs {
+		set[k.Name] = k.Values[0]
+	}
+	for range 3 {
+		for _, k := range knobs {
+			best, cost := set[k.Name], u.settledCost(t, set)
+			for _, v := range k.Values {
+				set[k.Name] = v
+				if c := u.settledCost(t, set); c < cost {
+					best, cost = v, c
+				}
+			}
+			set[k.Name] = best
+		}
+	}
+	return set
+}
+
+func (u *unit) settledCost(t *target.Target, set settings) float64 {
+	if u.tile != nil && u.tile.legal(t, set) != nil {
+		return inf
+	}
+	return u.cost(t, set)
+}

@@ -1,0 +1,45 @@
+package space
+
+// Seeds are the hand-written register tiles that are known to be good on each register file, in several cache blockings:
+// the points that a search measures first, best analytic cost first.
+func (s *Space) Seeds() []Point {
+	u := s.plan.heaviest()
+	if u == nil || u.tile == nil {
+		return nil
+	}
+	var seeds []Point
+	seen := map[string]bool{}
+	for _, t := range tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes) {
+		for _, rest := range blockings {
+			p, ok := s.Parse(t + " " + rest)
+			if ok && !seen[p.Key()] {
+				seen[p.Key()] = true
+				seeds = append(seeds, p)
+			}
+		}
+	}
+	return s.sorted(seeds)
+}
+
+// tilesFor has the register tiles for a register file: rows x columns x vectors of accumulators.
+func tilesFor(registers, vectorBytes int) []string {
+	switch {
+	case registers >= 32 && vectorBytes >= 64: // AVX-512
+		return []string{
+			"tw=14 tv=2 th=1", "tw=7 tv=4 th=1", "tw=6 tv=4 th=1", "tw=4 tv=6 th=1", "tw=28 tv=1 th=1", "tw=12 tv=2 th=1",
+			"tw=7 tv=2 th=2", "tw=4 tv=4 th=1", "tw=8 tv=3 th=1", "tw=7 tv=1 th=4", "tw=1 tv=8 th=1",
+		}
+	case registers >= 32: // Neon
+		return []string{"tw=8 tv=3 th=1", "tw=6 tv=4 th=1", "tw=12 tv=2 th=1", "tw=7 tv=3 th=1", "tw=4 tv=4 th=1", "tw=4 tv=3 th=2", "tw=1 tv=8 th=1"}
+	default: // AVX2
+		return []string{"tw=6 tv=2 th=1", "tw=4 tv=3 th=1", "tw=12 tv=1 th=1", "tw=3 tv=4 th=1", "tw=7 tv=1 th=1", "tw=4 tv=2 th=1", "tw=1 tv=8 th=1"}
+	}
+}
+
+// blockings are settings of the other knobs that belong to them.
+var blockings = []string{
+	"hb=1024 cb=1 outer=0 inner=1 ku=1 kb=0 feed=1",
+	"hb=4 cb=64 outer=0 inner=1 ku=2 kb=0 feed=2",
+	"hb=8 cb=4 outer=1 inner=0 ku=4 kb=0 feed=1",
+	"hb=1 cb=64 outer=0 inner=0 ku=8 kb=64 feed=1",
+}

@@ -1,0 +1,280 @@
+// Package space generates the candidate schedules of a workload on a target. Rules read the workload's expressions and
+// derive a sketch, the structure of the loop nests, and knobs, the numbers that the sketch leaves open: register tile,
+// cache blocks, loop orders, unrolling, where padding is computed. A point chooses a value for each knob; applying it makes a
+// schedule. The space is meant to contain the schedules that experts write by hand.
+package space
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Knob is one open number of a sketch.
+type Knob struct {
+	Name string
+	// Values are the choices, ascending.
+	Values []int64
+}
+
+// Point is a choice for every knob: Point[k] is an index into Knobs[k].Values.
+type Point []int
+
+// Space is the set of candidate schedules of one workload on one target.
+type Space struct {
+	Workload *expr.Workload
+	Target   *target.Target
+	Knobs    []Knob
+	plan     *plan
+}
+
+// New derives the space of a workload on a target.
+func New(w *expr.Workload, t *target.Target) *Space {
+	s := &Space{Workload: w, Target: t, plan: analyse(w, t)}
+	if u := s.plan.heaviest(); u != nil {
+		s.Knobs = u.knobs(t)
+	}
+	return s
+}
+
+// Size is the number of points, legal or not.
+func (s *Space) Size() float64 {
+	size := 1.0
+	for _, k := range s.Knobs {
+		size *= float64(len(k.Values))
+	}
+	return size
+}
+
+// value is the number that a point chooses for a knob; 0 when the space has no such knob.
+func (s *Space) value(p Point, name string) int64 {
+	for k, knob := range s.Knobs {
+		if knob.Name == name {
+			return knob.Values[p[k]]
+		}
+	}
+	return 0
+}
+
+// Legal says why a point breaks a constraint that is known before compiling; nil when it breaks none.
+func (s *Space) Legal(p Point) error {
+	if err := s.inBounds(p); err != nil {
+		return err
+	}
+	u := s.plan.heaviest()
+	if u == nil || u.tile == nil {
+		return nil
+	}
+	return u.legal(s.Target, s.settings(p))
+}
+
+func (s *Space) inBounds(p Point) error {
+	if len(p) != len(s.Knobs) {
+		return fmt.Errorf("space: point has %d values for %d knobs", len(p), len(s.Knobs))
+	}
+	for k, v := range p {
+		if v < 0 || v >= len(s.Knobs[k].Values) {
+			return fmt.Errorf("space: knob %s has no choice %d", s.Knobs[k].Name, v)
+		}
+	}
+	return nil
+}
+
+// Apply makes the schedule of a point.
+func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
+	if err := s.Legal(p); err != nil {
+		return nil, err
+	}
+	sch := schedule.New(s.Workload)
+	if err := s.plan.apply(sch, s.Target, s.settings(p)); err != nil {
+		return nil, fmt.Errorf("space: %w", err)
+	}
+	return sch, nil
+}
+
+// Cost is a rough analytic estimate of a point's run time in cycles of one core: good enough to tell hopeless points from
+// promising ones, and to choose a default. Infinite for points that are not legal.
+func (s *Space) Cost(p Point) float64 {
+	if s.Legal(p) != nil {
+		return math.Inf(1)
+	}
+	u := s.plan.heaviest()
+	if u == nil {
+		return 0
+	}
+	return u.cost(s.Target, s.settings(p))
+}
+
+// Default is the legal point of least analytic cost among the seeds and a fixed sample: the schedule for when nothing was
+// ever measured.
+func (s *Space) Default() Point {
+	rng := rand.New(rand.NewPCG(1, 2))
+	candidates := s.Seeds()
+	for range 512 {
+		if p, ok := s.Random(rng); ok {
+			candidates = append(candidates, p)
+		}
+	}
+	best, cost := make(Point, len(s.Knobs)), math.Inf(1)
+	for _, p := range candidates {
+		if c := s.Cost(p); c < cost {
+			best, cost = p, c
+		}
+	}
+	for range 64 {
+		p := s.descend(best)
+		if s.Cost(p) >= s.Cost(best) {
+			break
+		}
+		best = p
+	}
+	return best
+}
+
+// descend is the best point that differs from p in one knob, or p.
+func (s *Space) descend(p Point) Point {
+	best, cost := p, s.Cost(p)
+	for _, q := range s.Neighbours(p) {
+		if c := s.Cost(q); c < cost {
+			best, cost = q, c
+		}
+	}
+	return best
+}
+
+// Neighbours are the legal points that differ from p in exactly one knob.
+func (s *Space) Neighbours(p Point) []Point {
+	var list []Point
+	for k, knob := range s.Knobs {
+		for v := range knob.Values {
+			if v == p[k] {
+				continue
+			}
+			q := append(Point{}, p...)
+			q[k] = v
+			if s.Legal(q) == nil {
+				list = append(list, q)
+			}
+		}
+	}
+	return list
+}
+
+// Random draws a legal point; ok is false when none was found in a fair number of draws.
+func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
+	for range 200 {
+		p = make(Point, len(s.Knobs))
+		for k, knob := range s.Knobs {
+			p[k] = rng.IntN(len(knob.Values))
+		}
+		if s.Legal(p) == nil {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// Mutate changes a few knobs of a point, mostly to a neighbouring value; ok is false when no legal change was found.
+func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
+	for range 50 {
+		q = append(Point{}, p...)
+		for n := 1 + rng.IntN(3); n > 0; n-- {
+			k := rng.IntN(max(1, len(s.Knobs)))
+			if k >= len(s.Knobs) {
+				return nil, false
+			}
+			choices := len(s.Knobs[k].Values)
+			if rng.IntN(2) == 0 {
+				q[k] = rng.IntN(choices)
+			} else {
+				q[k] = min(max(q[k]+2*rng.IntN(2)-1, 0), choices-1)
+			}
+		}
+		if q.Key() != p.Key() && s.Legal(q) == nil {
+			return q, true
+		}
+	}
+	return nil, false
+}
+
+// Crossover takes each knob from one of two points; ok is false when no legal mixture was found.
+func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
+	for range 20 {
+		q = append(Point{}, a...)
+		for k := range q {
+			if rng.IntN(2) == 0 {
+				q[k] = b[k]
+			}
+		}
+		if s.Legal(q) == nil {
+			return q, true
+		}
+	}
+	return nil, false
+}
+
+// Key identifies a point within its space.
+func (p Point) Key() string {
+	var b strings.Builder
+	for _, v := range p {
+		b.WriteString(strconv.Itoa(v) + " ")
+	}
+	return b.String()
+}
+
+// Format is a point as text, knob=value separated by spaces. It can be read back in the space of another shape.
+func (s *Space) Format(p Point) string {
+	parts := make([]string, len(p))
+	for k, v := range p {
+		parts[k] = fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v])
+	}
+	return strings.Join(parts, " ")
+}
+
+// Parse reads a formatted point, taking the nearest choice where a value is not among a knob's, and the first where a knob is
+// not named; ok is false when the result is not legal.
+func (s *Space) Parse(text string) (p Point, ok bool) {
+	wanted := map[string]int64{}
+	for _, field := range strings.Fields(text) {
+		name, value, _ := strings.Cut(field, "=")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			wanted[name] = n
+		}
+	}
+	p = make(Point, len(s.Knobs))
+	for k, knob := range s.Knobs {
+		if v, named := wanted[knob.Name]; named {
+			p[k] = nearest(knob.Values, v)
+		}
+	}
+	return p, s.Legal(p) == nil
+}
+
+func nearest(values []int64, want int64) int {
+	best := 0
+	for k, v := range values {
+		if abs(v-want) < abs(values[best]-want) {
+			best = k
+		}
+	}
+	return best
+}
+
+func abs(v int64) int64 { return max(v, -v) }
+
+func (s *Space) settings(p Point) settings {
+	m := settings{}
+	for k, knob := range s.Knobs {
+		m[knob.Name] = knob.Values[p[k]]
+	}
+	return m
+}
+
+// settings are chosen values by knob name.
+type settings map[string]int64

@@ -1,0 +1,51 @@
+package target
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// cpuinfo is what /proc/cpuinfo says of the first processor.
+type cpuinfo map[string]string
+
+func readCPUInfo(root fs.FS) (cpuinfo, error) {
+	data, err := fs.ReadFile(root, "proc/cpuinfo")
+	if err != nil {
+		return nil, fmt.Errorf("target: reading the processor's description: %w", err)
+	}
+	info := cpuinfo{}
+	for line := range strings.Lines(string(data)) {
+		key, value, ok := strings.Cut(line, ":")
+		if !ok {
+			break // an empty line ends the first processor
+		}
+		info[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	return info, nil
+}
+
+// model names the processor. Virtual machines hide marketing names, so the numbers that tell models apart are kept.
+func (c cpuinfo) model(archName string) string {
+	switch archName {
+	case X86:
+		name := strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "").Replace(c["model name"])
+		return strings.Join(strings.Fields(name), " ") + " " + c["cpu family"] + "." + c["model"] + "." + c["stepping"]
+	case ARM:
+		return strings.TrimSpace(c["CPU implementer"] + " " + c["CPU part"] + " r" + c["CPU variant"] + "p" + c["CPU revision"])
+	default:
+		return c["uarch"]
+	}
+}
+
+func (c cpuinfo) flags(archName string) []string {
+	switch archName {
+	case X86:
+		return strings.Fields(c["flags"])
+	case ARM:
+		return strings.Fields(c["Features"])
+	default:
+		isa, _, _ := strings.Cut(strings.TrimPrefix(c["isa"], "rv64"), "_")
+		return strings.Split(isa, "")
+	}
+}

@@ -1,0 +1,79 @@
+package target
+
+import (
+	"maps"
+	"slices"
+)
+
+// feature is an instruction set extension.
+type feature struct {
+	// name is the compiler's name: -m<name> on x86, +<name> on arm64.
+	name string
+	// flag is the name in /proc/cpuinfo; empty when it is the same.
+	flag string
+}
+
+type arch struct {
+	// triple is the compiler's name for the architecture on Linux.
+	triple string
+	// march is the baseline that the features are added to.
+	march    string
+	features []feature
+}
+
+var arches = map[string]arch{
+	X86: {triple: "x86_64-linux-gnu", march: "x86-64", features: []feature{
+		{name: "sse3", flag: "pni"}, {name: "ssse3"}, {name: "sse4.1", flag: "sse4_1"}, {name: "sse4.2", flag: "sse4_2"}, {name: "popcnt"},
+		{name: "avx"}, {name: "f16c"}, {name: "avx2"}, {name: "fma"}, {name: "bmi", flag: "bmi1"}, {name: "bmi2"}, {name: "lzcnt", flag: "abm"}, {name: "movbe"},
+		{name: "avxvnni", flag: "avx_vnni"},
+		{name: "avx512f"}, {name: "avx512cd"}, {name: "avx512bw"}, {name: "avx512dq"}, {name: "avx512vl"}, {name: "avx512ifma"},
+		{name: "avx512vbmi"}, {name: "avx512vbmi2", flag: "avx512_vbmi2"}, {name: "avx512vnni", flag: "avx512_vnni"},
+		{name: "avx512bf16", flag: "avx512_bf16"}, {name: "avx512fp16", flag: "avx512_fp16"},
+		{name: "amx-tile", flag: "amx_tile"}, {name: "amx-int8", flag: "amx_int8"}, {name: "amx-bf16", flag: "amx_bf16"},
+	}},
+	ARM: {triple: "aarch64-linux-gnu", march: "armv8-a", features: []feature{
+		{name: "neon", flag: "asimd"}, {name: "lse", flag: "atomics"}, {name: "fp16", flag: "asimdhp"}, {name: "dotprod", flag: "asimddp"},
+		{name: "bf16"}, {name: "i8mm"}, {name: "sve"}, {name: "sve2"},
+	}},
+	RISCV: {triple: "riscv64-linux-gnu", march: "rv64gc", features: []feature{{name: "v"}}},
+}
+
+func archNames() []string { return slices.Sorted(maps.Keys(arches)) }
+
+func (a arch) featureNames() []string {
+	names := make([]string, len(a.features))
+	for k, f := range a.features {
+		names[k] = f.name
+	}
+	return names
+}
+
+func (a arch) knows(name string) bool {
+	return slices.ContainsFunc(a.features, func(f feature) bool { return f.name == name })
+}
+
+// fromFlags picks the known features out of the processor's flags.
+func (a arch) fromFlags(flags []string) []string {
+	names := []string{}
+	for _, f := range a.features {
+		if slices.Contains(flags, f.name) && f.flag == "" || f.flag != "" && slices.Contains(flags, f.flag) {
+			names = append(names, f.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// setVectors derives the vector register file from the features.
+func (t *Target) setVectors() {
+	switch {
+	case t.Has("avx512f") && t.Has("avx512vl"):
+		t.VectorBytes, t.VectorRegisters = 64, 32
+	case t.Has("avx2"):
+		t.VectorBytes, t.VectorRegisters = 32, 16
+	case t.Arch == X86:
+		t.VectorBytes, t.VectorRegisters = 16, 16
+	default: // Neon; the V extension's guaranteed minimum; without it the compiler splits vectors into scalars
+		t.VectorBytes, t.VectorRegisters = 16, 32
+	}
+}

@@ -1,0 +1,114 @@
+package target
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Native describes this machine. Zero threads means one a physical core.
+func Native(threads int) (*Target, error) {
+	return native(os.DirFS("/"), runtime.GOARCH, runtime.NumCPU(), threads)
+}
+
+// goArches are the names of the architectures in Go.
+var goArches = map[string]string{"amd64": X86, "arm64": ARM, "riscv64": RISCV}
+
+// native describes the machine whose /proc and /sys are under root and on which a process may use that many
+// logical processors.
+func native(root fs.FS, goarch string, logical, threads int) (*Target, error) {
+	name, ok := goArches[goarch]
+	if !ok {
+		return nil, fmt.Errorf("target: this machine's architecture %s is not supported; name another target", goarch)
+	}
+	info, err := readCPUInfo(root)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Arch: name, Features: arches[name].fromFlags(info.flags(name)), CPU: info.model(name)}
+	t.Cores = min(physicalCores(root, logical), logical)
+	if threads > logical {
+		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, logical)
+	}
+	t.Threads = threads
+	if threads == 0 {
+		t.Threads = t.Cores
+	}
+	t.setVectors()
+	t.setCaches(root)
+	return t, t.Check()
+}
+
+const cpuDir = "sys/devices/system/cpu"
+
+// physicalCores counts processors that are the first of their core's siblings; all of them when that is not told.
+func physicalCores(root fs.FS, logical int) int {
+	files, _ := fs.Glob(root, cpuDir+"/cpu[0-9]*/topology/thread_siblings_list")
+	cores := map[string]bool{}
+	for _, file := range files {
+		if siblings := readString(root, file); siblings != "" {
+			cores[siblings] = true
+		}
+	}
+	if len(cores) == 0 {
+		return logical
+	}
+	return len(cores)
+}
+
+// Sizes assumed where the kernel does not tell.
+const (
+	defaultL1   = 32 << 10
+	defaultL2   = 512 << 10
+	defaultLine = 64
+)
+
+func (t *Target) setCaches(root fs.FS) {
+	t.L1DataBytes, t.L2Bytes, t.CacheLineBytes = defaultL1, defaultL2, defaultLine
+	dirs, _ := fs.Glob(root, cpuDir+"/cpu0/cache/index*")
+	for _, dir := range dirs {
+		size := parseSize(readString(root, path.Join(dir, "size")))
+		if size == 0 || readString(root, path.Join(dir, "type")) == "Instruction" {
+			continue
+		}
+		switch readString(root, path.Join(dir, "level")) {
+		case "1":
+			t.L1DataBytes = size
+		case "2":
+			t.L2Bytes = size
+		case "3":
+			t.L3Bytes = size
+		}
+		if line, err := strconv.Atoi(readString(root, path.Join(dir, "coherency_line_size"))); err == nil && line >= 16 {
+			t.CacheLineBytes = line
+		}
+	}
+}
+
+func readString(root fs.FS, name string) string {
+	data, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// parseSize reads sysfs sizes such as "48K" and "2M"; 0 when it is none.
+func parseSize(s string) int64 {
+	unit := int64(1)
+	switch {
+	case strings.HasSuffix(s, "K"):
+		unit = 1 << 10
+	case strings.HasSuffix(s, "M"):
+		unit = 1 << 20
+	}
+	n, err := strconv.ParseInt(strings.TrimRight(s, "KM"), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n * unit
+}

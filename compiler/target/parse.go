@@ -1,0 +1,74 @@
+package target
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// presets are the targets known by name, for machines that are not at hand. Caches are those of small common models.
+var presets = map[string]Target{
+	"x86-64-v2": {Arch: X86, Features: levelFeatures(v2)},
+	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},
+	"x86-64-v4": {Arch: X86, Features: levelFeatures(v2, v3, v4)},
+	"arm64":     {Arch: ARM, Features: []string{"neon"}},
+	"riscv64":   {Arch: RISCV, Features: []string{}},
+}
+
+// The microarchitecture levels of the x86-64 psABI.
+var (
+	v2 = []string{"popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"}
+	v3 = []string{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}
+	v4 = []string{"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+)
+
+func levelFeatures(levels ...[]string) []string {
+	return slices.Sorted(slices.Values(slices.Concat(levels...)))
+}
+
+// Parse finds a target by name: "native" for this machine, a preset such as "x86-64-v3" or "arm64", or the path of a
+// JSON file as Encode writes it. Zero threads means one a physical core (one, for presets); any other number replaces
+// that of a file.
+func Parse(name string, threads int) (*Target, error) {
+	if threads < 0 || threads > maxThreads {
+		return nil, fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, maxThreads)
+	}
+	if name == "native" {
+		return Native(threads)
+	}
+	if p, ok := presets[name]; ok {
+		return preset(p, threads), nil
+	}
+	if strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator) {
+		return parseFile(name, threads)
+	}
+	return nil, fmt.Errorf("target: %q is not known; use native, %s, or the path of a .json file",
+		name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+}
+
+func preset(t Target, threads int) *Target {
+	t.Features = slices.Clone(t.Features)
+	t.CPU = "generic"
+	t.Threads = max(threads, 1)
+	t.Cores = t.Threads
+	t.L1DataBytes, t.L2Bytes, t.CacheLineBytes = defaultL1, defaultL2, defaultLine
+	t.setVectors()
+	return &t
+}
+
+func parseFile(path string, threads int) (*Target, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("target: reading the target's description: %w", err)
+	}
+	t, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in %s)", err, path)
+	}
+	if threads > 0 {
+		t.Threads = threads
+	}
+	return t, nil
+}

@@ -1,0 +1,160 @@
+package target
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const xeon = `processor	: 0
+vendor_id	: GenuineIntel
+cpu family	: 6
+model		: 143
+model name	: Intel(R) Xeon(R) Processor
+stepping	: 8
+flags		: fpu pni ssse3 sse4_1 sse4_2 avx fma avx2 bmi1 avx512f avx512vl avx512_vnni
+
+processor	: 1
+model name	: another
+`
+
+const cortex = `processor	: 0
+Features	: fp asimd atomics asimdhp asimddp
+CPU implementer	: 0x41
+CPU variant	: 0x3
+CPU part	: 0xd0c
+CPU revision	: 1
+`
+
+func files(contents map[string]string) fstest.MapFS {
+	root := fstest.MapFS{}
+	for name, text := range contents {
+		root[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return root
+}
+
+func TestNativeReadsTheMachine(t *testing.T) {
+	cache := cpuDir + "/cpu0/cache/"
+	root := files(map[string]string{
+		"proc/cpuinfo": xeon,
+		cpuDir + "/cpu0/topology/thread_siblings_list": "0,2\n", cpuDir + "/cpu2/topology/thread_siblings_list": "0,2\n",
+		cpuDir + "/cpu1/topology/thread_siblings_list": "1,3\n", cpuDir + "/cpu3/topology/thread_siblings_list": "1,3\n",
+		cache + "index0/size": "48K\n", cache + "index0/type": "Data\n", cache + "index0/level": "1\n", cache + "index0/coherency_line_size": "64\n",
+		cache + "index1/size": "32K\n", cache + "index1/type": "Instruction\n", cache + "index1/level": "1\n",
+		cache + "index2/size": "2048K\n", cache + "index2/type": "Unified\n", cache + "index2/level": "2\n",
+		cache + "index3/size": "105M\n", cache + "index3/type": "Unified\n", cache + "index3/level": "3\n",
+	})
+	got, err := native(root, "amd64", 4, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Target{Arch: X86, CPU: "Intel Xeon Processor 6.143.8", Cores: 2, Threads: 2, VectorBytes: 64, VectorRegisters: 32,
+		Features:    []string{"avx", "avx2", "avx512f", "avx512vl", "avx512vnni", "bmi", "fma", "sse3", "sse4.1", "sse4.2", "ssse3"},
+		L1DataBytes: 48 << 10, L2Bytes: 2 << 20, L3Bytes: 105 << 20, CacheLineBytes: 64}
+	if string(got.Encode()) != string(want.Encode()) {
+		t.Errorf("got %s\nwant %s", got.Encode(), want.Encode())
+	}
+	if _, err := native(root, "amd64", 4, 5); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("5 threads on 4 processors: %v", err)
+	}
+}
+
+func TestNativeOnArm(t *testing.T) {
+	got, err := native(files(map[string]string{"proc/cpuinfo": cortex}), "arm64", 4, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.VectorBytes != 16 || got.VectorRegisters != 32 || got.Threads != 3 || got.Cores != 4 ||
+		!slices.Equal(got.Features, []string{"dotprod", "fp16", "lse", "neon"}) {
+		t.Errorf("got %s", got.Encode())
+	}
+	if flags := strings.Join(got.ClangFlags(), " "); flags != "--target=aarch64-linux-gnu -march=armv8-a+dotprod+fp16+lse" {
+		t.Errorf("flags %s", flags)
+	}
+}
+
+func TestNativeHere(t *testing.T) {
+	got, err := Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Threads != 1 || got.Cores < 1 {
+		t.Errorf("got %s", got.Encode())
+	}
+	if slices.Contains(got.ClangFlags(), "-march=native") {
+		t.Error("flags depend on the machine that compiles")
+	}
+}
+
+func TestParse(t *testing.T) {
+	v4, err := Parse("x86-64-v4", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "board.json")
+	if err := os.WriteFile(path, v4.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(path, 0)
+	if err != nil || again.Fingerprint() != v4.Fingerprint() {
+		t.Errorf("read back %v, %v", again, err)
+	}
+	if !slices.Contains(v4.ClangFlags(), "-mprefer-vector-width=512") || v4.VectorBytes != 64 {
+		t.Errorf("x86-64-v4: %v", v4.ClangFlags())
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, _ := Parse("arm64", 1)
+	edit := func(from, to string) string { return strings.Replace(string(good.Encode()), from, to, 1) }
+	cases := map[string]struct{ name, want string }{
+		"unknown name":    {"pentium", `"pentium" is not known; use native, arm64,`},
+		"missing file":    {filepath.Join(dir, "none.json"), "reading the target's description"},
+		"no JSON":         {write("a.json", "hello"), "not a target description"},
+		"unknown field":   {write("b.json", edit(`"arch"`, `"archh"`)), "unknown field"},
+		"unknown arch":    {write("c.json", edit(`"arm64"`, `"vax"`)), `architecture "vax" is not known`},
+		"unknown feature": {write("d.json", edit(`"neon"`, `"avx2"`)), `arm64 has no feature "avx2"`},
+		"zero threads":    {write("e.json", edit(`"threads": 1`, `"threads": 0`)), "0 threads"},
+		"odd vectors":     {write("f.json", edit(`"vector_bytes": 16`, `"vector_bytes": 17`)), "vector_bytes 17"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse(c.name, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	if _, err := Parse("arm64", -1); err == nil {
+		t.Error("negative threads were accepted")
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	a, _ := Parse("x86-64-v3", 2)
+	b := a.WithToolchain("clang-19.1.7")
+	c, _ := Parse("x86-64-v3", 4)
+	if a.DeviceClass() != b.DeviceClass() {
+		t.Error("the toolchain changes the device class")
+	}
+	if a.Fingerprint() == b.Fingerprint() {
+		t.Error("the toolchain does not change the fingerprint")
+	}
+	if a.DeviceClass() == c.DeviceClass() {
+		t.Error("threads do not change the device class")
+	}
+	if !strings.HasPrefix(b.Fingerprint(), "generic-avx2-2t-clang-19.1.7-") {
+		t.Errorf("fingerprint %s", b.Fingerprint())
+	}
+}

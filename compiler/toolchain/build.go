@@ -1,0 +1,126 @@
+package toolchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Form is what a build makes.
+type Form int
+
+// The forms.
+const (
+	// Kernels is a shared object that lives in a process which already has libc and libm.
+	Kernels Form = iota + 1
+	// Library is a shared object that brings its dependencies: libc, libm, threads.
+	Library
+	// Executable is a program that also serves its symbols to the objects it loads.
+	Executable
+)
+
+// File is a named text.
+type File struct{ Name, Text string }
+
+// Build is one thing to make.
+type Build struct {
+	Target *target.Target
+	Form   Form
+	// Sources are compiled one by one, up to Parallel at a time, and linked together.
+	Sources []File
+	// Headers are what the sources may include.
+	Headers []File
+	// Level is the optimisation level; 0 means 2.
+	Level int
+	// Flags are further compiler flags.
+	Flags []string
+	// Parallel bounds the compilers that run at once; 0 means 1.
+	Parallel int
+	Limits   Limits
+}
+
+// KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is what
+// runs. Their loops are tiled, unrolled and vectorised already: the higher levels take two to three times as long and make
+// them no faster.
+const KernelLevel = 1
+
+// commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the order
+// the schedule gave them.
+var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
+	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-w", "-I."}
+
+// Build compiles and links into the file output, which appears only when all went well. Errors are *Error.
+func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
+	dir, err := os.MkdirTemp(filepath.Dir(output), ".build-*")
+	if err != nil {
+		return &Error{Kind: Infra, Step: "compiling", Message: err.Error(), Err: err}
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range append(append([]File{}, b.Headers...), b.Sources...) {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
+			return &Error{Kind: Infra, Step: "writing " + f.Name, Message: err.Error(), Err: err}
+		}
+	}
+	objects, err := tc.compileAll(ctx, b, dir)
+	if err != nil {
+		return err
+	}
+	if err := tc.link(ctx, b, dir, objects); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dir, linked), output); err != nil {
+		return &Error{Kind: Infra, Step: "finishing " + filepath.Base(output), Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// compileAll returns the object files' names in the order of the sources. The first failure ends the others.
+func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	objects := make([]string, len(b.Sources))
+	slots := make(chan struct{}, max(b.Parallel, 1))
+	var wait sync.WaitGroup
+	for k, source := range b.Sources {
+		objects[k] = strings.TrimSuffix(source.Name, ".c") + ".o"
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := tc.compile(ctx, b, dir, source.Name, objects[k]); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wait.Wait()
+	err := context.Cause(ctx)
+	var failure *Error
+	if err != nil && !errors.As(err, &failure) {
+		err = &Error{Kind: Infra, Step: "compiling", Message: "abandoned: " + err.Error(), Err: err}
+	}
+	return objects, err
+}
+
+func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object string) error {
+	path, flags, err := tc.compiler(b.Target)
+	if err != nil {
+		return err
+	}
+	level := b.Level
+	if level == 0 {
+		level = 2
+	}
+	flags = append(flags, commonFlags...)
+	flags = append(flags, "-O"+strconv.Itoa(level))
+	flags = append(flags, b.Flags...)
+	return b.Limits.run(ctx, fmt.Sprintf("compiling %s with %s", source, tc.Name), dir, path, append(flags, "-c", source, "-o", object)...)
+}

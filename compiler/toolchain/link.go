@@ -1,0 +1,116 @@
+package toolchain
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// linked is the name of the linker's output inside the scratch folder.
+const linked = "linked"
+
+func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []string) error {
+	step := "linking with " + tc.Name
+	if ld := linker(b.Target); b.Form == Kernels && ld != "" {
+		args := append([]string{"-shared", "-o", linked}, objects...)
+		switch needsOf(dir, objects) {
+		case needsNothing:
+			return b.Limits.run(ctx, step, dir, ld, args...)
+		case needsLibraries:
+			if isNative(b.Target) && filepath.Base(ld) != "ld.lld" { // it knows the folders of the libraries
+				return b.Limits.run(ctx, step, dir, ld, append(args, "--as-needed", "-z", "defs", "-lm", "-lc")...)
+			}
+		}
+	}
+	path, flags, err := tc.compiler(b.Target)
+	if err != nil {
+		return err
+	}
+	args := append(flags, objects...)
+	args = append(args, "-o", linked)
+	args = append(args, tc.driverFlags(b.Target)...)
+	switch b.Form {
+	case Executable:
+		// The objects that the program loads may need libm although the program itself does not.
+		args = append(args, "-rdynamic", "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
+	default:
+		args = append(args, "-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined")
+	}
+	return b.Limits.run(ctx, step, dir, path, args...)
+}
+
+// driverFlags choose lld where it is there: it links for every architecture.
+func (tc *Toolchain) driverFlags(t *target.Target) []string {
+	if tc.family != "clang" {
+		return nil
+	}
+	if isNative(t) {
+		if _, err := exec.LookPath("ld"); err == nil {
+			return nil
+		}
+	}
+	name := strings.Replace(filepath.Base(tc.path), "clang", "ld.lld", 1)
+	for _, path := range []string{filepath.Join(filepath.Dir(tc.path), name), name, "ld.lld"} {
+		if found, err := exec.LookPath(path); err == nil {
+			return []string{"--ld-path=" + found}
+		}
+	}
+	return nil
+}
+
+// memoryFunctions are libc's functions that compilers call on their own and that have one version in all of libc's history
+// that matters, so that the dynamic linker finds them without being told the library.
+var memoryFunctions = map[string]bool{"memcpy": true, "memset": true, "memmove": true, "memcmp": true}
+
+// needs is what objects ask of the linker.
+type needs int
+
+const (
+	needsNothing   needs = iota // the common case, and three times as fast: no library is looked at
+	needsLibraries              // libm or libc
+	needsDriver                 // the compiler's own support library, which only the compiler finds
+)
+
+func needsOf(dir string, objects []string) needs {
+	most := needsNothing
+	for _, name := range objects {
+		undefined, err := undefinedSymbols(filepath.Join(dir, name))
+		if err != nil {
+			return needsDriver
+		}
+		for _, symbol := range undefined {
+			switch {
+			case memoryFunctions[symbol] || symbol == "_GLOBAL_OFFSET_TABLE_":
+			case strings.HasPrefix(symbol, "__"):
+				return needsDriver
+			default:
+				most = needsLibraries
+			}
+		}
+	}
+	return most
+}
+
+func undefinedSymbols(path string) ([]string, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, fmt.Errorf("reading the symbols of %s: %w", path, err)
+	}
+	var names []string
+	for _, s := range symbols {
+		if s.Section == elf.SHN_UNDEF && s.Name != "" {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
+}

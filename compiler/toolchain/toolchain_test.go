@@ -1,0 +1,192 @@
+package toolchain
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+func here(t testing.TB) (*Toolchain, *target.Target) {
+	t.Helper()
+	tc, err := Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tc, machine
+}
+
+func source(text string) []File { return []File{{Name: "kernel.c", Text: text}} }
+
+const good = `void add(float *a, const float *b, long n) { for (long i = 0; i < n; i++) a[i] += b[i]; }`
+
+func TestBuildMakesWhatIsAsked(t *testing.T) {
+	tc, machine := here(t)
+	arm, err := target.Parse("arm64", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libm := `float expf(float); float f(float x) { return expf(x); }`
+	cases := map[string]Build{
+		"kernels":             {Target: machine, Form: Kernels, Sources: source(good)},
+		"kernels with libm":   {Target: machine, Form: Kernels, Sources: source(libm)},
+		"kernels with libgcc": {Target: machine, Form: Kernels, Sources: source(`__int128 f(__int128 a, __int128 b) { return a / b; }`)},
+		"library":             {Target: machine, Form: Library, Sources: source(libm)},
+		"executable":          {Target: machine, Form: Executable, Sources: source(`int main(void) { return 0; }`)},
+		"arm64 kernels":       {Target: arm, Form: Kernels, Sources: source(good)},
+		"arm64 libm":          {Target: arm, Form: Kernels, Sources: source(libm)},
+		"arm64 executable":    {Target: arm, Form: Executable, Sources: source(`int main(void) { return 0; }`)},
+		"two sources and a header": {Target: machine, Form: Library, Parallel: 2, Headers: []File{{"h.h", "int g(void);"}},
+			Sources: []File{{"a.c", "#include \"h.h\"\nint f(void) { return g(); }"}, {"b.c", "#include \"h.h\"\nint g(void) { return 1; }"}}},
+	}
+	for name, b := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := tc.Build(t.Context(), b, filepath.Join(dir, "out")); err != nil {
+				t.Fatal(err)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+func TestBuildTellsWhoseFaultItIs(t *testing.T) {
+	tc, machine := here(t)
+	deep := "int x = " + strings.Repeat("sizeof(int[", 1<<20)
+	slow := "#define A(x) x x x x x x x x x x\n#define B A(A(A(A(A(A(A(A(x++;))))))))\nint f(int x) { B return x; }"
+	cases := map[string]struct {
+		text   string
+		limits Limits
+		kind   Kind
+		want   string
+	}{
+		"syntax error":   {"int f( {", Limits{}, Rejected, "error:"},
+		"unknown symbol": {"int g(void); int f(void) { return g(); }", Limits{}, Rejected, "g"},
+		"time limit":     {slow, Limits{Time: time.Second}, Limit, "1 s of processor time"},
+		"memory limit":   {slow, Limits{MemoryBytes: 640 << 20}, Limit, "memory limit 640 MiB"},
+		"deep nesting":   {deep, Limits{}, Rejected, "error"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.so")
+			err := tc.Build(t.Context(), Build{Target: machine, Form: Kernels, Sources: source(c.text), Limits: c.limits}, out)
+			checkError(t, err, c.kind, c.want)
+			if _, err := os.Stat(out); err == nil {
+				t.Error("a failed build left its output")
+			}
+		})
+	}
+}
+
+func checkError(t *testing.T, err error, kind Kind, want string) {
+	t.Helper()
+	var failure *Error
+	if !errors.As(err, &failure) {
+		t.Fatalf("got %v", err)
+	}
+	if failure.Kind != kind || !strings.Contains(failure.Error(), want) || strings.Contains(failure.Error(), "\n") {
+		t.Errorf("kind %d, %q; want kind %d, %q", failure.Kind, failure, kind, want)
+	}
+}
+
+func TestMissingCompilerIsInfra(t *testing.T) {
+	_, err := Find(t.Context(), "/nowhere/cc")
+	checkError(t, err, Infra, "set TILTH_CC")
+	t.Setenv("PATH", t.TempDir())
+	_, err = Find(t.Context(), "")
+	checkError(t, err, Infra, "no C compiler on PATH")
+	machine := mustNative(t)
+	gone := &Toolchain{Name: "clang-1.2.3", path: "/nowhere/clang", family: "clang"}
+	err = gone.Build(t.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, filepath.Join(t.TempDir(), "x.so"))
+	checkError(t, err, Infra, "cannot run /nowhere/clang")
+}
+
+func mustNative(t *testing.T) *target.Target {
+	t.Helper()
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+func TestCancelledBuildIsInfra(t *testing.T) {
+	tc, machine := here(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("lease lost"))
+	err := tc.Build(ctx, Build{Target: machine, Form: Kernels, Sources: source(good)}, filepath.Join(t.TempDir(), "x.so"))
+	checkError(t, err, Infra, "lease lost")
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu": "clang-19.1.7",
+		"Ubuntu clang version 14.0.0-1ubuntu1.1\n":                             "clang-14.0.0",
+		"gcc (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright":                     "gcc-12.2.0",
+		"hello 1.2.3": "-",
+	} {
+		family, version, err := parseVersion(text)
+		if family+"-"+version != want {
+			t.Errorf("%q: got %s-%s, %v", text, family, version, err)
+		}
+	}
+}
+
+func TestNewestClang(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"clang-9", "clang-19", "clang-format-20", "clang-14"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "clang-21"), nil, 0o600); err != nil { // not executable
+		t.Fatal(err)
+	}
+	if got := newestClang([]string{dir}); filepath.Base(got) != "clang-19" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestSelfContainedKernelsNeedNoLibrary(t *testing.T) {
+	tc, machine := here(t)
+	dir := t.TempDir()
+	for text, want := range map[string]needs{
+		good: needsNothing,
+		`void *memcpy(void *, const void *, unsigned long); void f(void *a, void *b, long n) { memcpy(a, b, n); }`: needsNothing,
+		`float expf(float); float f(float x) { return expf(x); }`:                                                  needsLibraries,
+	} {
+		b := Build{Target: machine, Sources: source(text)}
+		if err := os.WriteFile(filepath.Join(dir, "kernel.c"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := tc.compileAll(t.Context(), b, dir)
+		if err != nil || !slices.Equal(objects, []string{"kernel.o"}) {
+			t.Fatal(objects, err)
+		}
+		if got := needsOf(dir, objects); got != want {
+			t.Errorf("%s: needs %d, want %d", text, got, want)
+		}
+	}
+}
+
+func BenchmarkKernels(b *testing.B) {
+	tc, machine := here(b)
+	out := filepath.Join(b.TempDir(), "k.so")
+	for b.Loop() {
+		if err := tc.Build(b.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+// Package farm puts the services together from their parts: the tracker over its data folder, agents over a connection
+// to a tracker, and all of them in one process.
+package farm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// AgentConfig is what every agent needs. Tracker and CacheDir are required.
+type AgentConfig struct {
+	// Tracker is the address of the tracker: host:port or unix:PATH.
+	Tracker string
+	// Name is unique in the farm and stable over restarts; empty = the host's name and the agent's kind.
+	Name string
+	// Slots is how many leases the agent holds at a time; 0 = the kind's own default.
+	Slots int
+	// CacheDir keeps what may be used again, and scratch files. Agents of different names may share it.
+	CacheDir string
+	// LockDir is where the agents of this host find their lock; empty = hostlock.DefaultDir().
+	LockDir string
+	// DrainGrace is how long held work may take to end when the agent stops; 0 = agent.Config's default.
+	DrainGrace time.Duration
+	// Version is this program's.
+	Version string
+	Logger  *slog.Logger
+}
+
+// base is an agent before it has a kind.
+type base struct {
+	cfg     AgentConfig
+	spec    *tilthv1.AgentSpec
+	conn    *grpc.ClientConn
+	lock    *hostlock.Lock
+	scratch string
+}
+
+// begin makes what all agents have. The scratch folder belongs to the agent's name alone, so what an earlier life left
+// there is removed.
+func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	cfg.Name = cmp.Or(cfg.Name, host+"/"+word)
+	lock, err := hostlock.New(cmp.Or(cfg.LockDir, hostlock.DefaultDir()))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	scratch := filepath.Join(cfg.CacheDir, "scratch", strings.ReplaceAll(cfg.Name, "/", "_"))
+	if err := os.RemoveAll(scratch); err != nil {
+		return nil, fmt.Errorf("%s: scratch folder: %w", word, err)
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("%s: scratch folder: %w", word, err)
+	}
+	conn, err := agent.Dial(cfg.Tracker)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
+	return &base{cfg: cfg, spec: spec, conn: conn, lock: lock, scratch: scratch}, nil
+}
+
+// run is the agent's life; it ends what begin made.
+func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error {
+	defer os.RemoveAll(b.scratch)
+	defer b.conn.Close()
+	return agent.Run(ctx, agent.Config{
+		Conn: b.conn, Spec: b.spec, Handler: handler, Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
+		DrainGrace: b.cfg.DrainGrace,
+	})
+}

@@ -1,0 +1,51 @@
+package farm
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// builderSlots lets a builder upload one batch while it compiles the next.
+const builderSlots = 2
+
+// BuilderConfig is what a builder needs beyond what every agent does.
+type BuilderConfig struct {
+	AgentConfig
+	Toolchain *toolchain.Toolchain
+	// Parallel is how many compilers a batch may run at once; 0 = 1.
+	Parallel int
+}
+
+// RunBuilder is the life of a builder, until ctx ends.
+func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
+	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		return err
+	}
+	base.spec.Toolchains = []string{cfg.Toolchain.Name}
+	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
+	if err != nil {
+		return fmt.Errorf("builder: %w", err)
+	}
+	handler := builder.NewHandler(builder.Config{
+		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain, Cache: cache, Parallel: cfg.Parallel},
+		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
+		Report: func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportBuild", func(ctx context.Context) error {
+				_, err := tilthv1.NewBuildServiceClient(base.conn).ReportBuild(ctx, report)
+				return err
+			})
+		},
+		Lock:    base.lock.Compute,
+		Scratch: base.scratch,
+		Logger:  cfg.Logger,
+	})
+	return base.run(ctx, handler, builderSlots)
+}

@@ -1,0 +1,186 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// LocalOwner owns the jobs of farms in one process. Such a job ends with its process.
+const LocalOwner = "local"
+
+// maxSocketPath is what the kernel allows a unix socket's path, less some for the end that C wants.
+const maxSocketPath = 100
+
+// localDrainGrace is short because a local farm stops only when its job has ended: what is still in work is not wanted.
+const localDrainGrace = time.Millisecond
+
+// LocalConfig is what a farm in one process needs.
+type LocalConfig struct {
+	// Records is the records file.
+	Records string
+	// CacheDir keeps what later runs may use again.
+	CacheDir string
+	// Target is what is tuned for: this machine, or a part of what it can do.
+	Target    *target.Target
+	Toolchain *toolchain.Toolchain
+	Version   string
+	Logger    *slog.Logger
+}
+
+// Local is a tracker, a tuner, a builder and a runner in this process, over a private socket.
+type Local struct {
+	// Client speaks to the tracker.
+	Client *client.Client
+
+	dir    string
+	life   context.Context
+	agents sync.WaitGroup
+	// The agents stop before the tracker does, so that they can take their leave.
+	stopAgents  context.CancelFunc
+	fail        context.CancelCauseFunc
+	trackerDone chan struct{}
+}
+
+// StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
+// farm's jobs are open there, the error says so.
+func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
+	dir, err := privateDir()
+	if err != nil {
+		return nil, fmt.Errorf("local farm: %w", err)
+	}
+	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	l := &Local{dir: dir, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}}
+	if err := l.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return l, nil
+}
+
+func privateDir() (string, error) {
+	if dir := os.TempDir(); len(dir) < maxSocketPath-40 {
+		return os.MkdirTemp("", "tilth-")
+	}
+	return os.MkdirTemp("/tmp", "tilth-")
+}
+
+func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
+	socket := "unix:" + filepath.Join(l.dir, "tracker.sock")
+	if err := l.startTracker(cfg, socket); err != nil {
+		return err
+	}
+	var err error
+	if l.Client, err = client.Dial(socket, cfg.Logger); err != nil {
+		return err
+	}
+	if err := l.closeLeftOvers(ctx, cfg.Records); err != nil {
+		return err
+	}
+	l.startAgents(cfg, socket)
+	return nil
+}
+
+// startTracker returns when the tracker can be called.
+func (l *Local) startTracker(cfg LocalConfig, socket string) error {
+	ready := make(chan struct{})
+	go func() {
+		defer close(l.trackerDone)
+		err := RunTracker(l.life, TrackerConfig{
+			Records: cfg.Records, ArtifactsDir: filepath.Join(l.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
+			Ready: func(net.Addr, net.Addr) { close(ready) },
+		})
+		l.fail(err)
+	}()
+	select {
+	case <-ready:
+		return nil
+	case <-l.trackerDone:
+		return context.Cause(l.life)
+	}
+}
+
+func (l *Local) closeLeftOvers(ctx context.Context, file string) error {
+	jobs, err := l.Client.ListJobs(ctx, 0, tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING)
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		if job.GetSpec().GetOwner() != LocalOwner {
+			return fmt.Errorf("records file %s: job %s of a farm is open in it: start its tracker and use --tracker, or name another file",
+				file, job.GetId())
+		}
+		if _, err := l.Client.Cancel(ctx, job.GetId(), "its process was killed"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Local) startAgents(cfg LocalConfig, socket string) {
+	ctx, stop := context.WithCancel(l.life)
+	l.stopAgents = stop
+	common := AgentConfig{
+		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Logger: cfg.Logger,
+	}
+	named := func(kind string) AgentConfig {
+		own := common
+		// Several local farms may share the cache folder; scratch files go by the agent's name.
+		own.Name = fmt.Sprintf("local-%d/%s", os.Getpid(), kind)
+		return own
+	}
+	l.startAgent(func() error { return RunTuner(ctx, named("tuner")) })
+	l.startAgent(func() error {
+		return RunBuilder(ctx, BuilderConfig{
+			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(),
+		})
+	})
+	l.startAgent(func() error {
+		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}})
+	})
+}
+
+func (l *Local) startAgent(run func() error) {
+	l.agents.Go(func() {
+		if err := run(); err != nil {
+			l.fail(err)
+		}
+	})
+}
+
+// Bound returns a context that ends with ctx, and also when one of the services fails, with its error as the cause.
+func (l *Local) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.life, func() { cancel(context.Cause(l.life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// errStopped is the cause of an end that was asked for.
+var errStopped = errors.New("local farm stopped")
+
+// Stop ends the services, agents first, and returns when they have ended. The error is the first failure of one.
+func (l *Local) Stop() error {
+	l.stopAgents()
+	l.agents.Wait()
+	if l.Client != nil {
+		l.Client.Close()
+	}
+	l.fail(errStopped)
+	<-l.trackerDone
+	err := context.Cause(l.life)
+	if errors.Is(err, errStopped) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(l.dir))
+}

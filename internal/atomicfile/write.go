@@ -1,0 +1,64 @@
+// Package atomicfile writes files that appear whole or not at all.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write has the file at path written by fill, and replaces what is there only when all of it has reached the disk. On
+// failure nothing is left behind. What is there but is no regular file, such as /dev/stdout, is written directly.
+func Write(path string, fill func(io.Writer) error) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("write %s: it is a folder: name a file", path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return direct(path, fill)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return explain(path, err)
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(buffered(f, fill), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return explain(path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return explain(path, err)
+	}
+	return nil
+}
+
+func direct(path string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return explain(path, err)
+	}
+	if err := errors.Join(buffered(f, fill), f.Close()); err != nil {
+		return explain(path, err)
+	}
+	return nil
+}
+
+func buffered(w io.Writer, fill func(io.Writer) error) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	if err := fill(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// explain names the file that was asked for, not the temporary one.
+func explain(path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return fmt.Errorf("write %s: %w", path, err)
+}

@@ -1,0 +1,51 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/trials"
+)
+
+// Sparse writes a line now and then: for logs and pipes.
+type Sparse struct {
+	w      io.Writer
+	budget Budget
+	every  time.Duration
+	shown  bool
+	last   time.Duration // job time of the last line
+	at     int           // trials at the last line
+	final  func() (line string, trials int)
+}
+
+// NewSparse makes a display that writes at most one line per interval of the job's time, and one at its end.
+func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
+	return &Sparse{w: w, budget: budget, every: every}
+}
+
+// Update implements Display.
+func (s *Sparse) Update(t *trials.Tally) {
+	elapsed, n := t.Elapsed(), t.Trials()
+	line := func() (string, int) { return s.budget.total(take(t), elapsed), n }
+	s.final = line
+	if n == 0 || s.shown && elapsed-s.last < s.every {
+		return
+	}
+	s.shown, s.last, s.at = true, elapsed, n
+	text, _ := line()
+	fmt.Fprintln(s.w, text)
+}
+
+// Write implements Display.
+func (s *Sparse) Write(p []byte) (int, error) { return s.w.Write(p) }
+
+// Close implements Display.
+func (s *Sparse) Close() {
+	if s.final == nil {
+		return
+	}
+	if text, n := s.final(); n != s.at {
+		fmt.Fprintln(s.w, text)
+	}
+}

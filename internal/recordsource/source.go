@@ -1,0 +1,86 @@
+// Package recordsource reads and adds records where they are: in a file, or at a tracker.
+package recordsource
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/tilth-dev/tilth/client"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Source has records.
+type Source interface {
+	// Best returns the fastest verified record of each workload on a target; no workloads means every one, no target
+	// every target. Workloads without a record are left out.
+	Best(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error)
+	// List calls visit with every record that matches; an empty target or workload matches all.
+	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
+	// Import adds the records that next returns until io.EOF, all or none.
+	Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error)
+	io.Closer
+}
+
+// OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
+// is none.
+func OpenFile(path string, writable bool) (Source, error) {
+	open := records.OpenReadOnly
+	if writable {
+		open = records.Open
+	}
+	db, err := open(path, records.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return file{db}, nil
+}
+
+// Dial is the source of a tracker.
+func Dial(addr string, log *slog.Logger) (Source, error) {
+	c, err := client.Dial(addr, log)
+	if err != nil {
+		return nil, err
+	}
+	return remote{c}, nil
+}
+
+type file struct{ *records.DB }
+
+// Best implements Source.
+func (f file) Best(_ context.Context, target string, workloads ...string) ([]*tilthv1.Record, error) {
+	if len(workloads) == 0 {
+		return f.BestAll(target)
+	}
+	var found []*tilthv1.Record
+	for _, w := range workloads {
+		record, err := f.DB.Best(target, w)
+		if errors.Is(err, records.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, record)
+	}
+	return found, nil
+}
+
+type remote struct{ *client.Client }
+
+// Best implements Source.
+func (r remote) Best(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error) {
+	return r.BestRecords(ctx, target, workloads...)
+}
+
+// List implements Source.
+func (r remote) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	return r.ListRecords(ctx, target, workload, visit)
+}
+
+// Import implements Source.
+func (r remote) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	return r.ImportRecords(ctx, next)
+}

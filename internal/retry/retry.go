@@ -1,0 +1,95 @@
+// Package retry repeats calls that failed for want of the other side, with jittered exponential back-off.
+package retry
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Policy says how long to wait between attempts.
+type Policy struct {
+	// First wait; each further one is twice as long, up to Max. 0 = 100 ms.
+	First time.Duration
+	// Longest wait; 0 = 5 s.
+	Max time.Duration
+	// Try bounds one attempt; 0 = 30 s.
+	Try time.Duration
+}
+
+// Backoff is the waiting between the attempts of one undertaking. Its zero value follows the zero Policy.
+type Backoff struct {
+	Policy Policy
+	failed int
+}
+
+// Next returns how long to wait now: between half and the whole of a wait that doubles with every call.
+func (b *Backoff) Next() time.Duration {
+	first, longest := b.Policy.First, b.Policy.Max
+	if first == 0 {
+		first = 100 * time.Millisecond
+	}
+	if longest == 0 {
+		longest = 5 * time.Second
+	}
+	wait := longest
+	if b.failed < 16 {
+		wait = min(first<<b.failed, longest)
+		b.failed++
+	}
+	return wait/2 + rand.N(wait/2+1)
+}
+
+// Reset begins anew with the first wait, after a success.
+func (b *Backoff) Reset() { b.failed = 0 }
+
+// Wait waits for the next attempt, or until ctx ends and returns its cause.
+func (b *Backoff) Wait(ctx context.Context) error {
+	timer := time.NewTimer(b.Next())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Lost says whether err means that the other side could not be reached or did not answer, so that what was asked may or
+// may not have happened and may be asked again.
+func Lost(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return true
+	}
+	return false
+}
+
+// Do calls until the call succeeds, fails for good (an error that is not Lost), or ctx ends. Each attempt has a context
+// of its own, bounded by the policy.
+func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
+	limit := p.Try
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
+	backoff := Backoff{Policy: p}
+	for {
+		try, cancel := context.WithTimeout(ctx, limit)
+		err := call(try)
+		cancel()
+		if err == nil || !Lost(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		log.Warn("call failed, trying again", "call", what, "error", err)
+		if err := backoff.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}

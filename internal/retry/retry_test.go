@@ -1,0 +1,79 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+)
+
+var (
+	discard = slog.New(slog.DiscardHandler)
+	away    = status.Error(codes.Unavailable, "away")
+)
+
+func TestWaitsDoubleWithJitterUpToTheLongest(t *testing.T) {
+	b := retry.Backoff{Policy: retry.Policy{First: time.Second, Max: 10 * time.Second}}
+	for range 2 {
+		for _, whole := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			whole *= time.Second
+			if got := b.Next(); got < whole/2 || got > whole {
+				t.Errorf("waits %v, want between %v and %v", got, whole/2, whole)
+			}
+		}
+		b.Reset()
+	}
+}
+
+func TestDo(t *testing.T) {
+	refused := status.Error(codes.InvalidArgument, "no")
+	for name, c := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"at once":              {[]error{nil}, nil},
+		"when it is back":      {[]error{away, away, away, nil}, nil},
+		"refused":              {[]error{away, refused}, refused},
+		"never, until stopped": {nil, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				calls := 0
+				err := retry.Do(ctx, discard, retry.Policy{}, "call", func(context.Context) error {
+					if calls++; calls > len(c.answers) {
+						return away
+					}
+					return c.answers[calls-1]
+				})
+				if !errors.Is(err, c.want) || (c.answers != nil && calls != len(c.answers)) {
+					t.Errorf("got %v after %d calls", err, calls)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAttemptThatHangsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		err := retry.Do(t.Context(), discard, retry.Policy{Try: time.Second}, "call", func(ctx context.Context) error {
+			if calls++; calls == 2 {
+				return nil
+			}
+			<-ctx.Done()
+			return status.FromContextError(ctx.Err()).Err()
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("got %v after %d calls", err, calls)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package show
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// JobState is a state's name as people and scripts see it, e.g. "running".
+func JobState(s tilthv1.JobState) string { return lower(s.String(), "JOB_STATE_") }
+
+// AgentState is a state's name, e.g. "busy".
+func AgentState(s tilthv1.AgentState) string { return lower(s.String(), "AGENT_STATE_") }
+
+// AgentKind is a kind's name, e.g. "runner".
+func AgentKind(k tilthv1.AgentKind) string { return lower(k.String(), "AGENT_KIND_") }
+
+// ErrorClass is a class's name, e.g. "wrong_result"; empty when there was no error.
+func ErrorClass(c tilthv1.ErrorClass) string {
+	if c == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		return ""
+	}
+	return lower(c.String(), "ERROR_CLASS_")
+}
+
+// ErrorClassName is ErrorClass for the full name of a class.
+func ErrorClassName(name string) string {
+	return ErrorClass(tilthv1.ErrorClass(tilthv1.ErrorClass_value[name]))
+}
+
+// Counts shows counts by name, e.g. "crash 2, timeout 1"; Missing when there are none.
+func Counts(counts map[string]int) string {
+	if len(counts) == 0 {
+		return Missing
+	}
+	var parts []string
+	for name, n := range counts {
+		parts = append(parts, name+" "+strconv.Itoa(n))
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, ", ")
+}
+
+func lower(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }

@@ -1,0 +1,100 @@
+// Package show turns values into what a person reads: numbers with units, aligned tables, names of wire enums.
+package show
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Missing stands for a value that is not there.
+const Missing = "-"
+
+// Seconds shows a duration with three significant digits and the unit that suits it; zero and less is Missing.
+func Seconds(s float64) string {
+	switch {
+	case !(s > 0) || math.IsInf(s, 0):
+		return Missing
+	case s < 1e-6:
+		return digits(s*1e9) + " ns"
+	case s < 1e-3:
+		return digits(s*1e6) + " µs"
+	case s < 1:
+		return digits(s*1e3) + " ms"
+	}
+	return digits(s) + " s"
+}
+
+// GFLOPS shows a rate in GFLOP/s; Missing when there is none.
+func GFLOPS(flop, seconds float64) string {
+	if !(flop > 0) || !(seconds > 0) {
+		return Missing
+	}
+	return digits(flop / seconds / 1e9)
+}
+
+// GFLOP shows a number of floating point operations in units of 1e9; Missing when there is none.
+func GFLOP(flop float64) string {
+	if !(flop > 0) {
+		return Missing
+	}
+	return digits(flop / 1e9)
+}
+
+// Ratio shows before/after as a speed-up, e.g. "2.31x"; Missing when either is unknown.
+func Ratio(before, after float64) string {
+	if !(before > 0) || !(after > 0) {
+		return Missing
+	}
+	return fmt.Sprintf("%.2fx", before/after)
+}
+
+// Bytes shows a size in binary units.
+func Bytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return digits(value) + " " + units[unit]
+}
+
+// Clock shows a running time as minutes and seconds, with hours when there are any.
+func Clock(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// Time shows an instant in local time, to the second.
+func Time(t time.Time) string {
+	if t.IsZero() || t.Unix() == 0 {
+		return Missing
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// Digest shortens a digest to what tells a person's digests apart.
+func Digest(d string) string { return d[:min(len(d), 12)] }
+
+// digits shows three significant digits, and never an exponent where a person would write the number out.
+func digits(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 100 || a == 0:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a >= 0.001:
+		return strconv.FormatFloat(v, 'f', 3-int(math.Ceil(math.Log10(a))), 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}

@@ -1,0 +1,71 @@
+package trials
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Line is one trial in a log: one JSON object a line.
+type Line struct {
+	Task  string `json:"task"`
+	Trial uint32 `json:"trial"`
+	// LatencySeconds is null on failure.
+	LatencySeconds *float64 `json:"latency_s"`
+	// Error is empty or a class.
+	Error string `json:"error"`
+	// ElapsedSeconds is the time since the job was made.
+	ElapsedSeconds float64 `json:"elapsed_s"`
+	BuildSeconds   float64 `json:"build_s"`
+	RunSeconds     float64 `json:"run_s"`
+	// BestSeconds is the task's best after this trial; null while there is none.
+	BestSeconds *float64 `json:"best_s"`
+}
+
+// Log writes a line for each trial of a job.
+type Log struct {
+	w     io.Writer
+	tally *Tally
+}
+
+// NewLog writes the trials of a tally's job to w, each line with one Write.
+func NewLog(w io.Writer, tally *Tally) *Log { return &Log{w: w, tally: tally} }
+
+// Add writes the event's line if it is a trial.
+func (l *Log) Add(event *tilthv1.JobEvent) error {
+	trial := event.GetTrial()
+	if trial == nil || int(trial.GetTaskIndex()) >= len(l.tally.Tasks) {
+		return nil
+	}
+	m := trial.GetMeasurement()
+	line := Line{
+		Task:           l.tally.Tasks[trial.GetTaskIndex()].Name,
+		Trial:          m.GetCandidate().GetTrial(),
+		Error:          show.ErrorClass(m.GetError()),
+		ElapsedSeconds: event.GetAt().AsTime().Sub(l.tally.Started).Round(time.Microsecond).Seconds(),
+		BuildSeconds:   m.GetBuildSeconds(),
+		RunSeconds:     m.GetRunSeconds(),
+		BestSeconds:    positive(trial.GetBestSeconds()),
+	}
+	if line.Error == "" {
+		line.LatencySeconds = positive(m.GetLatencySeconds())
+	}
+	// The encoder ends the object with a newline, and writes it with one Write. Names of tasks have arrows in them.
+	e := json.NewEncoder(l.w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(line); err != nil {
+		return fmt.Errorf("log trial %d of %s: %w", line.Trial, line.Task, err)
+	}
+	return nil
+}
+
+func positive(v float64) *float64 {
+	if v > 0 {
+		return &v
+	}
+	return nil
+}

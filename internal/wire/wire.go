@@ -1,0 +1,46 @@
+// Package wire holds what both sides of tilth.v1 agree on beyond its messages.
+package wire
+
+import (
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// MaxMessageBytes bounds a message, either way.
+const MaxMessageBytes = 64 << 20
+
+// Reasons carried by the ErrorInfo detail of a refusal, so that nobody needs to read messages.
+const (
+	// ReasonStaleLease comes with FAILED_PRECONDITION: the lease is no longer held; drop the work.
+	ReasonStaleLease = "STALE_LEASE"
+	// ReasonVoidSession comes with NOT_FOUND: join again.
+	ReasonVoidSession = "VOID_SESSION"
+	// ReasonMissingArtifact comes with FAILED_PRECONDITION: upload it and report again.
+	ReasonMissingArtifact = "MISSING_ARTIFACT"
+)
+
+const errorDomain = "tilth.v1"
+
+// Refuse makes an error with a reason.
+func Refuse(code codes.Code, reason, format string, args ...any) error {
+	s := status.Newf(code, format, args...)
+	if detailed, err := s.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: errorDomain}); err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// Reason returns the reason of a refusal; empty when it has none.
+func Reason(err error) string {
+	s, ok := status.FromError(err)
+	if !ok || s == nil {
+		return ""
+	}
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == errorDomain {
+			return info.GetReason()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,154 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Best returns the fastest verified record of a workload on a target, with the workload's canonical form. ErrNotFound
+// when there is none. The look-up does not depend on how many records there are.
+func (db *DB) Best(target, workloadDigest string) (record *tilthv1.Record, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		record, err = bestOf(tx, groupKey(target, workloadDigest))
+		return err
+	})
+	return record, err
+}
+
+// BestAll returns the fastest verified record of every workload, ordered by target and workload; an empty target means
+// every target.
+func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		return eachGroup(tx, target, "", func(group []byte) error {
+			if tx.Bucket(bucketBest).Get(tx.Bucket(bucketGroups).Get(group)) == nil {
+				return nil
+			}
+			record, err := bestOf(tx, group)
+			best = append(best, record)
+			return err
+		})
+	})
+	return best, err
+}
+
+func bestOf(tx *bbolt.Tx, group []byte) (*tilthv1.Record, error) {
+	target, workload, _ := bytes.Cut(group, []byte{0})
+	number := tx.Bucket(bucketGroups).Get(group)
+	var key []byte
+	if number != nil {
+		key = tx.Bucket(bucketBest).Get(number)
+	}
+	if key == nil {
+		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workload, target, ErrNotFound)
+	}
+	record := &tilthv1.Record{}
+	if err := decode(tx.Bucket(bucketRecords).Get(key), record); err != nil {
+		return nil, err
+	}
+	complete(tx, record, group, true)
+	return record, nil
+}
+
+// complete fills in what a stored record leaves to its key.
+func complete(tx *bbolt.Tx, r *tilthv1.Record, group []byte, withWorkload bool) {
+	target, workload, _ := bytes.Cut(group, []byte{0})
+	r.Target, r.WorkloadDigest = string(target), string(workload)
+	if withWorkload {
+		r.Workload = bytes.Clone(tx.Bucket(bucketWorkloads).Get(workload))
+	}
+}
+
+// eachGroup calls visit with the key of every group that matches; an empty target or workload matches all.
+func eachGroup(tx *bbolt.Tx, target, workload string, visit func(group []byte) error) error {
+	var prefix []byte
+	if target != "" {
+		prefix = groupKey(target, workload)
+	}
+	c := tx.Bucket(bucketGroups).Cursor()
+	for group, _ := c.Seek(prefix); group != nil && bytes.HasPrefix(group, prefix); group, _ = c.Next() {
+		if _, digest, _ := bytes.Cut(group, []byte{0}); workload != "" && string(digest) != workload {
+			continue
+		}
+		if err := visit(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const recordsPerView = 512
+
+// List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an empty
+// target or workload matches all. The first record of each group carries the workload's canonical form. Records that are
+// added meanwhile may or may not be met. No read transaction stays open while visit runs.
+func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	var groups [][]byte
+	err := db.view(func(tx *bbolt.Tx) error {
+		return eachGroup(tx, target, workload, func(group []byte) error {
+			groups = append(groups, bytes.Clone(group))
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := db.listGroup(ctx, group, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.Record) error) error {
+	var from []byte
+	for {
+		page, next, err := db.groupPage(group, from)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := visit(r); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		from = next
+	}
+}
+
+// groupPage returns some records of a group from a key on (nil = the first), and where the next page begins.
+func (db *DB) groupPage(group, from []byte) (page []*tilthv1.Record, next []byte, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		number := tx.Bucket(bucketGroups).Get(group)
+		first := from == nil
+		if first {
+			from = number
+		}
+		c := tx.Bucket(bucketRecords).Cursor()
+		for k, v := c.Seek(from); bytes.HasPrefix(k, number); k, v = c.Next() {
+			if len(page) == recordsPerView {
+				next = bytes.Clone(k)
+				return nil
+			}
+			r := &tilthv1.Record{}
+			if err := decode(v, r); err != nil {
+				return err
+			}
+			complete(tx, r, group, first && len(page) == 0)
+			page = append(page, r)
+		}
+		return nil
+	})
+	return page, next, err
+}

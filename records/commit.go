@@ -1,0 +1,161 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// maxCommitsPerTransaction bounds how long the first of many writers waits for the others.
+const maxCommitsPerTransaction = 4096
+
+// Pending is a commit under way.
+type Pending struct {
+	write *Write
+	done  chan struct{}
+	err   error
+}
+
+// Wait returns when the commit is on disk, has failed, or ctx ends. In the last case it may still reach the disk.
+func (p *Pending) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Commit hands in a write. Writes reach the disk in the order of the calls, each whole or not at all. After one has
+// failed (disk full, damaged file) every later one fails with the same error: what follows may build on what was lost.
+func (db *DB) Commit(w *Write) *Pending {
+	p := &Pending{write: w, done: make(chan struct{})}
+	db.mu.Lock()
+	err := db.failed
+	if err == nil && (db.closing || db.stopped == nil) {
+		err = ErrClosed
+	}
+	if err != nil {
+		db.mu.Unlock()
+		p.err = err
+		close(p.done)
+		return p
+	}
+	db.queue = append(db.queue, p)
+	db.mu.Unlock()
+	db.wakeLoop()
+	return p
+}
+
+// Observe has f told of every later transaction that wrote: how long it took, and how many commits it carried. One
+// observer at a time; f must not block.
+func (db *DB) Observe(f func(took time.Duration, commits int)) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.observe = f
+}
+
+func (db *DB) wakeLoop() {
+	select {
+	case db.wake <- struct{}{}:
+	default:
+	}
+}
+
+// commitLoop is the only writer: it commits what has gathered since the last transaction, all in one.
+func (db *DB) commitLoop() {
+	defer close(db.stopped)
+	for {
+		group, closing := db.take()
+		if len(group) == 0 {
+			if closing {
+				return
+			}
+			<-db.wake
+			continue
+		}
+		db.commitGroup(group)
+	}
+}
+
+func (db *DB) take() (group []*Pending, closing bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	n := min(len(db.queue), maxCommitsPerTransaction)
+	group, db.queue = db.queue[:n:n], db.queue[n:]
+	if len(db.queue) == 0 {
+		db.queue = nil
+	}
+	return group, db.closing
+}
+
+func (db *DB) commitGroup(group []*Pending) {
+	db.mu.Lock()
+	err := db.failed
+	db.mu.Unlock()
+	if err == nil {
+		err = db.transact(group)
+	}
+	if err != nil {
+		db.mu.Lock()
+		if db.failed == nil {
+			db.failed = err
+		}
+		db.mu.Unlock()
+	}
+	for _, p := range group {
+		p.err = err
+		if err == nil {
+			for _, call := range p.write.committed {
+				call()
+			}
+		}
+		close(p.done)
+	}
+}
+
+// transact runs the group's operations in one transaction; a group without any touches no disk.
+func (db *DB) transact(group []*Pending) error {
+	any := false
+	for _, p := range group {
+		any = any || len(p.write.ops) > 0
+	}
+	if !any {
+		return nil
+	}
+	begin := time.Now()
+	err := guard(func() error {
+		return db.bolt.Update(func(tx *bbolt.Tx) error { return apply(tx, group) })
+	})
+	if err != nil {
+		return fmt.Errorf("write records file %s: %w", db.path, err)
+	}
+	db.mu.Lock()
+	observe := db.observe
+	db.mu.Unlock()
+	if observe != nil {
+		observe(time.Since(begin), len(group))
+	}
+	return nil
+}
+
+func apply(tx *bbolt.Tx, group []*Pending) error {
+	// Keys of these two only ever grow, so their pages may be filled.
+	tx.Bucket(bucketEvents).FillPercent = 0.9
+	tx.Bucket(bucketRecords).FillPercent = 0.9
+	for _, p := range group {
+		for _, o := range p.write.ops {
+			if err := o(tx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

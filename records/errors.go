@@ -1,0 +1,20 @@
+package records
+
+import "errors"
+
+var (
+	// ErrMissing is returned by OpenReadOnly when there is no file.
+	ErrMissing = errors.New("no such records file")
+	// ErrLocked is returned by Open and OpenReadOnly when another process has the file open for writing.
+	ErrLocked = errors.New("in use by another process")
+	// ErrVersion is returned when a file (store or export) was written by a Tilth of another schema version.
+	ErrVersion = errors.New("written by another version of Tilth")
+	// ErrDamaged is returned when a file is not what was written: cut short, overwritten, or not a records file at all.
+	ErrDamaged = errors.New("damaged or not a records file")
+	// ErrNotFound is returned by look-ups of a single job, batch or agent that is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrClosed is returned by commits after Close.
+	ErrClosed = errors.New("records file is closed")
+	// ErrInvalid is wrapped by the errors of Validate and of an import that holds a record that cannot be.
+	ErrInvalid = errors.New("invalid record")
+)

@@ -1,0 +1,89 @@
+package records
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// Layout of a bbolt file's two meta pages (bbolt's internal/common/meta.go), as far as it is needed to tell that a file
+// was cut short before it is mapped: a read beyond the end of a mapped file kills the process.
+const (
+	metaAt         = 16 // after the page header
+	metaBytes      = 64
+	metaMagic      = 0xED0CDAED
+	metaPageSizeAt = 8
+	metaHighAt     = 40
+	metaTxidAt     = 48
+	metaChecksumAt = 56
+	minPageSize    = 512
+	maxPageSize    = 1 << 20
+)
+
+type boltMeta struct {
+	pageSize  uint32
+	highWater uint64
+	txid      uint64
+}
+
+// checkFile tells whether the file at path is a whole bbolt file. An empty file is whole: bbolt initialises it.
+func checkFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: not a regular file", ErrDamaged)
+	}
+	meta, err := newestMeta(f)
+	if err != nil {
+		return err
+	}
+	if need := meta.highWater * uint64(meta.pageSize); uint64(info.Size()) < need {
+		return fmt.Errorf("%w: cut short, %d bytes of at least %d", ErrDamaged, info.Size(), need)
+	}
+	return nil
+}
+
+// newestMeta returns the valid meta page with the highest transaction number.
+func newestMeta(f io.ReaderAt) (boltMeta, error) {
+	best, ok := readMeta(f, 0)
+	if ok {
+		if second, ok := readMeta(f, int64(best.pageSize)); ok && second.txid > best.txid {
+			best = second
+		}
+		return best, nil
+	}
+	for size := int64(minPageSize); size <= maxPageSize; size *= 2 {
+		if second, ok := readMeta(f, size); ok && int64(second.pageSize) == size {
+			return second, nil
+		}
+	}
+	return boltMeta{}, ErrDamaged
+}
+
+func readMeta(f io.ReaderAt, offset int64) (boltMeta, bool) {
+	var b [metaBytes]byte
+	if _, err := f.ReadAt(b[:], offset+metaAt); err != nil && !errors.Is(err, io.EOF) {
+		return boltMeta{}, false
+	}
+	order := binary.NativeEndian
+	sum := fnv.New64a()
+	sum.Write(b[:metaChecksumAt])
+	meta := boltMeta{
+		pageSize:  order.Uint32(b[metaPageSizeAt:]),
+		highWater: order.Uint64(b[metaHighAt:]),
+		txid:      order.Uint64(b[metaTxidAt:]),
+	}
+	valid := order.Uint32(b[:]) == metaMagic && order.Uint64(b[metaChecksumAt:]) == sum.Sum64() &&
+		meta.pageSize >= minPageSize && meta.pageSize <= maxPageSize
+	return meta, valid
+}

@@ -1,0 +1,18 @@
+package records
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// guard runs f and turns a panic of bbolt, or a fault in the mapped file, into ErrDamaged. bbolt trusts its pages: where
+// one was overwritten, it stops the process with an assertion or a wild read.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, r)
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,198 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// ExportVersion is the version of the export's lines; a file of another version is refused.
+const ExportVersion = 1
+
+const (
+	exportFormat = "tilth-records"
+	maxLineBytes = 64 << 20
+)
+
+type exportHeader struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+}
+
+// exportTrailer is the last line; a file without it was cut short.
+type exportTrailer struct {
+	End     bool   `json:"end"`
+	Records uint64 `json:"records"`
+}
+
+// Writer writes records as JSON lines: a header, a record a line, and, on Close, a trailer with their number.
+type Writer struct {
+	w     *bufio.Writer
+	count uint64
+}
+
+// NewWriter begins an export to w.
+func NewWriter(w io.Writer) (*Writer, error) {
+	e := &Writer{w: bufio.NewWriter(w)}
+	return e, e.line(exportHeader{Format: exportFormat, Version: ExportVersion})
+}
+
+// Write adds one record.
+func (e *Writer) Write(r *tilthv1.Record) error {
+	b, err := protojson.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("export record: %w", err)
+	}
+	// protojson varies its white space on purpose; a compact line is the same for the same record.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return fmt.Errorf("export record: %w", err)
+	}
+	compact.WriteByte('\n')
+	e.count++
+	_, err = e.w.Write(compact.Bytes())
+	return err
+}
+
+// Close writes the trailer. It does not close the underlying writer.
+func (e *Writer) Close() error {
+	return errors.Join(e.line(exportTrailer{End: true, Records: e.count}), e.w.Flush())
+}
+
+func (e *Writer) line(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = e.w.Write(append(b, '\n'))
+	return err
+}
+
+// Reader reads what a Writer wrote, a record at a time, and validates each.
+type Reader struct {
+	lines *bufio.Scanner
+	line  int
+	count uint64
+	done  bool
+}
+
+// NewReader reads the header of an export. ErrDamaged when it is not an export, ErrVersion when it is a foreign one.
+func NewReader(r io.Reader) (*Reader, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
+	reader := &Reader{lines: lines}
+	b, err := reader.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: it is empty", ErrDamaged)
+	} else if err != nil {
+		return nil, err
+	}
+	var header exportHeader
+	if err := json.Unmarshal(b, &header); err != nil || header.Format != exportFormat {
+		return nil, fmt.Errorf("%w: the first line is not the header of a records export", ErrDamaged)
+	}
+	if header.Version != ExportVersion {
+		return nil, fmt.Errorf("%w: export format %d, this one reads %d", ErrVersion, header.Version, ExportVersion)
+	}
+	return reader, nil
+}
+
+// Read returns the next record, and io.EOF after the last of a whole export. ErrDamaged when the export was cut short.
+func (r *Reader) Read() (*tilthv1.Record, error) {
+	if r.done {
+		return nil, io.EOF
+	}
+	b, err := r.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: cut short after line %d", ErrDamaged, r.line)
+	} else if err != nil {
+		return nil, err
+	}
+	var trailer exportTrailer
+	if json.Unmarshal(b, &trailer) == nil && trailer.End {
+		return nil, r.end(trailer)
+	}
+	record := &tilthv1.Record{}
+	if err := protojson.Unmarshal(b, record); err != nil {
+		return nil, fmt.Errorf("line %d: %w: %v", r.line, ErrDamaged, err)
+	}
+	if err := Validate(record); err != nil {
+		return nil, fmt.Errorf("line %d: %w", r.line, err)
+	}
+	r.count++
+	return record, nil
+}
+
+func (r *Reader) end(t exportTrailer) error {
+	r.done = true
+	if t.Records != r.count {
+		return fmt.Errorf("%w: %d records, the last line says %d", ErrDamaged, r.count, t.Records)
+	}
+	if _, err := r.next(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("line %d: %w: lines after the end", r.line, ErrDamaged)
+	}
+	return io.EOF
+}
+
+func (r *Reader) next() ([]byte, error) {
+	if !r.lines.Scan() {
+		if err := r.lines.Err(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.line+1, err)
+		}
+		return nil, io.EOF
+	}
+	r.line++
+	return r.lines.Bytes(), nil
+}
+
+// Export writes every record that matches (see List) to w.
+func (db *DB) Export(ctx context.Context, w io.Writer, target, workload string) (uint64, error) {
+	e, err := NewWriter(w)
+	if err != nil {
+		return 0, err
+	}
+	if err := db.List(ctx, target, workload, e.Write); err != nil {
+		return 0, err
+	}
+	return e.count, e.Close()
+}
+
+// Import adds the records that next returns until io.EOF, all or none: any error, of next or of a record, leaves the
+// store as it was. Records that are already there are skipped. They are held in memory until the last has come.
+func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	w := &Write{}
+	var added, known uint64
+	for {
+		record, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return 0, 0, err
+		}
+		if err := Validate(record); err != nil {
+			return 0, 0, err
+		}
+		// The job belongs to the tracker that made it.
+		record.JobId = ""
+		w.addRecord(record, func(isNew bool) {
+			if isNew {
+				added++
+			} else {
+				known++
+			}
+		})
+	}
+	// The counts belong to the writer until it is done.
+	if err := db.Commit(w).Wait(ctx); err != nil {
+		return 0, 0, err
+	}
+	return added, known, nil
+}

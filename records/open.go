@@ -1,0 +1,255 @@
+package records
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// SchemaVersion is the version of the file's layout; a file of another version is refused.
+const SchemaVersion = 1
+
+const defaultLockTimeout = 2 * time.Second
+
+var (
+	bucketMeta      = []byte("meta")
+	bucketSpecs     = []byte("specs")
+	bucketJobs      = []byte("jobs")
+	bucketOpen      = []byte("open")
+	bucketProgress  = []byte("progress")
+	bucketRequests  = []byte("requests")
+	bucketEvents    = []byte("events")
+	bucketBatches   = []byte("batches")
+	bucketClosed    = []byte("closed")
+	bucketAgents    = []byte("agents")
+	bucketWorkloads = []byte("workloads")
+	bucketGroups    = []byte("groups")
+	bucketRecords   = []byte("records")
+	bucketBest      = []byte("best")
+
+	buckets = [][]byte{
+		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
+		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
+	}
+	keyVersion = []byte("version")
+)
+
+// Options bound a store.
+type Options struct {
+	// LockTimeout is how long to wait for another process to close the file; 0 = 2 s.
+	LockTimeout time.Duration
+	// MaxSizeBytes bounds the file; a commit that would outgrow it fails. 0 = the disk.
+	MaxSizeBytes int
+}
+
+// DB is an open records file. Its methods may be called from many goroutines.
+type DB struct {
+	path string
+	bolt *bbolt.DB
+
+	mu      sync.Mutex
+	queue   []*Pending
+	failed  error
+	observe func(took time.Duration, commits int)
+	closing bool
+	wake    chan struct{}
+	stopped chan struct{}
+}
+
+// Open opens the records file at path for writing, and creates it when there is none. One process at a time can.
+func Open(path string, opts Options) (*DB, error) {
+	if err := create(path); err != nil {
+		return nil, fmt.Errorf("create records file %s: %w", path, err)
+	}
+	db, err := open(path, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	db.wake = make(chan struct{}, 1)
+	db.stopped = make(chan struct{})
+	go db.commitLoop()
+	return db, nil
+}
+
+// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing.
+func OpenReadOnly(path string, opts Options) (*DB, error) {
+	return open(path, opts, true)
+}
+
+func open(path string, opts Options, readOnly bool) (*DB, error) {
+	if opts.LockTimeout == 0 {
+		opts.LockTimeout = defaultLockTimeout
+	}
+	if err := checkFile(path); err != nil {
+		return nil, explain(path, err)
+	}
+	var bolt *bbolt.DB
+	var file *os.File
+	err := guard(func() (err error) {
+		bolt, err = bbolt.Open(path, 0o644, &bbolt.Options{
+			Timeout:      opts.LockTimeout,
+			ReadOnly:     readOnly,
+			FreelistType: bbolt.FreelistMapType,
+			MaxSize:      opts.MaxSizeBytes,
+			OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
+				file, err = os.OpenFile(name, flag, mode)
+				return file, err
+			},
+		})
+		return err
+	})
+	if err != nil {
+		if file != nil {
+			release(file)
+		}
+		return nil, explain(path, err)
+	}
+	if err := guard(func() error { return bolt.View(checkSchema) }); err != nil {
+		bolt.Close()
+		return nil, explain(path, err)
+	}
+	return &DB{path: path, bolt: bolt}, nil
+}
+
+// release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped, and
+// a mapping keeps the lock even after closing; where it closed the file, this does nothing.
+func release(file *os.File) {
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+	file.Close()
+}
+
+// create makes an empty records file at path unless something is there. It appears whole or not at all.
+func create(path string) error {
+	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	bolt, err := bbolt.Open(f.Name(), 0o644, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(bolt.Update(initSchema), bolt.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without links; renaming could only overtake another process that creates it just now.
+		if err := os.Rename(f.Name(), path); err != nil {
+			return err
+		}
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func initSchema(tx *bbolt.Tx) error {
+	for _, name := range buckets {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
+}
+
+func checkSchema(tx *bbolt.Tx) error {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil {
+		return fmt.Errorf("%w: it has no version", ErrDamaged)
+	}
+	version := meta.Get(keyVersion)
+	if len(version) != 4 {
+		return fmt.Errorf("%w: it has no version", ErrDamaged)
+	}
+	if v := binary.BigEndian.Uint32(version); v != SchemaVersion {
+		return fmt.Errorf("%w: schema %d, this one reads %d", ErrVersion, v, SchemaVersion)
+	}
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			return fmt.Errorf("%w: bucket %q is missing", ErrDamaged, name)
+		}
+	}
+	return nil
+}
+
+// explain names the file and the remedy.
+func explain(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("records file %s: %w: tune a model first, or name another file", path, ErrMissing)
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("records file %s: %w: stop it, or ask it instead (--tracker)", path, ErrLocked)
+	case errors.Is(err, ErrVersion):
+		return fmt.Errorf("records file %s: %w: export it with the version that wrote it and import it here", path, err)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
+		errors.Is(err, bolterrors.ErrVersionMismatch):
+		return fmt.Errorf("records file %s: %w (%v): restore a copy, or move it away to begin anew", path, ErrDamaged, err)
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("records file %s: %w: restore a copy, or move it away to begin anew", path, err)
+	}
+	return fmt.Errorf("records file %s: %w", path, err)
+}
+
+// Path returns the file's path.
+func (db *DB) Path() string { return db.path }
+
+// SizeBytes returns the size of the file's used part.
+func (db *DB) SizeBytes() (size int64) {
+	_ = db.view(func(tx *bbolt.Tx) error {
+		size = tx.Size()
+		return nil
+	})
+	return size
+}
+
+// view runs a read transaction; damage met on the way is an error that names the file.
+func (db *DB) view(read func(tx *bbolt.Tx) error) error {
+	err := guard(func() error { return db.bolt.View(read) })
+	if errors.Is(err, ErrDamaged) {
+		return explain(db.path, err)
+	}
+	return err
+}
+
+// Close waits for the commits already handed in, and closes the file.
+func (db *DB) Close() error {
+	if db.stopped != nil {
+		db.mu.Lock()
+		db.closing = true
+		db.mu.Unlock()
+		db.wakeLoop()
+		<-db.stopped
+	}
+	return db.bolt.Close()
+}
+
+// Sync waits until everything handed in before is on disk.
+func (db *DB) Sync(ctx context.Context) error {
+	return db.Commit(&Write{}).Wait(ctx)
+}

@@ -1,0 +1,410 @@
+package records_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openDB(t *testing.T, path string) *records.DB {
+	t.Helper()
+	db, err := records.Open(path, records.Options{LockTimeout: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// newRecord makes a valid record; latency 0 makes a failed one.
+func newRecord(target, workload string, second int64, latency float64) *tilthv1.Record {
+	trace := fmt.Appendf(nil, "trace %d", second)
+	m := &tilthv1.Measurement{
+		Candidate: &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)},
+		Error:     tilthv1.ErrorClass_ERROR_CLASS_CRASH,
+		Device:    "board-1",
+		At:        timestamppb.New(time.Unix(second, 0)),
+	}
+	if latency > 0 {
+		m.Error = tilthv1.ErrorClass_ERROR_CLASS_NONE
+		m.SamplesSeconds = []float64{latency}
+		m.LatencySeconds = latency
+	}
+	return &tilthv1.Record{
+		Target:         target,
+		Workload:       []byte(workload),
+		WorkloadDigest: records.Digest([]byte(workload)),
+		Measurement:    m,
+	}
+}
+
+func add(t *testing.T, db *records.DB, rs ...*tilthv1.Record) {
+	t.Helper()
+	w := &records.Write{}
+	for _, r := range rs {
+		w.AddRecord(r)
+	}
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func list(t *testing.T, db *records.DB, target, workload string) (out []*tilthv1.Record) {
+	t.Helper()
+	err := db.List(t.Context(), target, workload, func(r *tilthv1.Record) error {
+		out = append(out, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestBestIsTheFastestVerifiedRecordOfItsTargetAndWorkload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.db")
+	db := openDB(t, path)
+	add(t, db,
+		newRecord("cpu", "conv", 1, 0.3), newRecord("cpu", "conv", 2, 0.1), newRecord("cpu", "conv", 3, 0.2),
+		newRecord("cpu", "conv", 4, 0), newRecord("cpu", "pool", 5, 0.7), newRecord("gpu", "conv", 6, 0.01),
+		newRecord("cpu", "softmax", 7, 0))
+	check := func(db *records.DB) {
+		t.Helper()
+		best, err := db.Best("cpu", records.Digest([]byte("conv")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(best, newRecord("cpu", "conv", 2, 0.1)) {
+			t.Errorf("best is %v", best)
+		}
+		if _, err := db.Best("cpu", records.Digest([]byte("softmax"))); !errors.Is(err, records.ErrNotFound) {
+			t.Errorf("best of a workload that only failed: %v", err)
+		}
+		for target, want := range map[string]int{"cpu": 2, "gpu": 1, "": 3, "cp": 0} {
+			if all, err := db.BestAll(target); err != nil || len(all) != want {
+				t.Errorf("BestAll(%q) = %d records, %v, want %d", target, len(all), err, want)
+			}
+		}
+	}
+	check(db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := records.OpenReadOnly(path, records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	check(reader)
+	if err := reader.Commit(&records.Write{}).Wait(t.Context()); !errors.Is(err, records.ErrClosed) {
+		t.Errorf("commit to a file opened for reading: %v", err)
+	}
+}
+
+func TestListPagesThroughAGroupInOrder(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+	const n = 1300
+	w := &records.Write{}
+	for i := range int64(n) {
+		w.AddRecord(newRecord("cpu", "conv", n-i, 1))
+		w.AddRecord(newRecord("gpu", "conv", n-i, 1))
+	}
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := list(t, db, "cpu", "")
+	if len(got) != n {
+		t.Fatalf("%d records, want %d", len(got), n)
+	}
+	for i, r := range got {
+		if r.GetTarget() != "cpu" || r.GetMeasurement().GetAt().GetSeconds() != int64(i+1) {
+			t.Fatalf("record %d is %v", i, r)
+		}
+		if hasWorkload := len(r.GetWorkload()) > 0; hasWorkload != (i == 0) {
+			t.Fatalf("record %d has workload %q", i, r.GetWorkload())
+		}
+	}
+	if got := list(t, db, "", records.Digest([]byte("conv"))); len(got) != 2*n {
+		t.Errorf("%d records of the workload on every target, want %d", len(got), 2*n)
+	}
+	stop := errors.New("enough")
+	if err := db.List(t.Context(), "", "", func(*tilthv1.Record) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("the visitor's error came back as %v", err)
+	}
+}
+
+func TestExportAndImport(t *testing.T) {
+	dir := t.TempDir()
+	from := openDB(t, filepath.Join(dir, "from.db"))
+	add(t, from, newRecord("cpu", "conv", 1, 0.3), newRecord("cpu", "conv", 2, 0), newRecord("gpu", "pool", 3, 0.5))
+	var file bytes.Buffer
+	if n, err := from.Export(t.Context(), &file, "", ""); n != 3 || err != nil {
+		t.Fatalf("exported %d, %v", n, err)
+	}
+	to := openDB(t, filepath.Join(dir, "to.db"))
+	add(t, to, newRecord("cpu", "conv", 1, 0.3))
+	for _, want := range [][2]uint64{{2, 1}, {0, 3}} {
+		imported, skipped, err := importBytes(t, to, file.Bytes())
+		if err != nil || imported != want[0] || skipped != want[1] {
+			t.Errorf("imported %d, skipped %d, %v, want %v", imported, skipped, err, want)
+		}
+	}
+	a, b := list(t, from, "", ""), list(t, to, "", "")
+	if len(a) != len(b) {
+		t.Fatalf("%d records became %d", len(a), len(b))
+	}
+	for i := range a {
+		if !proto.Equal(a[i], b[i]) {
+			t.Errorf("record %d: %v became %v", i, a[i], b[i])
+		}
+	}
+}
+
+func importBytes(t *testing.T, db *records.DB, file []byte) (imported, skipped uint64, err error) {
+	t.Helper()
+	r, err := records.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return 0, 0, err
+	}
+	return db.Import(t.Context(), r.Read)
+}
+
+func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
+	dir := t.TempDir()
+	from := openDB(t, filepath.Join(dir, "from.db"))
+	add(t, from, newRecord("cpu", "conv", 1, 0.3), newRecord("cpu", "conv", 2, 0.2))
+	var file bytes.Buffer
+	if _, err := from.Export(t.Context(), &file, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(file.String(), "\n"), "\n")
+	whole := file.String()
+	cases := map[string]struct {
+		file string
+		want error
+		text string
+	}{
+		"empty":              {"", records.ErrDamaged, "it is empty"},
+		"not an export":      {"{\"a\":1}\n", records.ErrDamaged, "not the header"},
+		"binary":             {"\x00\x01\x02", records.ErrDamaged, "not the header"},
+		"foreign version":    {strings.Replace(whole, `"version":1`, `"version":7`, 1), records.ErrVersion, "export format 7"},
+		"last line missing":  {strings.Join(lines[:3], ""), records.ErrDamaged, "cut short after line 3"},
+		"cut within a line":  {whole[:len(lines[0])+len(lines[1])/2], records.ErrDamaged, "line 2"},
+		"a line missing":     {lines[0] + lines[1] + lines[3], records.ErrDamaged, "1 records, the last line says 2"},
+		"lines after end":    {whole + lines[1], records.ErrDamaged, "lines after the end"},
+		"wrong trace digest": {strings.Replace(whole, `"trace":"`, `"trace":"AAAA`, 1), records.ErrInvalid, "line 2: invalid record: measurement.candidate.digest"},
+		"negative latency":   {strings.ReplaceAll(whole, `0.2`, `-0.2`), records.ErrInvalid, "line 3: invalid record: measurement has a latency of -0.2 s"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := openDB(t, filepath.Join(t.TempDir(), "to.db"))
+			_, _, err := importBytes(t, to, []byte(c.file))
+			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
+				t.Errorf("got %v, want %v with %q", err, c.want, c.text)
+			}
+			if got := list(t, to, "", ""); len(got) > 0 {
+				t.Errorf("%d records were imported all the same", len(got))
+			}
+		})
+	}
+}
+
+func TestOpenRefusesForeignAndDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good.db")
+	db := openDB(t, good)
+	w := &records.Write{}
+	for i := range int64(2000) {
+		w.AddRecord(newRecord("cpu", "conv", i, 1))
+	}
+	if err := errors.Join(db.Commit(w).Wait(t.Context()), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		make func(path string) error
+		want error
+		text string
+	}{
+		"another version": {func(p string) error {
+			return errors.Join(os.WriteFile(p, whole, 0o644), setVersion(p, []byte{0, 0, 0, 9}))
+		}, records.ErrVersion, "schema 9, this one reads 1: export it"},
+		"a bolt file of someone else": {func(p string) error {
+			other, err := bbolt.Open(p, 0o644, nil)
+			if err != nil {
+				return err
+			}
+			return other.Close()
+		}, records.ErrDamaged, "no version"},
+		"empty":       {func(p string) error { return os.WriteFile(p, nil, 0o644) }, records.ErrDamaged, "restore a copy"},
+		"text":        {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("hello ", 9999)), 0o644) }, records.ErrDamaged, "restore a copy"},
+		"cut short":   {func(p string) error { return os.WriteFile(p, whole[:len(whole)/3], 0o644) }, records.ErrDamaged, "cut short"},
+		"one page":    {func(p string) error { return os.WriteFile(p, whole[:4096], 0o644) }, records.ErrDamaged, "cut short"},
+		"overwritten": {func(p string) error { return os.WriteFile(p, overwritten(whole), 0o644) }, records.ErrDamaged, "restore a copy"},
+		"a directory": {func(p string) error { return os.Mkdir(p, 0o755) }, records.ErrDamaged, "not a regular file"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "r.db")
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			_, writing := records.Open(path, records.Options{})
+			_, reading := records.OpenReadOnly(path, records.Options{})
+			for _, err := range []error{writing, reading} {
+				if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) || !strings.Contains(fmt.Sprint(err), path) {
+					t.Errorf("got %v, want %v with %q", err, c.want, c.text)
+				}
+			}
+		})
+	}
+	if _, err := records.OpenReadOnly(filepath.Join(dir, "none.db"), records.Options{}); !errors.Is(err, records.ErrMissing) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// overwritten spoils everything but the two meta pages.
+func overwritten(whole []byte) []byte {
+	spoilt := bytes.Repeat([]byte{0xA5}, len(whole))
+	copy(spoilt, whole[:2*os.Getpagesize()])
+	return spoilt
+}
+
+func setVersion(path string, version []byte) error {
+	b, err := bbolt.Open(path, 0o644, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("version"), version)
+	}), b.Close())
+}
+
+func TestOneWriterAtATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.db")
+	openDB(t, path)
+	opts := records.Options{LockTimeout: time.Millisecond}
+	for name, open := range map[string]func(string, records.Options) (*records.DB, error){
+		"writer": records.Open, "reader": records.OpenReadOnly,
+	} {
+		if _, err := open(path, opts); !errors.Is(err, records.ErrLocked) {
+			t.Errorf("second %s: %v", name, err)
+		}
+	}
+}
+
+func TestCommitsGatherInOneTransaction(t *testing.T) {
+	transactions := make(chan int, 1000)
+	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Observe(func(_ time.Duration, commits int) { transactions <- commits })
+	const n = 500
+	var pending []*records.Pending
+	for i := range int64(n) {
+		w := &records.Write{}
+		w.AddRecord(newRecord("cpu", "conv", i, 1))
+		pending = append(pending, db.Commit(w))
+	}
+	for _, p := range pending {
+		if err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(transactions)
+	count, commits := 0, 0
+	for c := range transactions {
+		count++
+		commits += c
+	}
+	if commits != n || count >= n/2 {
+		t.Errorf("%d commits took %d transactions, want %d in far fewer", commits, count, n)
+	}
+}
+
+func TestAFullDiskFailsEveryLaterCommitToo(t *testing.T) {
+	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{MaxSizeBytes: 256 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	big := newRecord("cpu", "conv", 1, 1)
+	big.Measurement.Candidate.Origin = make([]byte, 1<<20)
+	w := &records.Write{}
+	w.AddRecord(big)
+	first := db.Commit(w).Wait(t.Context())
+	if first == nil {
+		t.Fatal("a commit beyond the limit succeeded")
+	}
+	small := &records.Write{}
+	small.AddRecord(newRecord("cpu", "conv", 2, 1))
+	if err := db.Commit(small).Wait(t.Context()); err != first {
+		t.Errorf("the next commit: %v, want %v", err, first)
+	}
+	if got := list(t, db, "", ""); len(got) != 0 {
+		t.Errorf("%d records in the store, want none", len(got))
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	hold := make(chan struct{})
+	w := &records.Write{}
+	w.OnCommitted(func() { <-hold })
+	db.Commit(w)
+	if err := db.Commit(&records.Write{}).Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(hold)
+}
+
+func FuzzReader(f *testing.F) {
+	var file bytes.Buffer
+	w, _ := records.NewWriter(&file)
+	if err := errors.Join(w.Write(newRecord("cpu", "conv", 1, 0.5)), w.Close()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(file.Bytes())
+	f.Add([]byte(`{"format":"tilth-records","version":1}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := records.NewReader(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		for {
+			record, err := r.Read()
+			if errors.Is(err, io.EOF) || err != nil {
+				return
+			}
+			if err := records.Validate(record); err != nil {
+				t.Errorf("read an invalid record: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package records
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// CandidateFault says whether a class is the candidate's own fault, so that the trial is recorded with it.
+func CandidateFault(c tilthv1.ErrorClass) bool {
+	return c >= tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE && c <= tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
+}
+
+// InfraFault says whether a class is the fault of the build side, the device or the farm, so that the batch is retried.
+func InfraFault(c tilthv1.ErrorClass) bool {
+	return c >= tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA && c <= tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
+}
+
+// Digest returns the lower-case hex sha256 of b: the name of traces, workloads and artifacts.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// ValidDigest says whether s is a lower-case hex sha256.
+func ValidDigest(s string) bool {
+	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Validate says what is wrong with a record that comes from outside; the error wraps ErrInvalid and names the field.
+func Validate(r *tilthv1.Record) error {
+	switch {
+	case r.GetTarget() == "":
+		return fmt.Errorf("%w: target is empty", ErrInvalid)
+	case strings.ContainsRune(r.GetTarget(), 0):
+		return fmt.Errorf("%w: target holds a zero byte", ErrInvalid)
+	case !ValidDigest(r.GetWorkloadDigest()):
+		return fmt.Errorf("%w: workload_digest %q is not a sha256", ErrInvalid, r.GetWorkloadDigest())
+	case len(r.GetWorkload()) > 0 && Digest(r.GetWorkload()) != r.GetWorkloadDigest():
+		return fmt.Errorf("%w: workload does not have the digest %s", ErrInvalid, r.GetWorkloadDigest())
+	case r.GetMeasurement() == nil:
+		return fmt.Errorf("%w: measurement is missing", ErrInvalid)
+	}
+	return ValidateMeasurement(r.GetMeasurement())
+}
+
+// ValidateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
+func ValidateMeasurement(m *tilthv1.Measurement) error {
+	switch {
+	case len(m.GetCandidate().GetTrace()) == 0:
+		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)
+	case Digest(m.GetCandidate().GetTrace()) != m.GetCandidate().GetDigest():
+		return fmt.Errorf("%w: measurement.candidate.digest %q is not the trace's", ErrInvalid, m.GetCandidate().GetDigest())
+	case m.GetAt() == nil || !m.GetAt().IsValid():
+		return fmt.Errorf("%w: measurement.at is missing", ErrInvalid)
+	}
+	return ValidateOutcome(m)
+}
+
+// ValidateOutcome checks the class of a measurement and that its times fit it.
+func ValidateOutcome(m *tilthv1.Measurement) error {
+	for name, v := range map[string]float64{
+		"relative_error": m.GetRelativeError(), "build_seconds": m.GetBuildSeconds(), "run_seconds": m.GetRunSeconds(),
+	} {
+		// An error beyond all bounds is a wrong result like any other.
+		infinite := math.IsInf(v, 1) && name != "relative_error"
+		if v < 0 || infinite || (math.IsNaN(v) && name != "relative_error") {
+			return fmt.Errorf("%w: measurement.%s is %v", ErrInvalid, name, v)
+		}
+	}
+	if CandidateFault(m.GetError()) {
+		if len(m.GetSamplesSeconds()) > 0 || m.GetLatencySeconds() != 0 {
+			return fmt.Errorf("%w: measurement has both error %v and a latency", ErrInvalid, m.GetError())
+		}
+		return nil
+	}
+	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		return fmt.Errorf("%w: measurement.error is %v", ErrInvalid, m.GetError())
+	}
+	if len(m.GetSamplesSeconds()) == 0 {
+		return fmt.Errorf("%w: measurement.samples_seconds is empty", ErrInvalid)
+	}
+	for _, s := range append([]float64{m.GetLatencySeconds()}, m.GetSamplesSeconds()...) {
+		if !(s > 0) || math.IsInf(s, 1) {
+			return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, s)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// files are a batch's artifacts on this machine.
+type files struct {
+	candidates         []string
+	reference, harness string
+	// results is where the reference's results are kept.
+	results  string
+	releases []func()
+}
+
+func (f *files) release() {
+	for _, release := range f.releases {
+		release()
+	}
+}
+
+// fetch downloads the artifacts of a batch.
+func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files, error) {
+	f := &files{}
+	for _, ref := range batch.GetArtifacts() {
+		path, release, err := h.Artifacts.Download(ctx, ref)
+		if err != nil {
+			f.release()
+			return nil, &farmError{fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+		}
+		f.releases = append(f.releases, release)
+		switch ref.GetRole() {
+		case "candidates":
+			f.candidates = append(f.candidates, path)
+		case "reference":
+			f.reference = path
+			f.results = filepath.Join(h.Scratch, "results-"+ref.GetDigest())
+		case "harness":
+			if f.harness, err = h.install(path, ref.GetDigest()); err != nil {
+				f.release()
+				return nil, err
+			}
+		}
+	}
+	if len(f.candidates) == 0 || f.reference == "" || f.harness == "" {
+		f.release()
+		return nil, &farmError{fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
+	}
+	return f, h.tidy()
+}
+
+// install makes an executable copy of the harness: files of the artifact cache are not executable.
+func (h *Handler) install(path, digest string) (string, error) {
+	program := filepath.Join(h.Scratch, "harness-"+digest)
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if err := copyExecutable(path, program); err != nil {
+		return "", fmt.Errorf("runner: installing the harness: %w", err)
+	}
+	return program, nil
+}
+
+// copyExecutable copies a file so that it appears whole. The copy is written and closed before it gets its name: a program
+// that is still open for writing somewhere cannot be run.
+func copyExecutable(from, to string) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	temporary, err := os.CreateTemp(filepath.Dir(to), ".install-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // fails when it was renamed, as it should be
+	_, err = io.Copy(temporary, source)
+	err = cmp.Or(err, temporary.Chmod(0o700))
+	err = cmp.Or(err, temporary.Close())
+	return cmp.Or(err, os.Rename(temporary.Name(), to))
+}
+
+// keptResults is how many workloads' reference results are kept.
+const keptResults = 64
+
+// tidy removes the oldest reference results.
+func (h *Handler) tidy() error {
+	names, err := filepath.Glob(filepath.Join(h.Scratch, "results-*"))
+	if err != nil || len(names) <= keptResults {
+		return err
+	}
+	var infos []fs.FileInfo
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range infos[min(keptResults, len(infos)):] {
+		if err := os.Remove(filepath.Join(h.Scratch, info.Name())); err != nil {
+			return fmt.Errorf("runner: removing old results: %w", err)
+		}
+	}
+	return nil
+}

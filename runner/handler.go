@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Artifacts fetches what builders made. The file stays at path until release is called.
+type Artifacts interface {
+	Download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error)
+}
+
+// Config is what a Handler needs.
+type Config struct {
+	// Device names this device in measurements.
+	Device string
+	// Classes are the device classes measured here; see Classes.
+	Classes []*tilthv1.DeviceClass
+	// Emulator, when set, is the command that runs programs of the target.
+	Emulator  []string
+	Artifacts Artifacts
+	// Report hands in measurements; it retries what is worth retrying.
+	Report func(context.Context, *tilthv1.ReportMeasurementsRequest) error
+	// Lock, when set, is held while timing, so that nothing else runs on this machine meanwhile.
+	Lock func(context.Context) (release func(), err error)
+	// Scratch is a folder of this handler's own for temporary files and reference results.
+	Scratch string
+	Limits  Limits
+	// Seed selects the data that kernels are verified on.
+	Seed   uint64
+	Logger *slog.Logger
+}
+
+// Handler does the runner agent's work: one leased batch a call.
+type Handler struct{ Config }
+
+// NewHandler returns a handler over the parts in config.
+func NewHandler(config Config) *Handler { return &Handler{config} }
+
+// Handle measures the batch of a lease and reports the outcomes, some at a time. The error says that reporting failed or ctx
+// ended; the lease is then still open.
+func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	batch := work.GetMeasure()
+	if batch == nil {
+		return errors.New("runner: the lease is not for measuring")
+	}
+	s := newSheet(h, work.GetLease(), batch)
+	err := h.measure(ctx, batch, s)
+	if ctx.Err() != nil {
+		return fmt.Errorf("runner: batch %s: %w", batch.GetBatchId(), context.Cause(ctx))
+	}
+	var reporting *reportError
+	if errors.As(err, &reporting) {
+		return reporting.cause
+	}
+	if err == nil && len(s.open) > 0 {
+		err = fmt.Errorf("runner: %d candidates of the batch are in none of its artifacts", len(s.open))
+	}
+	if err != nil {
+		h.Logger.Warn("batch not measured", "batch", batch.GetBatchId(), "error", err)
+		s.infra(err)
+	}
+	return s.flush(ctx)
+}
+
+// farmError is a failure to get hold of the artifacts.
+type farmError struct{ cause error }
+
+// Error is the cause's.
+func (e *farmError) Error() string { return e.cause.Error() }
+
+// Unwrap is the cause.
+func (e *farmError) Unwrap() error { return e.cause }
+
+func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sheet) error {
+	machine, err := h.target(batch.GetTarget())
+	if err != nil {
+		return err
+	}
+	files, err := h.fetch(ctx, batch)
+	if err != nil {
+		return err
+	}
+	defer files.release()
+	if h.Lock != nil {
+		release, err := h.Lock(ctx)
+		if err != nil {
+			return fmt.Errorf("runner: waiting for the machine: %w", err)
+		}
+		defer release()
+	}
+	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads, Seed: h.Seed,
+		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), Scratch: h.Scratch, Limits: h.Limits}
+	for _, module := range files.candidates {
+		plan.Candidates = module
+		if err := s.module(ctx, plan); err != nil {
+			return err
+		}
+		plan.BestSeconds = s.bestSeconds
+	}
+	return nil
+}
+
+// target reads the description and refuses what this device is not.
+func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
+	t, err := target.Decode(spec.GetDescriptor_())
+	if err != nil {
+		return nil, fmt.Errorf("runner: the job's target: %w", err)
+	}
+	class := t.DeviceClass()
+	offered := slices.ContainsFunc(h.Classes, func(c *tilthv1.DeviceClass) bool { return c.GetName() == class })
+	if spec.GetDeviceClass() != class || !offered {
+		return nil, fmt.Errorf("runner: the job wants device class %s, which %s is not", spec.GetDeviceClass(), h.Device)
+	}
+	return t, nil
+}

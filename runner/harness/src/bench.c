@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "element.h"
+
+double seconds_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int open_arg(struct bench *b, int32_t k) {
+  const struct tilth_arg *a = &b->args[k];
+  int error = buffer_open(&b->buffers[k], a->name, a->bytes);
+  if (error) {
+    report_error("allocating %lld bytes for %s: %s", (long long)a->bytes, a->name, strerror(error));
+    return -1;
+  }
+  b->pointers[k] = b->buffers[k].data;
+  if (a->role == TILTH_OUTPUT) {
+    b->expected[k] = malloc(a->bytes);
+    if (!b->expected[k]) report_error("allocating %lld bytes for the results of %s", (long long)a->bytes, a->name);
+    return b->expected[k] ? 0 : -1;
+  }
+  element_fill(b->pointers[k], a->elements, a->dtype, b->options->seed * MOST_ARGS + k);
+  buffer_protect(&b->buffers[k]);
+  return 0;
+}
+
+int bench_open(struct bench *b, const struct options *o, const struct tilth_runtime *rt, const struct tilth_module *reference) {
+  b->options = o, b->runtime = rt, b->n_args = reference->n_args, b->tolerance = reference->tolerance;
+  if (b->n_args < 1 || b->n_args > MOST_ARGS || reference->n_kernels != 1) {
+    report_error("the reference has %d arguments and %d kernels", reference->n_args, reference->n_kernels);
+    return -1;
+  }
+  for (int32_t k = 0; k < b->n_args; k++) {
+    b->args[k] = reference->args[k];
+    b->args[k].name = strdup(reference->args[k].name);
+    if (b->args[k].bytes != b->args[k].elements * element_bytes(b->args[k].dtype)) {
+      report_error("argument %s of the reference has an invalid type or size", b->args[k].name);
+      return -1;
+    }
+    if (open_arg(b, k)) return -1;
+  }
+  return 0;
+}
+
+int bench_matches(const struct bench *b, const struct tilth_module *module) {
+  int ok = module->n_args == b->n_args;
+  for (int32_t k = 0; ok && k < b->n_args; k++) {
+    const struct tilth_arg *x = &b->args[k], *y = &module->args[k];
+    ok = x->elements == y->elements && x->bytes == y->bytes && x->dtype == y->dtype && x->role == y->role;
+  }
+  if (!ok) report_error("the candidates' arguments are not those of the reference");
+  return ok ? 0 : -1;
+}
+
+static int open_own(struct buffer *b, const char *name, int64_t bytes) {
+  int error = bytes < 0 ? -1 : buffer_open(b, name, bytes);
+  if (error) report_error("allocating %lld bytes of %s: %s", (long long)bytes, name, strerror(error < 0 ? 22 : error));
+  return error;
+}
+
+int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel) {
+  memset(l, 0, sizeof *l);
+  l->kernel = kernel;
+  if (kernel->n_prepared < 0 || kernel->n_prepared > MOST_PREPARED) {
+    report_error("kernel %s has %d packed constants", kernel->id, kernel->n_prepared);
+    return -1;
+  }
+  if (open_own(&l->workspace, "workspace", kernel->workspace_bytes + b->runtime->workers * kernel->worker_bytes)) return -1;
+  for (int32_t k = 0; k < kernel->n_prepared; k++) {
+    if (open_own(&l->prepared[k], "packed constant", kernel->prepared_bytes[k])) return -1;
+    l->prepared_pointers[k] = l->prepared[k].data;
+  }
+  if (kernel->n_prepared == 0) return 0;
+  kernel->prepare(b->pointers, l->prepared_pointers);
+  for (int32_t k = 0; k < kernel->n_prepared; k++) buffer_protect(&l->prepared[k]);
+  return 0;
+}
+
+void bench_unload(struct loaded *l) {
+  buffer_close(&l->workspace);
+  for (int32_t k = 0; l->kernel && k < l->kernel->n_prepared; k++) buffer_close(&l->prepared[k]);
+}
+
+double bench_run(const struct bench *b, const struct loaded *l) {
+  double begin = seconds_now();
+  l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);
+  return seconds_now() - begin;
+}
+
+void bench_poison(struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_OUTPUT) buffer_poison(&b->buffers[k]);
+}
+
+static int check_canaries(const struct buffer *b, char *message, int message_bytes) {
+  int64_t overrun = b->pages ? buffer_overrun(b) : 0;
+  if (overrun == 0) return 0;
+  snprintf(message, message_bytes, "writes %lld bytes %s %s", (long long)llabs(overrun),
+           overrun < 0 ? "before the beginning of" : "past the end of", b->name);
+  return -1;
+}
+
+static int check_output(const struct bench *b, int32_t k, double *relative_error, char *message, int message_bytes) {
+  const struct tilth_arg *a = &b->args[k];
+  struct difference d = element_compare(b->pointers[k], b->expected[k], a->elements, a->dtype, b->tolerance);
+  if (d.relative > *relative_error) *relative_error = d.relative;
+  if (d.relative <= b->tolerance) return 0;
+  snprintf(message, message_bytes, "%s[%lld] is %.9g, the reference says %.9g (relative error %.3g, allowed %.3g)", a->name,
+           (long long)d.at, d.got, d.want, d.relative, b->tolerance);
+  return -1;
+}
+
+static int check_all_canaries(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
+  int bad = check_canaries(&l->workspace, message, message_bytes);
+  for (int32_t k = 0; !bad && k < l->kernel->n_prepared; k++) bad = check_canaries(&l->prepared[k], message, message_bytes);
+  for (int32_t k = 0; !bad && k < b->n_args; k++) /* inputs and constants are read-only */
+    if (b->args[k].role == TILTH_OUTPUT) bad = check_canaries(&b->buffers[k], message, message_bytes);
+  return bad;
+}
+
+const char *bench_verify(const struct bench *b, const struct loaded *l, double *relative_error, char *message, int message_bytes) {
+  if (check_all_canaries(b, l, message, message_bytes)) return "overrun";
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_OUTPUT && check_output(b, k, relative_error, message, message_bytes)) return "wrong";
+  return "ok";
+}
+
+const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset) {
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (buffer_holds(&b->buffers[k], address, offset)) return &b->buffers[k];
+  for (int32_t k = 0; k < MOST_PREPARED; k++)
+    if (buffer_holds(&l->prepared[k], address, offset)) return &l->prepared[k];
+  return buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
+}

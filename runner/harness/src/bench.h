@@ -1,0 +1,63 @@
+/* The data of a workload, and running kernels on it. */
+#ifndef TILTH_BENCH_H
+#define TILTH_BENCH_H
+#include "buffer.h"
+#include "options.h"
+#include "report.h"
+#include "tilth_kernel.h"
+
+enum { MOST_ARGS = 256, MOST_PREPARED = 256, MOST_SAMPLES_KEPT = 64 };
+
+/* Everything the kernels of one workload share. */
+struct bench {
+  const struct options *options;
+  const struct tilth_runtime *runtime;
+  int32_t n_args;
+  struct tilth_arg args[MOST_ARGS]; /* copies: a kernel cannot spoil them from its own object */
+  struct buffer buffers[MOST_ARGS];
+  void *pointers[MOST_ARGS];
+  unsigned char *expected[MOST_ARGS]; /* the reference's results; NULL but for outputs */
+  double tolerance;
+};
+
+/* A kernel with the buffers of its own. */
+struct loaded {
+  const struct tilth_kernel *kernel;
+  struct buffer prepared[MOST_PREPARED];
+  void *prepared_pointers[MOST_PREPARED];
+  struct buffer workspace;
+};
+
+/* All functions below return 0 on success; otherwise a message was reported. */
+
+/* Allocates the arguments and fills inputs and constants, which are read-only from then on. */
+int bench_open(struct bench *b, const struct options *o, const struct tilth_runtime *rt, const struct tilth_module *reference);
+
+/* Checks that a module takes the same arguments. */
+int bench_matches(const struct bench *b, const struct tilth_module *module);
+
+/* Computes the expected results, or reads them from the cache. */
+int bench_reference(struct bench *b, const struct tilth_kernel *kernel);
+
+/* Allocates what the kernel asks for and packs its constants. */
+int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel);
+void bench_unload(struct loaded *l);
+
+/* Runs once and returns the seconds it took. */
+double bench_run(const struct bench *b, const struct loaded *l);
+
+/* Fills the outputs so that elements that are not written show. */
+void bench_poison(struct bench *b);
+
+/* Looks at the canaries and compares the outputs. Returns "ok", "overrun" or "wrong", the latter two with a message. */
+const char *bench_verify(const struct bench *b, const struct loaded *l, double *relative_error, char *message, int message_bytes);
+
+/* The buffer an address belongs to, for messages; NULL when it is none. */
+const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset);
+
+/* Verifies and times one kernel. `samples` has room for MOST_SAMPLES_KEPT. */
+void measure(struct bench *b, struct loaded *l, struct outcome *o, double *samples, char *message, int message_bytes);
+
+double seconds_now(void);
+
+#endif

@@ -1,0 +1,33 @@
+/* Memory in which a kernel's stray accesses do not go unnoticed. */
+#ifndef TILTH_BUFFER_H
+#define TILTH_BUFFER_H
+#include <stdint.h>
+
+/* A buffer between two pages that may not be touched. It lies as near to the end as its alignment of 64 bytes allows;
+ * the slack around it holds canaries. */
+struct buffer {
+  const char *name; /* for messages; the caller's */
+  unsigned char *data;
+  int64_t bytes;
+  unsigned char *pages; /* accessible pages around data */
+  int64_t pages_bytes;
+};
+
+/* Allocates a buffer filled with poison. 0 on success, else errno. */
+int buffer_open(struct buffer *b, const char *name, int64_t bytes);
+
+/* Fills the buffer so that whatever is not written shows (floats become NaN) and renews the canaries. */
+void buffer_poison(struct buffer *b);
+
+/* From now on writing faults. 0 on success, else errno. */
+int buffer_protect(struct buffer *b);
+
+/* How many bytes past the end the canaries were written to; negative before the beginning; 0 when they are intact. */
+int64_t buffer_overrun(const struct buffer *b);
+
+/* Whether the address is in the buffer or in its guards; then *offset is relative to data. */
+int buffer_holds(const struct buffer *b, const void *address, int64_t *offset);
+
+void buffer_close(struct buffer *b);
+
+#endif

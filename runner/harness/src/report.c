@@ -1,0 +1,85 @@
+#define _GNU_SOURCE
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 4096, TEXT_BYTES = 512 };
+static int report_fd = -1;
+
+int report_open(void) {
+  report_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100); /* far from the numbers a stray write() would hit */
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (report_fd < 0 || null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0) return errno;
+  close(null);
+  return 0;
+}
+
+static void put(const char *line, int length) {
+  while (length > 0) {
+    ssize_t n = write(report_fd, line, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) _exit(2); /* nobody listens any more */
+    line += n, length -= (int)n;
+  }
+}
+
+/* Escapes text for a JSON string; what does not fit is dropped. */
+static const char *escape(char *out, const char *text) {
+  char *p = out;
+  for (; text && *text && p < out + TEXT_BYTES - 8; text++) {
+    if (*text == '"' || *text == '\\') *p++ = '\\';
+    *p++ = (unsigned char)*text < ' ' ? ' ' : *text;
+  }
+  *p = 0;
+  return out;
+}
+
+static void put_text(const char *text) { put(text, (int)strlen(text)); }
+
+void report_module(const struct tilth_module *module) {
+  char name[TEXT_BYTES];
+  put_text("{\"event\":\"module\",\"kernels\":[");
+  for (int32_t k = 0; k < module->n_kernels; k++) {
+    put_text(k ? ",\"" : "\"");
+    put_text(escape(name, module->kernels[k].id));
+    put_text("\"");
+  }
+  put_text("]}\n");
+}
+
+void report_start(int32_t index) {
+  char line[LINE_BYTES];
+  put(line, snprintf(line, sizeof line, "{\"event\":\"start\",\"index\":%d}\n", index));
+}
+
+void report_outcome(int32_t index, const char *id, const struct outcome *o) {
+  char line[LINE_BYTES], text[TEXT_BYTES], name[TEXT_BYTES];
+  int n = snprintf(line, sizeof line, "{\"event\":\"outcome\",\"index\":%d,\"kernel\":\"%s\",\"status\":\"%s\",\"message\":\"%s\",\"run_seconds\":%.9g,",
+                   index, escape(name, id), o->status, escape(text, o->message), o->run_seconds);
+  /* JSON has no infinity; the runner knows from the status that the answer is wrong. */
+  n += snprintf(line + n, sizeof line - n, "\"relative_error\":%.6g,\"samples\":[", isfinite(o->relative_error) ? o->relative_error : 1e300);
+  for (int k = 0; k < o->n_samples; k++) n += snprintf(line + n, sizeof line - n, "%s%.9g", k ? "," : "", o->samples[k]);
+  put(line, n + snprintf(line + n, sizeof line - n, "]}\n"));
+}
+
+void report_fault(int32_t index, const char *message) {
+  char line[LINE_BYTES], text[TEXT_BYTES];
+  put(line, snprintf(line, sizeof line, "{\"event\":\"fault\",\"index\":%d,\"message\":\"%s\"}\n", index, escape(text, message)));
+}
+
+void report_error(const char *format, ...) {
+  char line[LINE_BYTES], text[TEXT_BYTES], message[TEXT_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  put(line, snprintf(line, sizeof line, "{\"event\":\"error\",\"message\":\"%s\"}\n", escape(text, message)));
+}
+
+void report_done(void) { put_text("{\"event\":\"done\"}\n"); }

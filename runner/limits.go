@@ -1,0 +1,52 @@
+package runner
+
+import "time"
+
+// Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
+type Limits struct {
+	// Candidate is the least time a candidate gets, all included; 1 s by default. Slow tasks get more: ten times what
+	// the best one needs.
+	Candidate time.Duration
+	// Reference bounds the reference kernel; 120 s by default.
+	Reference time.Duration
+	// Sample is how long a timed sample lasts at least; 1 ms by default.
+	Sample time.Duration
+	// Budget bounds the time for a candidate's samples; 15 ms by default.
+	Budget time.Duration
+	// Samples is the most samples taken; 10 by default.
+	Samples int
+	// MemoryBytes bounds the harness's address space; 0 = no bound.
+	MemoryBytes int64
+}
+
+const (
+	defaultCandidate = time.Second
+	defaultReference = 120 * time.Second
+	defaultSample    = time.Millisecond
+	defaultBudget    = 15 * time.Millisecond
+	defaultSamples   = 10
+	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
+	slowerAllowed = 10
+)
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	set(&l.Candidate, defaultCandidate)
+	set(&l.Reference, defaultReference)
+	set(&l.Sample, defaultSample)
+	set(&l.Budget, defaultBudget)
+	if l.Samples == 0 {
+		l.Samples = defaultSamples
+	}
+	return l
+}
+
+// candidateLimit is the time a candidate gets from its start to its outcome.
+func (p Plan) candidateLimit() time.Duration {
+	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
+	return max(p.Limits.Candidate, slow) + 2*p.Limits.Budget
+}

@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/aot/runtime"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/harness"
+)
+
+const (
+	none    = tilthv1.ErrorClass_ERROR_CLASS_NONE
+	wrong   = tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT
+	crash   = tilthv1.ErrorClass_ERROR_CLASS_CRASH
+	timeout = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
+)
+
+// bench compiles the harness and testdata's kernels for one target.
+type bench struct {
+	tc     *toolchain.Toolchain
+	target *target.Target
+	dir    string
+}
+
+func newBench(t testing.TB, machine *target.Target) *bench {
+	t.Helper()
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{tc: tc, target: machine, dir: t.TempDir()}
+	build := harness.Build(machine)
+	build.Parallel = 2
+	if err := tc.Build(t.Context(), build, b.path("harness")); err != nil {
+		t.Fatal(err)
+	}
+	b.kernels(t, "reference.c", "reference.so")
+	return b
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) kernels(t testing.TB, source, output string, flags ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.tc.Build(t.Context(), toolchain.Build{Target: b.target, Form: toolchain.Kernels, Flags: flags, Headers: runtime.PoolHeaders(),
+		Sources: []toolchain.File{{Name: source, Text: string(text)}}}, b.path(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plan measures the named kernels of testdata/candidates.c.
+func (b *bench) plan(t testing.TB, kernels ...string) Plan {
+	t.Helper()
+	b.kernels(t, "candidates.c", "candidates.so", "-DKERNELS=K("+strings.Join(kernels, "),K(")+")")
+	scratch := b.path("scratch")
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return Plan{Harness: b.path("harness"), Reference: b.path("reference.so"), Candidates: b.path("candidates.so"),
+		Threads: 2, Seed: 1, Scratch: scratch, ReferenceCache: b.path("scratch/results"),
+		Limits: Limits{Candidate: 300 * time.Millisecond}}
+}
+
+func native(t testing.TB) *target.Target {
+	t.Helper()
+	machine, err := target.Native(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+func measureAll(t testing.TB, p Plan) []Outcome {
+	t.Helper()
+	var outcomes []Outcome
+	if err := Measure(t.Context(), p, func(o Outcome) { outcomes = append(outcomes, o) }); err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+// wanted is what a kernel of testdata/candidates.c must come to.
+type wanted struct {
+	kernel  string
+	class   tilthv1.ErrorClass
+	message string
+}
+
+func check(t *testing.T, got []Outcome, want []wanted) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d outcomes for %d kernels: %v", len(got), len(want), got)
+	}
+	for k, o := range got {
+		w := want[k]
+		if o.Kernel != w.kernel || o.Error != w.class || !strings.Contains(o.Message, w.message) || strings.Contains(o.Message, "\n") {
+			t.Errorf("%s: got %v %q, want %v %q", w.kernel, o.Error, o.Message, w.class, w.message)
+		}
+		if (len(o.Samples) > 0) != (w.class == none) {
+			t.Errorf("%s: %d samples", w.kernel, len(o.Samples))
+		}
+	}
+}
+
+func TestMeasureTellsGoodFromBad(t *testing.T) {
+	want := []wanted{
+		{"good", none, ""},
+		{"wrong", wrong, "y[7] is"},
+		{"incomplete", wrong, "y[999] is"},
+		{"accumulates", wrong, "y[0] is"},
+		{"past_end", crash, "writes 4 bytes past the end of y"},
+		{"before_begin", crash, "writes 4 bytes before the beginning of y"},
+		{"far_past_end", crash, "past the end of y"},
+		{"past_workspace", crash, "past the end of workspace"},
+		{"good", none, ""},
+		{"writes_input", crash, "writes to x, which is read-only"},
+		{"null_pointer", crash, "Segmentation fault"},
+		{"worker_crashes", crash, "Segmentation fault"},
+		{"divides_by_zero", crash, "Aborted"},
+		{"exits", crash, "exits with status 3"},
+		{"exits_well", crash, "ends the harness"},
+		{"endless", timeout, "runs longer than"},
+		{"floods", none, ""},
+		{"garbles_report", crash, "writes to the harness's report"},
+		{"escapes", none, ""},
+		{"writes_file", crash, "File size limit exceeded"},
+		{"good", none, ""},
+	}
+	var kernels []string
+	for _, w := range want {
+		kernels = append(kernels, w.kernel)
+	}
+	p := newBench(t, native(t)).plan(t, kernels...)
+	check(t, measureAll(t, p), want)
+	if _, err := os.Stat(filepath.Join(p.Scratch, "escaped")); err == nil {
+		t.Error("a candidate made a folder")
+	}
+}
+
+func TestMeasureIsTheSameUnderEveryCompiler(t *testing.T) {
+	t.Setenv(toolchain.Variable, "gcc")
+	b := newBench(t, native(t))
+	check(t, measureAll(t, b.plan(t, "good", "past_end", "wrong")),
+		[]wanted{{"good", none, ""}, {"past_end", crash, "past the end of y"}, {"wrong", wrong, "y[7]"}})
+}
+
+func TestSlowCandidatesAreDroppedEarly(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good", "slow")
+	p.Limits.Candidate = 5 * time.Second
+	alone := measureAll(t, p)
+	p.BestSeconds = slices.Min(alone[0].Samples)
+	raced := measureAll(t, p)
+	if len(raced[1].Samples) != 2 {
+		t.Errorf("a candidate a hundred times slower than the best was sampled %d times", len(raced[1].Samples))
+	}
+}
+
+func TestReferenceResultsAreKept(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good")
+	measureAll(t, p)
+	good, err := os.ReadFile(p.ReferenceCache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := slices.Clone(good)
+	spoiled[len(spoiled)-1] ^= 0x40
+	cases := map[string]struct {
+		content []byte
+		class   tilthv1.ErrorClass
+	}{
+		"whole":     {good, none},
+		"used":      {spoiled, wrong},
+		"cut short": {good[:len(good)/2], none},
+		"too long":  {append(slices.Clone(good), 0), none},
+		"foreign":   {[]byte("something else"), none},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(p.ReferenceCache, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := measureAll(t, p)[0]; got.Error != c.class {
+				t.Errorf("got %v %s", got.Error, got.Message)
+			}
+		})
+	}
+}
+
+func TestDeviceFaultsAreErrors(t *testing.T) {
+	b := newBench(t, native(t))
+	good := b.plan(t, "good")
+	cases := map[string]struct {
+		edit func(*Plan)
+		want string
+	}{
+		"no harness":        {func(p *Plan) { p.Harness = b.path("none") }, "starting the harness"},
+		"no candidates":     {func(p *Plan) { p.Candidates = b.path("none.so") }, "cannot open shared object"},
+		"no kernels at all": {func(p *Plan) { p.Candidates = p.Harness }, "loading kernels"},
+		"too little memory": {func(p *Plan) { p.Limits.MemoryBytes = 1 << 20 }, "harness"},
+		"bad emulator":      {func(p *Plan) { p.Emulator = []string{"/bin/false"} }, "exits with status 1"},
+		"bad threads":       {func(p *Plan) { p.Threads = 0 }, "bad argument: --threads"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := good
+			c.edit(&p)
+			err := Measure(t.Context(), p, func(o Outcome) { t.Logf("outcome %v", o) })
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestCancelledMeasurementEndsAtOnce(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good", "endless")
+	p.Limits.Candidate = time.Hour
+	lost := errors.New("lease lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := Measure(ctx, p, func(Outcome) { cancel(lost) })
+	if !errors.Is(err, lost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestForeignTargetUnderEmulator(t *testing.T) {
+	qemu, err := exec.LookPath("qemu-aarch64")
+	if err != nil {
+		t.Skip("qemu-aarch64 is not installed")
+	}
+	arm, err := target.Parse("arm64", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newBench(t, arm).plan(t, "good", "wrong", "past_end", "null_pointer", "good")
+	p.Emulator = []string{qemu, "-L", "/usr/aarch64-linux-gnu"}
+	p.Limits.Candidate = 5 * time.Second
+	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"wrong", wrong, "y[7]"}, {"past_end", crash, "past the end of y"},
+		{"null_pointer", crash, ""}, {"good", none, ""}})
+}
+
+// BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device.
+func BenchmarkMeasure(b *testing.B) {
+	kernels := slices.Repeat([]string{"good"}, 16)
+	p := newBench(b, native(b)).plan(b, kernels...)
+	for b.Loop() {
+		measureAll(b, p)
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*len(kernels))*1e3, "ms/trial")
+}

@@ -1,0 +1,104 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// reportInterval is how long measurements may be held back to be reported together.
+const reportInterval = time.Second
+
+// sheet collects a batch's measurements until they are reported.
+type sheet struct {
+	handler *Handler
+	lease   *tilthv1.LeaseToken
+	// open are the candidates without an outcome, by digest.
+	open        map[string]*tilthv1.Candidate
+	bestSeconds float64
+	pending     *tilthv1.ReportMeasurementsRequest
+	flushed     time.Time
+}
+
+func newSheet(h *Handler, lease *tilthv1.LeaseToken, batch *tilthv1.MeasureWork) *sheet {
+	s := &sheet{handler: h, lease: lease, open: map[string]*tilthv1.Candidate{}, bestSeconds: batch.GetBestSeconds(), flushed: time.Now()}
+	for _, c := range batch.GetCandidates() {
+		s.open[c.GetDigest()] = c
+	}
+	s.pending = &tilthv1.ReportMeasurementsRequest{Lease: lease}
+	return s
+}
+
+// reportError is a failure to report, as against one to measure.
+type reportError struct{ cause error }
+
+// Error is the cause's.
+func (e *reportError) Error() string { return e.cause.Error() }
+
+// module measures one module's kernels; what it is asked to leave out (kernels that are not in the batch, or were measured
+// before) is measured all the same, and dropped.
+func (s *sheet) module(ctx context.Context, plan Plan) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := Measure(ctx, plan, func(o Outcome) {
+		s.add(o)
+		if time.Since(s.flushed) < reportInterval {
+			return
+		}
+		if err := s.flush(ctx); err != nil {
+			cancel(&reportError{err})
+		}
+	})
+	if failed := context.Cause(ctx); failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (s *sheet) add(o Outcome) {
+	candidate, ok := s.open[o.Kernel]
+	if !ok {
+		return
+	}
+	delete(s.open, o.Kernel)
+	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: oneLine(o.Message), SamplesSeconds: o.Samples,
+		LatencySeconds: median(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, Device: s.handler.Device, At: timestamppb.Now()}
+	if l := m.GetLatencySeconds(); l > 0 && (s.bestSeconds == 0 || l < s.bestSeconds) {
+		s.bestSeconds = l
+	}
+	s.pending.Measurements = append(s.pending.Measurements, m)
+}
+
+// infra marks the attempt as failed for the candidates without an outcome.
+func (s *sheet) infra(err error) {
+	s.pending.InfraError = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA
+	var farm *farmError
+	if errors.As(err, &farm) {
+		s.pending.InfraError = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
+	}
+	s.pending.InfraMessage = oneLine(err.Error())
+}
+
+// flush reports what was collected, if anything.
+func (s *sheet) flush(ctx context.Context) error {
+	if len(s.pending.GetMeasurements()) == 0 && s.pending.GetInfraError() == 0 {
+		return nil
+	}
+	if err := s.handler.Report(ctx, s.pending); err != nil {
+		return err
+	}
+	s.pending = &tilthv1.ReportMeasurementsRequest{Lease: s.lease}
+	s.flushed = time.Now()
+	return nil
+}
+
+// oneLine keeps a message to what the wire allows.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,128 @@
+/* Good and bad kernels for the workload of reference.c. -DKERNELS=K(name),... selects them. */
+#define _GNU_SOURCE
+#include "tilth_kernel.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROWS = 1000, INNER = 100 };
+#define KERNEL(name) static void name(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace)
+#define Y ((volatile float *)args[2])
+
+struct closure {
+  const float *x, *w;
+  float *y;
+};
+
+static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  struct closure *c = closure;
+  for (int64_t i = begin; i < end; i++) {
+    float sum = 0;
+    for (int k = 0; k < INNER; k++) sum += c->x[i * INNER + k] * c->w[k];
+    c->y[i] = sum;
+  }
+}
+
+static void pack(void *const *args, void *const *prepared) { memcpy(prepared[0], args[1], 4 * INNER); }
+
+KERNEL(good) {
+  struct closure c = {args[0], prepared[0], args[2]};
+  rt->parallel(rt, rows, &c, ROWS);
+}
+
+KERNEL(slow) {
+  for (int k = 0; k < 100; k++) good(rt, args, prepared, workspace);
+}
+
+KERNEL(wrong) {
+  good(rt, args, prepared, workspace);
+  Y[7] += 1;
+}
+
+KERNEL(incomplete) {
+  float before = Y[ROWS - 1];
+  good(rt, args, prepared, workspace);
+  Y[ROWS - 1] = before;
+}
+
+KERNEL(accumulates) {
+  static int runs;
+  good(rt, args, prepared, workspace);
+  if (runs++) Y[0] += 1;
+}
+
+KERNEL(past_end) {
+  good(rt, args, prepared, workspace);
+  Y[ROWS] = 1;
+}
+
+KERNEL(before_begin) {
+  good(rt, args, prepared, workspace);
+  Y[-1] = 1;
+}
+
+KERNEL(far_past_end) { Y[ROWS + 100] = 1; }
+
+KERNEL(past_workspace) {
+  good(rt, args, prepared, workspace);
+  ((volatile float *)workspace)[(128 + 64 * rt->workers) / 4] = 1;
+}
+
+KERNEL(writes_input) { ((volatile float *)args[0])[3] = 0; }
+
+static void crash(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  if (begin) *(volatile int *)8 = 0;
+}
+
+KERNEL(null_pointer) { *(volatile int *)8 = 0; }
+
+KERNEL(worker_crashes) { rt->parallel(rt, crash, NULL, 2); }
+
+KERNEL(divides_by_zero) { abort(); }
+
+KERNEL(exits) { exit(3); }
+
+KERNEL(exits_well) { _exit(0); }
+
+KERNEL(endless) {
+  for (volatile int k = 0;; k++) {}
+}
+
+KERNEL(floods) {
+  for (int k = 0; k < 100000; k++) puts("a line of output that nobody asked for");
+  good(rt, args, prepared, workspace);
+}
+
+KERNEL(garbles_report) {
+  char junk[100] = {0};
+  for (int fd = 0; fd < 256; fd++) write(fd, junk, sizeof junk);
+  good(rt, args, prepared, workspace);
+}
+
+KERNEL(escapes) {
+  good(rt, args, prepared, workspace);
+  if (socket(AF_INET, SOCK_STREAM, 0) >= 0) Y[0] = 1e9;
+  if (system("true") == 0) Y[1] = 1e9;
+  if (mkdirat(AT_FDCWD, "escaped", 0700) == 0) Y[2] = 1e9;
+}
+
+KERNEL(writes_file) {
+  good(rt, args, prepared, workspace);
+  int fd = open("written.txt", O_WRONLY | O_CREAT, 0600);
+  if (fd >= 0 && write(fd, "x", 1) == 1) Y[3] = 1e9;
+}
+
+static const struct tilth_arg args[] = {
+    {"x", ROWS * INNER, 4 * ROWS * INNER, TILTH_FLOAT32, TILTH_INPUT},
+    {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
+    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
+};
+static const int64_t prepared_bytes[] = {4 * INNER};
+#define K(name) {#name, 1, prepared_bytes, pack, name, 128, 64}
+static const struct tilth_kernel kernels[] = {KERNELS};
+const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels, 1e-5};

@@ -1,0 +1,31 @@
+#!/bin/bash
+# Tunes ResNet-18 on this machine for about two minutes, compiles it untuned and tuned, and runs both.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tilth=bin/tilth
+dir=${DEMO_DIR:-demo}
+budget=${DEMO_TIME:-2m}
+mkdir -p "$dir"
+model=$dir/resnet-18.onnx
+records=$dir/tilth.db
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "the model"
+[ -e "$model" ] || $tilth model resnet-18 -o "$model"
+
+say "tuning for $budget"
+$tilth tune "$model" --time "$budget" --records "$records" --log "$dir/trials.jsonl"
+
+say "compiling, untuned and tuned"
+$tilth compile "$model" --untuned -o "$dir/untuned.tar"
+$tilth compile "$model" --records "$records" -o "$dir/resnet-18.tar"
+
+say "the model as a whole"
+$tilth compare "$dir/untuned.tar" "$dir/resnet-18.tar"
+
+say "where things are"
+echo "records: $records"
+echo "package: $dir/resnet-18.tar"
+echo "trials:  $dir/trials.jsonl"

@@ -1,0 +1,40 @@
+#!/bin/bash
+# Formatting, vet, golangci-lint and buf; reports all that is wrong, not only the first thing.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+step() {
+	echo "== $1"
+	shift
+	"$@" || { failed=1; echo "failed: $*" >&2; }
+}
+
+formatted() {
+	local files
+	files=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
+	[ -z "$files" ] || { echo "not formatted (gofmt -w):" $files; return 1; }
+}
+
+# breaking compares the wire with the commit before this one's; a first commit has nothing to break.
+breaking() {
+	local base
+	base=$(git merge-base HEAD origin/main 2>/dev/null || true)
+	if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
+		base=$(git rev-parse --verify --quiet HEAD^ || true)
+	fi
+	[ -n "$base" ] && git cat-file -e "$base:buf.yaml" 2>/dev/null || return 0
+	local before
+	before=$(mktemp -d)
+	git archive "$base" buf.yaml proto | tar -x -C "$before"
+	go tool -modfile=tools/go.mod buf breaking --against "$before"
+	local status=$?
+	rm -rf "$before"
+	return $status
+}
+
+step gofmt formatted
+step "go vet" go vet ./...
+step "buf lint" go tool -modfile=tools/go.mod buf lint
+step "buf breaking" breaking
+step golangci-lint go tool -modfile=tools/lint/go.mod golangci-lint run ./...
+exit $failed

@@ -1,0 +1,55 @@
+#!/bin/bash
+# Installs the Debian packages that a task of this repository needs, where they are missing.
+# usage: scripts/packages.sh demo|test|bench ...
+set -euo pipefail
+
+compilers=(clang-19 lld-19)
+tests=(gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
+peers=(nodejs npm)
+
+wanted=()
+for task in "$@"; do
+	case "$task" in
+	demo) wanted+=("${compilers[@]}") ;;
+	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
+	bench) wanted+=("${compilers[@]}" "${peers[@]}") ;;
+	*)
+		echo "packages.sh: no such task: $task (want demo, test or bench)" >&2
+		exit 2
+		;;
+	esac
+done
+
+installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
+# A program that is there already, from wherever, serves as well as its package.
+present() {
+	case "$1" in
+	clang-19) command -v clang-19 ;;
+	lld-19) command -v ld.lld-19 ;;
+	nodejs) command -v node ;;
+	npm) command -v npm ;;
+	*) installed "$1" ;;
+	esac >/dev/null
+}
+
+missing=()
+for package in "${wanted[@]}"; do
+	present "$package" || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+	echo "packages.sh: install these by hand (no apt-get here): ${missing[*]}" >&2
+	exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "packages.sh: run this as root: apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+	as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,155 @@
+package tracker
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// batch is a batch under way: candidates of one task that are built and measured together.
+type batch struct {
+	hold
+	id            string
+	job           *job
+	task          uint32
+	proposal      uint64
+	firstTrial    uint32
+	eventSequence uint64
+	stage         storev1.Stage
+	candidates    []*tilthv1.Candidate
+	recorded      []byte
+	open          int // trials not recorded
+	buildSeconds  []float64
+	artifacts     []*tilthv1.ArtifactRef
+	settled       []*tilthv1.LeaseToken
+}
+
+func (b *batch) subject() string { return b.id }
+func (b *batch) owner() *job     { return b.job }
+func (b *batch) held() *hold     { return &b.hold }
+
+func (b *batch) class() class {
+	if b.stage == storev1.Stage_STAGE_BUILD {
+		return class{tilthv1.AgentKind_AGENT_KIND_BUILDER, b.job.spec.GetTarget().GetToolchain()}
+	}
+	return class{tilthv1.AgentKind_AGENT_KIND_RUNNER, b.job.spec.GetTarget().GetDeviceClass()}
+}
+
+func (b *batch) row() *storev1.BatchRow {
+	return &storev1.BatchRow{
+		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial, EventSequence: b.eventSequence,
+		Stage: b.stage, Lease: b.lease.proto(), Attempt: b.attempt, Faults: b.faults, Settled: b.settled,
+		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts,
+	}
+}
+
+func (b *batch) spec() *tilthv1.TaskSpec { return b.job.spec.GetTasks()[b.task] }
+
+// pending returns the candidates whose trials are not recorded.
+func (b *batch) pending() (out []*tilthv1.Candidate) {
+	for i, c := range b.candidates {
+		if b.recorded[i] == 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// index returns the place of a candidate by digest, or -1.
+func (b *batch) index(digest string) int {
+	for i, c := range b.candidates {
+		if c.GetDigest() == digest {
+			return i
+		}
+	}
+	return -1
+}
+
+// settle notes that the lease in force ended with an accepted report.
+func (b *batch) settle() { b.settled = append(b.settled, b.lease.proto()) }
+
+func holds(tokens []*tilthv1.LeaseToken, token *tilthv1.LeaseToken) bool {
+	for _, t := range tokens {
+		if proto.Equal(t, token) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *batch) artifactDigests() (out []string) {
+	for _, a := range b.artifacts {
+		out = append(out, a.GetDigest())
+	}
+	return out
+}
+
+// forget takes a batch out of the memory; its artifacts may go.
+func (c *change) forget(b *batch) {
+	c.artifacts.Unpin(b.artifactDigests()...)
+	delete(b.job.batches, b.id)
+	delete(c.batches, b.id)
+}
+
+// closeBatch ends a batch that has nothing more to be done. Its row stays so that repeated calls are known as such.
+func (c *change) closeBatch(b *batch) {
+	c.forget(b)
+	delete(c.moved, b)
+	c.write.CloseBatch(b.id, &storev1.BatchRow{
+		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial,
+		Stage: storev1.Stage_STAGE_CLOSED, Settled: b.settled,
+	})
+}
+
+// toBuild sends a batch (back) to a builder.
+func (c *change) toBuild(b *batch) {
+	c.artifacts.Unpin(b.artifactDigests()...)
+	b.stage, b.artifacts = storev1.Stage_STAGE_BUILD, nil
+}
+
+// artifactsThere says whether all that a runner needs is in the artifact store.
+func (c *change) artifactsThere(b *batch) bool {
+	for _, a := range b.artifacts {
+		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
+			return false
+		}
+	}
+	return true
+}
+
+// recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
+// change that settles the lease.
+func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
+	if m.GetAt() == nil {
+		m.At = c.now()
+	}
+	m.Candidate = b.candidates[i]
+	b.recorded[i] = 1
+	b.open--
+	b.faults = 0
+	c.move(b)
+	p := b.job.progress[b.task]
+	p.Trials++
+	if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		if p.GetBestSeconds() == 0 || m.GetLatencySeconds() < p.GetBestSeconds() {
+			p.BestSeconds, p.BestTrace = m.GetLatencySeconds(), m.GetCandidate().GetTrace()
+		}
+	} else {
+		if p.Errors == nil {
+			p.Errors = map[string]uint32{}
+		}
+		p.Errors[m.GetError().String()]++
+	}
+	e := c.event(b.job)
+	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		TaskIndex: b.task, BatchId: b.id, BestSeconds: p.GetBestSeconds(),
+	}}
+	c.write.AppendTrial(b.job.id, e, &tilthv1.Record{
+		Target:         b.job.spec.GetTarget().GetFingerprint(),
+		WorkloadDigest: b.spec().GetWorkloadDigest(),
+		Measurement:    m,
+		JobId:          b.job.id,
+	})
+	c.metrics.trial(m)
+}

@@ -1,0 +1,43 @@
+package tracker
+
+import (
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// invalid refuses a request for one of its fields.
+func invalid(field, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	s, err := status.New(codes.InvalidArgument, field+": "+text).WithDetails(&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
+	})
+	if err != nil {
+		return status.Error(codes.InvalidArgument, field+": "+text)
+	}
+	return s.Err()
+}
+
+func (t *Tracker) stale(call string, token *tilthv1.LeaseToken) error {
+	t.metrics.stale.WithLabelValues(call).Inc()
+	t.log.Warn("stale lease refused", "call", call, "subject", token.GetSubject(), "attempt", token.GetAttempt())
+	return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease,
+		"lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
+}
+
+func voidSession(session string) error {
+	return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "session %q is void: join again", session)
+}
+
+func missingArtifact(digest string) error {
+	return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "artifact %s is not in the store: upload it", digest)
+}
+
+func notFound(what, id string) error {
+	return status.Errorf(codes.NotFound, "%s %q does not exist", what, id)
+}

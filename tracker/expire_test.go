@@ -1,0 +1,196 @@
+package tracker_test
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// timed is a tracker in a bubble of fake time, called without a wire between.
+type timed struct {
+	*tracker.Tracker
+	t    *testing.T
+	path string
+	stop func()
+}
+
+func newTimed(t *testing.T) *timed {
+	t.Helper()
+	f := &timed{t: t, path: t.TempDir()}
+	f.start()
+	return f
+}
+
+func (f *timed) start() {
+	f.t.Helper()
+	db := must[*records.DB](f.t)(records.Open(filepath.Join(f.path, "r.db"), records.Options{}))
+	f.Tracker = must[*tracker.Tracker](f.t)(tracker.New(tracker.Config{
+		Store: db, ArtifactsDir: filepath.Join(f.path, "artifacts"), LeaseTimeout: 30 * time.Second, Grace: 2 * time.Minute,
+	}))
+	ran := make(chan error, 1)
+	tr := f.Tracker
+	go func() { ran <- tr.Run(f.t.Context()) }()
+	f.stop = func() {
+		tr.Close()
+		if err := <-ran; err != nil {
+			f.t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			f.t.Error(err)
+		}
+	}
+}
+
+func (f *timed) submit() string {
+	f.t.Helper()
+	r := must[*tilthv1.SubmitJobResponse](f.t)(f.SubmitJob(f.t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")}))
+	return r.GetJob().GetId()
+}
+
+func (f *timed) join(name string) string {
+	f.t.Helper()
+	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_TUNER)
+	return must[*tilthv1.JoinResponse](f.t)(f.Join(f.t.Context(), &tilthv1.JoinRequest{Spec: s})).GetSession()
+}
+
+func (f *timed) lease(session string, wait int) *tilthv1.LeaseToken {
+	f.t.Helper()
+	r := must[*tilthv1.LeaseWorkResponse](f.t)(f.LeaseWork(f.t.Context(), &tilthv1.LeaseWorkRequest{Session: session, Wait: seconds(wait)}))
+	return r.GetLease()
+}
+
+// beat keeps a session and its leases alive for a time, and returns what was dropped in the last heartbeat.
+func (f *timed) beat(session string, during time.Duration, leases ...*tilthv1.LeaseToken) (dropped int) {
+	f.t.Helper()
+	for end := time.Now().Add(during); time.Now().Before(end); {
+		r := must[*tilthv1.HeartbeatResponse](f.t)(f.Heartbeat(f.t.Context(), &tilthv1.HeartbeatRequest{Session: session, Leases: leases}))
+		dropped = len(r.GetDropped())
+		pass(5 * time.Second)
+	}
+	return dropped
+}
+
+// pass lets fake time pass; nothing waits for real.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		// live is what the holder does after it got its lease.
+		live     func(f *timed, session string, lease *tilthv1.LeaseToken)
+		restart  bool
+		expired  bool
+		sessions int // that are live afterwards, of 2
+	}{
+		"silent agent": {
+			live:    func(*timed, string, *tilthv1.LeaseToken) { pass(32 * time.Second) },
+			expired: true, sessions: 0,
+		},
+		"agent that heartbeats its lease": {
+			live:     func(f *timed, s string, l *tilthv1.LeaseToken) { f.beat(s, 3*time.Minute, l) },
+			sessions: 1,
+		},
+		"agent that never heard of its lease": {
+			live:    func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 11*time.Second) },
+			expired: true, sessions: 2,
+		},
+		"agent that never heard of its lease, after a restart": {
+			live:    func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 11*time.Second) },
+			restart: true, expired: true, sessions: 2,
+		},
+		"answer that is on its way": {
+			live:     func(f *timed, s string, _ *tilthv1.LeaseToken) { f.beat(s, 6*time.Second) },
+			sessions: 2,
+		},
+		"agent that lists its lease no more": {
+			live: func(f *timed, s string, l *tilthv1.LeaseToken) {
+				f.beat(s, 6*time.Second, l)
+				f.beat(s, 11*time.Second)
+			},
+			expired: true, sessions: 2,
+		},
+		"silent within the grace after a restart": {
+			live:    func(*timed, string, *tilthv1.LeaseToken) { pass(118 * time.Second) },
+			restart: true, sessions: 2,
+		},
+		"one heartbeat does not end the grace": {
+			live: func(f *timed, s string, l *tilthv1.LeaseToken) {
+				f.beat(s, time.Second, l)
+				pass(110 * time.Second)
+			},
+			restart: true, sessions: 2,
+		},
+		"silent beyond the grace": {
+			live:    func(*timed, string, *tilthv1.LeaseToken) { pass(122 * time.Second) },
+			restart: true, expired: true, sessions: 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newTimed(t)
+				defer func() { f.stop() }()
+				f.submit()
+				holder := f.join("holder")
+				f.join("bystander")
+				lease := f.lease(holder, 0)
+				if c.restart {
+					f.stop()
+					f.start()
+				}
+				c.live(f, holder, lease)
+				agents := must[*tilthv1.ListAgentsResponse](t)(f.ListAgents(t.Context(), &tilthv1.ListAgentsRequest{})).GetAgents()
+				live := 0
+				for _, a := range agents {
+					if a.GetState() != tilthv1.AgentState_AGENT_STATE_GONE {
+						live++
+					}
+				}
+				if live != c.sessions {
+					t.Errorf("%d sessions are live, want %d", live, c.sessions)
+				}
+				got := f.lease(f.join("heir"), 0)
+				if expired := got != nil; expired != c.expired {
+					t.Errorf("expired: %v, want %v", expired, c.expired)
+				}
+			})
+		})
+	}
+}
+
+func TestAnExpiredLeaseIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		f.submit()
+		session := f.join("holder")
+		lease := f.lease(session, 0)
+		f.beat(session, 35*time.Second) // a heartbeat without the lease
+		if dropped := f.beat(session, time.Second, lease); dropped != 1 {
+			t.Errorf("%d leases dropped, want 1", dropped)
+		}
+	})
+}
+
+func TestALongPollEndsEmptyWhenItsTimeIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		session := f.join("tuner")
+		begin := time.Now()
+		if got := f.lease(session, 20); got != nil {
+			t.Errorf("got %v", got)
+		}
+		if took := time.Since(begin); took != 20*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		// The waiter is gone: work that comes now waits for the next call.
+		f.submit()
+		if got := f.lease(session, 0); got.GetAttempt() != 1 {
+			t.Errorf("got %v", got)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const defaultJobsLimit = 100
+
+// GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
+func (t *Tracker) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
+	j, err := t.db.Job(req.GetJobId())
+	if errors.Is(err, records.ErrNotFound) {
+		return nil, notFound("job", req.GetJobId())
+	}
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return &tilthv1.GetJobResponse{Job: j}, nil
+}
+
+// ListJobs implements tilthv1.JobServiceServer.
+func (t *Tracker) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
+	limit := int(req.GetLimit())
+	if limit == 0 {
+		limit = defaultJobsLimit
+	}
+	for _, s := range req.GetStates() {
+		if s == tilthv1.JobState_JOB_STATE_UNSPECIFIED {
+			return nil, invalid("states", "holds %v", s)
+		}
+	}
+	jobs, err := t.db.Jobs(limit, req.GetStates())
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return &tilthv1.ListJobsResponse{Jobs: jobs}, nil
+}
+
+// CancelJob implements tilthv1.JobServiceServer.
+func (t *Tracker) CancelJob(ctx context.Context, req *tilthv1.CancelJobRequest) (*tilthv1.CancelJobResponse, error) {
+	err := t.update(ctx, func(c *change) error {
+		if j := c.jobs[req.GetJobId()]; j != nil {
+			c.end(j, tilthv1.JobState_JOB_STATE_CANCELLED, req.GetReason())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	got, err := t.GetJob(ctx, &tilthv1.GetJobRequest{JobId: req.GetJobId()})
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.CancelJobResponse{Job: got.GetJob()}, nil
+}
+
+// storeError reports a store that cannot be read.
+func storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Errorf(codes.Internal, "read the records file: %v", err)
+}

@@ -1,0 +1,87 @@
+package tracker
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Join implements tilthv1.AgentServiceServer.
+func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.JoinResponse, error) {
+	spec := req.GetSpec()
+	if err := checkAgent(spec); err != nil {
+		return nil, err
+	}
+	session := rand.Text()
+	err := t.update(ctx, func(c *change) error {
+		a := &agent{
+			spec: spec, session: session, joined: c.now(),
+			leases: map[string]*lease{}, waiters: map[*waiter]struct{}{},
+		}
+		c.keepAlive(a)
+		if old := c.agents[spec.GetName()]; old != nil && !old.gone {
+			c.void(old, func(w work) {
+				c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
+			})
+		}
+		c.agents[spec.GetName()] = a
+		c.sessions[session] = a
+		c.write.PutAgent(a.proto())
+		c.log.Info("agent joined", "agent", spec.GetName(), "kind", kindName(spec.GetKind()), "version", spec.GetVersion())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(t.cfg.HeartbeatInterval)}, nil
+}
+
+func checkAgent(spec *tilthv1.AgentSpec) error {
+	if spec.GetName() == "" {
+		return invalid("spec.name", "is empty")
+	}
+	switch spec.GetKind() {
+	case tilthv1.AgentKind_AGENT_KIND_TUNER:
+		if len(spec.GetTuners()) == 0 {
+			return invalid("spec.tuners", "is empty: a tuner offers at least one")
+		}
+	case tilthv1.AgentKind_AGENT_KIND_BUILDER:
+		if len(spec.GetToolchains()) == 0 {
+			return invalid("spec.toolchains", "is empty: a builder offers at least one")
+		}
+	case tilthv1.AgentKind_AGENT_KIND_RUNNER:
+		if len(spec.GetDeviceClasses()) == 0 {
+			return invalid("spec.device_classes", "is empty: a runner offers at least one")
+		}
+	default:
+		return invalid("spec.kind", "is %v", spec.GetKind())
+	}
+	return checkOffers(spec)
+}
+
+// checkOffers refuses an agent that offers what its kind cannot do.
+func checkOffers(spec *tilthv1.AgentSpec) error {
+	for _, offer := range []struct {
+		field string
+		count int
+		kind  tilthv1.AgentKind
+	}{
+		{"spec.tuners", len(spec.GetTuners()), tilthv1.AgentKind_AGENT_KIND_TUNER},
+		{"spec.toolchains", len(spec.GetToolchains()), tilthv1.AgentKind_AGENT_KIND_BUILDER},
+		{"spec.device_classes", len(spec.GetDeviceClasses()), tilthv1.AgentKind_AGENT_KIND_RUNNER},
+	} {
+		if offer.count > 0 && spec.GetKind() != offer.kind {
+			return invalid(offer.field, "is set, but the agent is a %s", kindName(spec.GetKind()))
+		}
+	}
+	for i, d := range spec.GetDeviceClasses() {
+		if d.GetName() == "" {
+			return invalid(fmt.Sprintf("spec.device_classes[%d].name", i), "is empty")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package tracker
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// ProposeBatch implements tilthv1.SearchServiceServer.
+func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRequest) (*tilthv1.ProposeBatchResponse, error) {
+	if err := checkCandidates(req.GetCandidates()); err != nil {
+		return nil, err
+	}
+	var response *tilthv1.ProposeBatchResponse
+	var closed string
+	err := t.update(ctx, func(c *change) error {
+		j, ok := c.lookUp(req.GetLease()).(*job)
+		if !ok {
+			return c.stale("ProposeBatch", req.GetLease())
+		}
+		switch n := req.GetProposal(); {
+		case n < j.proposals:
+			// A batch that is not in memory any more is closed, and on disk when this update returns.
+			id := batchID(j.id, n)
+			response = &tilthv1.ProposeBatchResponse{BatchId: id}
+			if b := c.batches[id]; b != nil {
+				response.FirstTrial = b.firstTrial
+			} else {
+				closed = id
+			}
+		case n > j.proposals:
+			return status.Errorf(codes.FailedPrecondition, "proposal: is %d, the job's next is %d", n, j.proposals)
+		case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
+			return invalid("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
+		default:
+			response = c.propose(j, req)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if closed != "" {
+		row, err := t.db.ClosedBatch(closed)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		response.FirstTrial = row.GetFirstTrial()
+	}
+	return response, nil
+}
+
+func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.ProposeBatchResponse {
+	p := j.progress[req.GetTaskIndex()]
+	b := &batch{
+		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
+		stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
+	}
+	for i, candidate := range req.GetCandidates() {
+		b.candidates = append(b.candidates, &tilthv1.Candidate{
+			Digest: candidate.GetDigest(), Trace: candidate.GetTrace(), Origin: candidate.GetOrigin(),
+			Trial: b.firstTrial + uint32(i),
+		})
+	}
+	j.proposals++
+	j.faults = 0
+	p.Proposed += uint32(len(b.candidates))
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
+		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates,
+	}}
+	b.eventSequence = e.GetSequence()
+	c.write.AppendEvent(j.id, e)
+	c.write.PutProgress(j.id, b.task, p)
+	j.batches[b.id] = b
+	c.batches[b.id] = b
+	c.move(b)
+	c.enqueue(b, false)
+	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
+}
+
+func checkCandidates(candidates []*tilthv1.Candidate) error {
+	if len(candidates) == 0 {
+		return invalid("candidates", "is empty")
+	}
+	seen := map[string]bool{}
+	for i, c := range candidates {
+		field := fmt.Sprintf("candidates[%d].", i)
+		switch {
+		case len(c.GetTrace()) == 0:
+			return invalid(field+"trace", "is empty")
+		case records.Digest(c.GetTrace()) != c.GetDigest():
+			return invalid(field+"digest", "%q is not the sha256 of the trace", c.GetDigest())
+		case seen[c.GetDigest()]:
+			return invalid(field+"digest", "%s is in the batch twice", c.GetDigest())
+		}
+		seen[c.GetDigest()] = true
+	}
+	return nil
+}

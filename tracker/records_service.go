@@ -1,0 +1,66 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// BestRecords implements tilthv1.RecordServiceServer.
+func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
+	if len(req.GetWorkloadDigests()) == 0 {
+		best, err := t.db.BestAll(req.GetTarget())
+		return &tilthv1.BestRecordsResponse{Records: best}, storeError(err)
+	}
+	if req.GetTarget() == "" {
+		return nil, invalid("target", "is empty: workloads are looked up for one target")
+	}
+	response := &tilthv1.BestRecordsResponse{}
+	for _, digest := range req.GetWorkloadDigests() {
+		best, err := t.db.Best(req.GetTarget(), digest)
+		if errors.Is(err, records.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, storeError(err)
+		}
+		response.Records = append(response.Records, best)
+	}
+	return response, nil
+}
+
+// ListRecords implements tilthv1.RecordServiceServer.
+func (t *Tracker) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.ServerStreamingServer[tilthv1.ListRecordsResponse]) error {
+	err := t.db.List(stream.Context(), req.GetTarget(), req.GetWorkloadDigest(), func(r *tilthv1.Record) error {
+		return stream.Send(&tilthv1.ListRecordsResponse{Record: r})
+	})
+	if errors.Is(err, records.ErrDamaged) {
+		return storeError(err)
+	}
+	return err
+}
+
+// ImportRecords implements tilthv1.RecordServiceServer.
+func (t *Tracker) ImportRecords(stream grpc.ClientStreamingServer[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]) error {
+	imported, skipped, err := t.db.Import(stream.Context(), func() (*tilthv1.Record, error) {
+		m, err := stream.Recv()
+		return m.GetRecord(), err
+	})
+	if errors.Is(err, records.ErrInvalid) {
+		return invalid("record", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
+	}
+	if _, isStatus := status.FromError(err); err != nil && !isStatus {
+		return status.Errorf(codes.Unavailable, "import records: %v", err)
+	}
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&tilthv1.ImportRecordsResponse{Imported: imported, Skipped: skipped})
+}

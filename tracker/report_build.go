@@ -1,0 +1,150 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// ReportBuild implements tilthv1.BuildServiceServer.
+func (t *Tracker) ReportBuild(ctx context.Context, req *tilthv1.ReportBuildRequest) (*tilthv1.ReportBuildResponse, error) {
+	if err := checkBuild(req); err != nil {
+		return nil, err
+	}
+	err := t.report(ctx, "ReportBuild", req.GetLease(), storev1.Stage_STAGE_BUILD, func(c *change, b *batch) error {
+		if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			b.settle()
+			c.lose(b, class, req.GetInfraMessage())
+			return nil
+		}
+		return c.built(b, req)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.ReportBuildResponse{}, nil
+}
+
+// report runs a report under the batch's lease; one that was accepted before is accepted again and changes nothing.
+func (t *Tracker) report(ctx context.Context, call string, token *tilthv1.LeaseToken, stage storev1.Stage, step func(*change, *batch) error) error {
+	var ended bool
+	err := t.update(ctx, func(c *change) error {
+		if b, ok := c.lookUp(token).(*batch); ok && b.stage == stage {
+			c.keepAlive(b.lease.agent)
+			return step(c, b)
+		}
+		b := c.batches[token.GetSubject()]
+		if b != nil && !holds(b.settled, token) {
+			return c.stale(call, token)
+		}
+		ended = b == nil
+		return nil
+	})
+	if err != nil || !ended {
+		return err
+	}
+	row, err := t.db.ClosedBatch(token.GetSubject())
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
+		return storeError(err)
+	}
+	if !holds(row.GetSettled(), token) {
+		return t.stale(call, token)
+	}
+	return nil
+}
+
+func checkBuild(req *tilthv1.ReportBuildRequest) error {
+	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		if !records.InfraFault(class) || class == tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA {
+			return invalid("infra_error", "is %v, not BUILD_INFRA or FARM_INFRA", class)
+		}
+		return nil
+	}
+	built := false
+	for i, o := range req.GetOutcomes() {
+		field := fmt.Sprintf("outcomes[%d].", i)
+		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE && !records.CandidateFault(o.GetError()) {
+			return invalid(field+"error", "is %v", o.GetError())
+		}
+		if s := o.GetBuildSeconds(); !(s >= 0) || math.IsInf(s, 0) {
+			return invalid(field+"build_seconds", "is %v", s)
+		}
+		built = built || o.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE
+	}
+	if built != (len(req.GetArtifacts()) > 0) {
+		return invalid("artifacts", "are %d, candidates built: %v", len(req.GetArtifacts()), built)
+	}
+	for i, a := range req.GetArtifacts() {
+		if !records.ValidDigest(a.GetDigest()) {
+			return invalid(fmt.Sprintf("artifacts[%d].digest", i), "%q is not a sha256", a.GetDigest())
+		}
+	}
+	return nil
+}
+
+// built takes in a build: candidates that failed are recorded, the others go to a runner.
+func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
+	outcomes, err := c.matchOutcomes(b, req)
+	if err != nil {
+		return err
+	}
+	a := b.lease.agent
+	a.completed++
+	b.settle()
+	c.release(b)
+	b.buildSeconds = make([]float64, len(b.candidates))
+	for i, o := range outcomes {
+		if o == nil {
+			continue
+		}
+		b.buildSeconds[i] = o.GetBuildSeconds()
+		c.metrics.buildSeconds.Observe(o.GetBuildSeconds())
+		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			c.recordTrial(b, i, &tilthv1.Measurement{
+				Error: o.GetError(), Message: o.GetMessage(), BuildSeconds: o.GetBuildSeconds(),
+			})
+		}
+	}
+	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
+	if b.open == 0 {
+		c.closeBatch(b)
+		return nil
+	}
+	b.stage = storev1.Stage_STAGE_MEASURE
+	b.artifacts = req.GetArtifacts()
+	c.artifacts.Pin(b.artifactDigests()...)
+	c.enqueue(b, false)
+	return nil
+}
+
+// matchOutcomes returns the outcomes by candidate: exactly one for each that is not recorded.
+func (c *change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*tilthv1.BuildOutcome, error) {
+	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
+	for n, o := range req.GetOutcomes() {
+		field := fmt.Sprintf("outcomes[%d].candidate", n)
+		i := b.index(o.GetCandidate())
+		if i < 0 || b.recorded[i] != 0 {
+			return nil, invalid(field, "%s is not to be built in batch %s", o.GetCandidate(), b.id)
+		}
+		if outcomes[i] != nil {
+			return nil, invalid(field, "%s comes twice", o.GetCandidate())
+		}
+		outcomes[i] = o
+	}
+	for i, candidate := range b.candidates {
+		if b.recorded[i] == 0 && outcomes[i] == nil {
+			return nil, invalid("outcomes", "lacks candidate %s", candidate.GetDigest())
+		}
+	}
+	for _, a := range req.GetArtifacts() {
+		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
+			return nil, missingArtifact(a.GetDigest())
+		}
+	}
+	return outcomes, nil
+}

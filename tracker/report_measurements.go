@@ -1,0 +1,96 @@
+package tracker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// ReportMeasurements implements tilthv1.MeasureServiceServer.
+func (t *Tracker) ReportMeasurements(ctx context.Context, req *tilthv1.ReportMeasurementsRequest) (*tilthv1.ReportMeasurementsResponse, error) {
+	if err := checkMeasurements(req); err != nil {
+		return nil, err
+	}
+	err := t.report(ctx, "ReportMeasurements", req.GetLease(), storev1.Stage_STAGE_MEASURE, func(c *change, b *batch) error {
+		return c.measured(b, req)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.ReportMeasurementsResponse{}, nil
+}
+
+func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
+	infra := req.GetInfraError()
+	if infra == tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		if len(req.GetMeasurements()) == 0 {
+			return invalid("measurements", "is empty, and infra_error is not set")
+		}
+	} else if !records.InfraFault(infra) || infra == tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA {
+		return invalid("infra_error", "is %v, not DEVICE_INFRA or FARM_INFRA", infra)
+	}
+	seen := map[string]bool{}
+	for i, m := range req.GetMeasurements() {
+		field := fmt.Sprintf("measurements[%d]", i)
+		if err := records.ValidateOutcome(m); err != nil {
+			return invalid(field, "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
+		}
+		if m.GetAt() != nil && !m.GetAt().IsValid() {
+			return invalid(field+".at", "is not a time")
+		}
+		if d := m.GetCandidate().GetDigest(); seen[d] {
+			return invalid(field+".candidate", "%s comes twice", d)
+		} else {
+			seen[d] = true
+		}
+	}
+	return nil
+}
+
+// measured takes in measurements; those of trials that are recorded already are passed over.
+func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
+	for n, m := range req.GetMeasurements() {
+		if i := b.index(m.GetCandidate().GetDigest()); i < 0 || b.candidates[i].GetTrial() != m.GetCandidate().GetTrial() {
+			return invalid(fmt.Sprintf("measurements[%d].candidate", n), "%s, trial %d, is not in batch %s",
+				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
+		}
+	}
+	a := b.lease.agent
+	b.lease.deadline = later(b.lease.deadline, a.seen.Add(c.cfg.LeaseTimeout))
+	for _, m := range req.GetMeasurements() {
+		if i := b.index(m.GetCandidate().GetDigest()); b.recorded[i] == 0 {
+			c.recordTrial(b, i, b.complete(i, a, m))
+		}
+	}
+	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
+	infra := req.GetInfraError()
+	switch {
+	case b.open == 0:
+		a.completed++
+		b.settle()
+		c.release(b)
+		c.closeBatch(b)
+	case infra != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED:
+		b.settle()
+		c.lose(b, infra, req.GetInfraMessage())
+	}
+	return nil
+}
+
+// complete fills in what the runner may leave out.
+func (b *batch) complete(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
+	m = proto.CloneOf(m)
+	if m.GetDevice() == "" {
+		m.Device = a.spec.GetName()
+	}
+	if m.GetBuildSeconds() == 0 && len(b.buildSeconds) > 0 {
+		m.BuildSeconds = b.buildSeconds[i]
+	}
+	return m
+}

@@ -1,0 +1,153 @@
+package tuner
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// genetic evolves the best points measured so far. It begins with the default schedule and the hand-written tiles, fills up
+// with draws that look good to the analytic cost, and then breeds: parents from the fastest trials, children by mutation and
+// crossover, of which the analytically best are taken, with some drawn blindly so that no corner stays unseen.
+type genetic struct {
+	*pool
+	measured []measured
+	seeds    []space.Point
+}
+
+type measured struct {
+	point   space.Point
+	latency float64
+	digest  string
+}
+
+const (
+	// elite is how many of the fastest trials breed.
+	elite = 8
+	// litter is how many children are drafted for each one that is proposed.
+	litter = 6
+	// seeded is how many of the hand-written points are proposed, in parts of a batch.
+	seededBatches = 1
+	// blind is how many candidates in a batch of sixteen are drawn without looking at the cost.
+	blind = 2
+)
+
+func newGenetic(p *pool) *genetic {
+	return &genetic{pool: p, seeds: p.space.Seeds()}
+}
+
+// Propose implements Search.
+func (g *genetic) Propose(n int) []Candidate {
+	g.reseed()
+	first := len(g.seen) == 0
+	list := g.start()
+	if first || len(g.measured) == 0 && len(g.seen) < seededBatches*n {
+		list = g.fill(list, n*3/4, g.seeds)
+	}
+	blindly := (n*blind + 15) / 16
+	if len(g.measured) >= 2 {
+		list = g.fill(list, n-blindly, g.children((n-len(list))*litter))
+	} else {
+		list = g.fill(list, n-blindly, g.draft((n-len(list))*litter))
+	}
+	for len(list) < n && g.misses < maxMisses {
+		p, ok := g.space.Random(g.rng)
+		if !ok {
+			break
+		}
+		list = g.fill(list, len(list)+1, []space.Point{p})
+	}
+	return list
+}
+
+// fill takes points in order until the list has n candidates.
+func (g *genetic) fill(list []Candidate, n int, points []space.Point) []Candidate {
+	for _, p := range points {
+		if len(list) >= n {
+			break
+		}
+		if c, ok := g.take(p); ok {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// draft draws points and orders them by the analytic cost.
+func (g *genetic) draft(n int) []space.Point {
+	var points []space.Point
+	for range n {
+		if p, ok := g.space.Random(g.rng); ok {
+			points = append(points, p)
+		}
+	}
+	g.space.Sort(points)
+	return points
+}
+
+// children breeds the elite; each child inherits its parents' rank and is judged by how the analytic cost changes.
+func (g *genetic) children(n int) []space.Point {
+	parents := g.measured[:min(elite, len(g.measured))]
+	type child struct {
+		point space.Point
+		score float64
+	}
+	var litter []child
+	for range n {
+		mother := parents[g.skewed(len(parents))]
+		point, ok := g.child(mother, parents)
+		if !ok {
+			continue
+		}
+		change := g.space.Cost(point) / g.space.Cost(mother.point)
+		litter = append(litter, child{point, mother.latency * change})
+	}
+	slices.SortStableFunc(litter, func(a, b child) int {
+		switch {
+		case a.score < b.score:
+			return -1
+		case a.score > b.score:
+			return 1
+		}
+		return 0
+	})
+	points := make([]space.Point, len(litter))
+	for k, c := range litter {
+		points[k] = c.point
+	}
+	return points
+}
+
+func (g *genetic) child(mother measured, parents []measured) (space.Point, bool) {
+	if g.rng.IntN(4) == 0 {
+		father := parents[g.rng.IntN(len(parents))]
+		return g.space.Crossover(g.rng, mother.point, father.point)
+	}
+	return g.space.Mutate(g.rng, mother.point)
+}
+
+// skewed draws an index below n, small ones more often.
+func (g *genetic) skewed(n int) int { return min(g.rng.IntN(n), g.rng.IntN(n)) }
+
+// Observe implements Search.
+func (g *genetic) Observe(t Trial) {
+	g.observe(t)
+	if t.LatencySeconds <= 0 {
+		return
+	}
+	point, ok := g.space.Parse(t.Origin)
+	if !ok {
+		return
+	}
+	m := measured{point, t.LatencySeconds, t.Digest}
+	at, _ := slices.BinarySearchFunc(g.measured, m, func(a, b measured) int {
+		switch {
+		case a.latency < b.latency, a.latency == b.latency && a.digest < b.digest:
+			return -1
+		case a.latency > b.latency, a.digest > b.digest:
+			return 1
+		}
+		return 0
+	})
+	g.measured = slices.Insert(g.measured, at, m)
+}

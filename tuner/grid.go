@@ -1,0 +1,41 @@
+package tuner
+
+import "github.com/tilth-dev/tilth/compiler/space"
+
+// grid visits every legal point in the order of the knobs, the last knob fastest.
+type grid struct {
+	*pool
+	next space.Point
+	done bool
+}
+
+// Propose implements Search.
+func (g *grid) Propose(n int) []Candidate {
+	list := g.start()
+	for len(list) < n && !g.done {
+		if g.next == nil {
+			g.next = make(space.Point, len(g.space.Knobs))
+		}
+		if c, ok := g.take(g.next); ok {
+			list = append(list, c)
+		}
+		g.advance()
+	}
+	return list
+}
+
+// advance counts to the next point; the copy keeps proposed points their own.
+func (g *grid) advance() {
+	p := append(space.Point{}, g.next...)
+	for k := len(p) - 1; k >= 0; k-- {
+		if p[k]++; p[k] < len(g.space.Knobs[k].Values) {
+			g.next = p
+			return
+		}
+		p[k] = 0
+	}
+	g.done = true
+}
+
+// Observe implements Search.
+func (g *grid) Observe(t Trial) { g.observe(t) }

@@ -1,0 +1,197 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/agent"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Config is what a Handler needs.
+type Config struct {
+	// Conn leads to the tracker.
+	Conn grpc.ClientConnInterface
+	// Lock, when set, is held while searching, so that nothing is timed on this machine meanwhile.
+	Lock   func(context.Context) (release func(), err error)
+	Logger *slog.Logger
+	// BatchSize is how many candidates are built and measured together; 0 = 16.
+	BatchSize int
+	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
+	Ahead int
+}
+
+// Handler does the tuner agent's work: one leased job a call.
+type Handler struct{ Config }
+
+// NewHandler returns a handler; zero fields of the configuration get their defaults.
+func NewHandler(c Config) *Handler {
+	if c.BatchSize == 0 {
+		c.BatchSize = 16
+	}
+	if c.Ahead == 0 {
+		c.Ahead = 3
+	}
+	if c.Lock == nil {
+		c.Lock = func(context.Context) (func(), error) { return func() {}, nil }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Handler{c}
+}
+
+// Handle tunes the job of a lease until its budget is spent. The error says that the lease was lost or ctx ended; the job then
+// goes to another tuner, which continues from the job's events.
+func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	search := work.GetSearch()
+	if search == nil {
+		return errors.New("tuner: the lease is not for searching")
+	}
+	j, err := newJob(search.GetJob())
+	if err != nil {
+		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &round{Handler: h, job: j, lease: work.GetLease()}
+	events := make(chan *tilthv1.JobEvent)
+	watching := make(chan error, 1)
+	go func() { watching <- h.watch(ctx, search.GetJob().GetId(), events) }()
+	err = r.run(ctx, events, watching)
+	cancel()
+	for range events { // the watcher closes it when it is done
+	}
+	return err
+}
+
+// watch sends the job's events from the first and closes the channel at the end. It returns nil when the job has ended.
+func (h *Handler) watch(ctx context.Context, jobID string, events chan<- *tilthv1.JobEvent) error {
+	defer close(events)
+	return agent.Watch(ctx, h.Conn, h.Logger, jobID, 0, func(e *tilthv1.JobEvent) error {
+		select {
+		case events <- e:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+func (h *Handler) finish(ctx context.Context, lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) error {
+	client := tilthv1.NewSearchServiceClient(h.Conn)
+	return agent.Report(ctx, h.Logger, "finish job "+lease.GetSubject(), func(ctx context.Context) error {
+		_, err := client.FinishJob(ctx, &tilthv1.FinishJobRequest{Lease: lease, State: state, Reason: reason})
+		return err
+	})
+}
+
+// round is one lease of a job.
+type round struct {
+	*Handler
+	job   *job
+	lease *tilthv1.LeaseToken
+}
+
+func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watching <-chan error) error {
+	deadline := r.job.deadline()
+	var timeout <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	for {
+		if r.job.caughtUp() {
+			if err := r.propose(ctx); err != nil {
+				return err
+			}
+			if reason, over := r.job.over(); over {
+				return r.end(ctx, reason)
+			}
+		}
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return r.ended(<-watching)
+			}
+			r.job.apply(e)
+		case <-timeout:
+			return r.end(ctx, "time spent")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ended explains the end of the job's events: it was cancelled, or the tracker refuses to send more.
+func (r *round) ended(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("tuner: events of job %s: %w", r.job.id, err)
+}
+
+func (r *round) end(ctx context.Context, reason string) error {
+	if err := r.job.failure(); err != nil {
+		return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, err.Error())
+	}
+	return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_DONE, reason)
+}
+
+// propose hands in batches until enough are in flight or nothing is left to propose.
+func (r *round) propose(ctx context.Context) error {
+	for len(r.job.inFlight) < r.Ahead {
+		t, candidates, err := r.search(ctx)
+		if err != nil || len(candidates) == 0 {
+			return err
+		}
+		request := &tilthv1.ProposeBatchRequest{
+			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(t.index), Candidates: wire(candidates),
+		}
+		client := tilthv1.NewSearchServiceClient(r.Conn)
+		var response *tilthv1.ProposeBatchResponse
+		err = agent.Report(ctx, r.Logger, "propose batch", func(ctx context.Context) (err error) {
+			response, err = client.ProposeBatch(ctx, request)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		r.job.proposed(response.GetBatchId(), t, len(candidates))
+	}
+	return nil
+}
+
+// search draws the next batch while nothing is timed on this machine; no candidates when there is nothing left to propose.
+func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
+	release, err := r.Lock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	for {
+		n := min(r.BatchSize, r.job.remaining())
+		t := next(r.job.tasks)
+		if t == nil || n == 0 {
+			return nil, nil, nil
+		}
+		if candidates := t.search.Propose(n); len(candidates) > 0 {
+			return t, candidates, nil
+		}
+		t.exhausted = true
+	}
+}
+
+func wire(candidates []Candidate) []*tilthv1.Candidate {
+	list := make([]*tilthv1.Candidate, len(candidates))
+	for k, c := range candidates {
+		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin)}
+	}
+	return list
+}

@@ -1,0 +1,248 @@
+package tuner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// farm is a real tracker with real agents; only the builder's and runner's insides are made up.
+type farm struct {
+	t    *testing.T
+	conn *grpc.ClientConn
+	ctx  context.Context
+}
+
+func newFarm(t *testing.T) *farm {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := records.Open(filepath.Join(dir, "tilth.db"), records.Options{})
+	check(t, err)
+	tr, err := tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "artifacts")})
+	check(t, err)
+	rpc := bufconn.Listen(1 << 20)
+	web, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- tr.Serve(ctx, rpc, web) }()
+	conn, err := grpc.NewClient("passthrough:farm", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return rpc.DialContext(ctx) }))
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, conn.Close())
+		cancel()
+		check(t, <-served)
+		check(t, db.Close())
+	})
+	return &farm{t: t, conn: conn, ctx: ctx}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs an agent until the test or the returned function ends it.
+func (f *farm) start(name string, kind tilthv1.AgentKind, handler agent.Handler) (stop func()) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan error, 1)
+	spec := &tilthv1.AgentSpec{Name: name, Kind: kind}
+	switch kind {
+	case tilthv1.AgentKind_AGENT_KIND_TUNER:
+		spec.Tuners = Names()
+	case tilthv1.AgentKind_AGENT_KIND_BUILDER:
+		spec.Toolchains = []string{"fake"}
+	default:
+		spec.DeviceClasses = []*tilthv1.DeviceClass{{Name: "fake"}}
+	}
+	go func() {
+		done <- agent.Run(ctx, agent.Config{Conn: f.conn, Spec: spec, Handler: handler, LeaseWait: time.Second, DrainGrace: time.Millisecond})
+	}()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			check(f.t, <-done)
+		}
+	}
+	f.t.Cleanup(stop)
+	return stop
+}
+
+// build accepts every candidate.
+func (f *farm) build(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	report := &tilthv1.ReportBuildRequest{Lease: work.GetLease(), Artifacts: []*tilthv1.ArtifactRef{f.object()}}
+	for _, c := range work.GetBuild().GetCandidates() {
+		report.Outcomes = append(report.Outcomes, &tilthv1.BuildOutcome{Candidate: c.GetDigest(), Error: tilthv1.ErrorClass_ERROR_CLASS_NONE})
+	}
+	_, err := tilthv1.NewBuildServiceClient(f.conn).ReportBuild(ctx, report)
+	return err
+}
+
+func (f *farm) object() *tilthv1.ArtifactRef {
+	content := []byte("object")
+	sum := sha256.Sum256(content)
+	ref := &tilthv1.ArtifactRef{Role: "candidates", Digest: hex.EncodeToString(sum[:]), SizeBytes: uint64(len(content))}
+	client := tilthv1.NewArtifactServiceClient(f.conn)
+	stat, err := client.StatArtifact(f.ctx, &tilthv1.StatArtifactRequest{Digest: ref.GetDigest()})
+	if err == nil && stat.GetComplete() {
+		return ref
+	}
+	stream, err := client.UploadArtifact(f.ctx)
+	check(f.t, err)
+	check(f.t, stream.Send(&tilthv1.UploadArtifactRequest{Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Data: content}))
+	_, err = stream.CloseAndRecv()
+	check(f.t, err)
+	return ref
+}
+
+// verdict makes up a measurement.
+type verdict func(c *tilthv1.Candidate) *tilthv1.Measurement
+
+func (f *farm) measure(v verdict) agent.HandlerFunc {
+	return func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+		report := &tilthv1.ReportMeasurementsRequest{Lease: work.GetLease()}
+		for _, c := range work.GetMeasure().GetCandidates() {
+			report.Measurements = append(report.Measurements, v(c))
+		}
+		_, err := tilthv1.NewMeasureServiceClient(f.conn).ReportMeasurements(ctx, report)
+		return err
+	}
+}
+
+func fast(c *tilthv1.Candidate) *tilthv1.Measurement {
+	seconds := 1e-3 + float64(len(c.GetOrigin()))*1e-6
+	return &tilthv1.Measurement{
+		Candidate: c, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, SamplesSeconds: []float64{seconds}, LatencySeconds: seconds,
+	}
+}
+
+func wrong(c *tilthv1.Candidate) *tilthv1.Measurement {
+	return &tilthv1.Measurement{Candidate: c, Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "off by one"}
+}
+
+func (f *farm) submit(budget *tilthv1.Budget, workloads ...*expr.Workload) *tilthv1.Job {
+	spec := &tilthv1.JobSpec{
+		Name: "test", Tuner: "ga", Seed: 1, Budget: budget,
+		Target: &tilthv1.TargetSpec{Fingerprint: "fake", Descriptor_: testTarget(f.t).Encode(), Toolchain: "fake", DeviceClass: "fake"},
+	}
+	for _, w := range workloads {
+		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{
+			Name: "product", Workload: []byte(w.Text()), WorkloadDigest: w.Digest(), Weight: 1, Flop: w.Flop(),
+		})
+	}
+	response, err := tilthv1.NewJobServiceClient(f.conn).SubmitJob(f.ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec})
+	check(f.t, err)
+	return response.GetJob()
+}
+
+// wait follows the job to its end; each, if given, sees every trial.
+func (f *farm) wait(job *tilthv1.Job, each func(n int)) *tilthv1.Job {
+	client := tilthv1.NewJobServiceClient(f.conn)
+	stream, err := client.WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
+	check(f.t, err)
+	n := 0
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			break
+		}
+		if response.GetEvent().GetTrial() != nil {
+			if n++; each != nil {
+				each(n)
+			}
+		}
+	}
+	response, err := client.GetJob(f.ctx, &tilthv1.GetJobRequest{JobId: job.GetId()})
+	check(f.t, err)
+	return response.GetJob()
+}
+
+func (f *farm) tuner() *Handler { return NewHandler(Config{Conn: f.conn, BatchSize: 8}) }
+
+const (
+	tunerKind   = tilthv1.AgentKind_AGENT_KIND_TUNER
+	builderKind = tilthv1.AgentKind_AGENT_KIND_BUILDER
+	runnerKind  = tilthv1.AgentKind_AGENT_KIND_RUNNER
+)
+
+func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	f.start("tuner", tunerKind, f.tuner())
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, product(t, 64, 64, 64), product(t, 128, 64, 64)), nil)
+	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "trials spent" {
+		t.Fatalf("job ended %v: %s", job.GetState(), job.GetReason())
+	}
+	if total := job.GetProgress()[0].GetTrials() + job.GetProgress()[1].GetTrials(); total != 50 {
+		t.Errorf("%d trials, want 50", total)
+	}
+}
+
+func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	stop := f.start("first", tunerKind, f.tuner())
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 64}, product(t, 64, 64, 64)), func(n int) {
+		if n == 20 {
+			stop()
+			f.start("second", tunerKind, f.tuner())
+		}
+	})
+	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE {
+		t.Fatalf("job ended %v: %s", job.GetState(), job.GetReason())
+	}
+	if p := job.GetProgress()[0]; p.GetTrials() != 64 || p.GetProposed() != 64 {
+		t.Errorf("%d trials of %d proposed, want 64", p.GetTrials(), p.GetProposed())
+	}
+}
+
+func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(wrong))
+	f.start("tuner", tunerKind, f.tuner())
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 16}, product(t, 64, 64, 64)), nil)
+	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED {
+		t.Fatalf("job ended %v", job.GetState())
+	}
+	if want := "none of 16 trials of task 0 was right; the first said: off by one"; job.GetReason() != want {
+		t.Errorf("reason %q, want %q", job.GetReason(), want)
+	}
+}
+
+func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Logger: slog.New(slog.DiscardHandler)}))
+	// No runner: nothing is ever measured, so only the clock can end the job.
+	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, product(t, 64, 64, 64)), nil)
+	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "time spent" {
+		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
+	}
+}

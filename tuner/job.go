@@ -1,0 +1,159 @@
+package tuner
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// job is a job's search state, a function of the job's events alone: whichever tuner holds the lease, it goes on where the
+// last one was.
+type job struct {
+	id     string
+	budget *tilthv1.Budget
+	start  time.Time
+	tasks  []*task
+	// inFlight counts the trials not yet recorded of each batch.
+	inFlight map[string]int
+	// batches are all the batches known, so that an event of one proposed here is not counted twice.
+	batches map[string]bool
+	// proposals is the number of the next proposal.
+	proposals uint64
+	// behind is how many proposals and trials of the past are still to come as events.
+	behind int
+}
+
+func newJob(j *tilthv1.Job) (*job, error) {
+	spec := j.GetSpec()
+	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
+	if err != nil {
+		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+	}
+	state := &job{
+		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(),
+		inFlight: map[string]int{}, batches: map[string]bool{},
+	}
+	for k, ts := range spec.GetTasks() {
+		w, err := expr.Parse(string(ts.GetWorkload()))
+		if err != nil {
+			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
+		}
+		search, err := NewSearch(spec.GetTuner(), space.New(w, t), taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()))
+		if err != nil {
+			return nil, err
+		}
+		state.tasks = append(state.tasks, &task{index: k, search: search, weight: max(ts.GetWeight(), math.SmallestNonzeroFloat64)})
+	}
+	for _, p := range j.GetProgress() {
+		state.behind += int(p.GetProposed() + p.GetTrials())
+	}
+	return state, nil
+}
+
+// taskSeed makes tasks of one job draw independently.
+func taskSeed(seed uint64, digest string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(digest)) //nolint:errcheck // a hash never fails
+	return h.Sum64() ^ seed
+}
+
+func (j *job) caughtUp() bool { return j.behind <= 0 }
+
+// deadline is when the job's time is spent; zero when it has no limit.
+func (j *job) deadline() time.Time {
+	if j.budget.GetTime() == nil {
+		return time.Time{}
+	}
+	return j.start.Add(j.budget.GetTime().AsDuration())
+}
+
+// remaining is how many more trials may be proposed.
+func (j *job) remaining() int {
+	if j.budget.GetTrials() == 0 {
+		return math.MaxInt32
+	}
+	left := int(j.budget.GetTrials())
+	for _, t := range j.tasks {
+		left -= t.proposed
+	}
+	return max(0, left)
+}
+
+// over says whether nothing is left to wait for or to propose, and why.
+func (j *job) over() (reason string, over bool) {
+	if len(j.inFlight) > 0 {
+		return "", false
+	}
+	if j.remaining() == 0 {
+		return "trials spent", true
+	}
+	return "every candidate of every task was tried", next(j.tasks) == nil
+}
+
+// failure says why no task has a single verified candidate; nil when one has, or nothing was tried.
+func (j *job) failure() error {
+	for _, t := range j.tasks {
+		if t.best > 0 {
+			return nil
+		}
+	}
+	for _, t := range j.tasks {
+		if t.failures > 0 {
+			return fmt.Errorf("none of %d trials of task %d was right; the first said: %s", t.failures, t.index, t.failure)
+		}
+	}
+	return nil
+}
+
+// proposed notes a batch that the tracker accepted.
+func (j *job) proposed(batchID string, t *task, trials int) {
+	if j.batches[batchID] {
+		return
+	}
+	j.batches[batchID] = true
+	j.inFlight[batchID] = trials
+	j.proposals++
+	t.proposed += trials
+}
+
+// apply brings the state forward by one event.
+func (j *job) apply(e *tilthv1.JobEvent) {
+	switch e := e.GetEvent().(type) {
+	case *tilthv1.JobEvent_Proposed:
+		j.behind -= len(e.Proposed.GetCandidates())
+		t := j.tasks[e.Proposed.GetTaskIndex()]
+		if !j.batches[e.Proposed.GetBatchId()] {
+			for _, c := range e.Proposed.GetCandidates() {
+				t.search.Observe(Trial{Digest: c.GetDigest(), Origin: string(c.GetOrigin())})
+			}
+		}
+		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()))
+	case *tilthv1.JobEvent_Trial:
+		j.behind--
+		j.recorded(e.Trial)
+	case *tilthv1.JobEvent_DeadLetter:
+		delete(j.inFlight, e.DeadLetter.GetBatchId())
+	}
+}
+
+func (j *job) recorded(e *tilthv1.TrialRecorded) {
+	m := e.GetMeasurement()
+	t := j.tasks[e.GetTaskIndex()]
+	failed := m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE
+	t.record(m.GetLatencySeconds(), failed, m.GetMessage())
+	t.search.Observe(Trial{
+		Digest: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		LatencySeconds: m.GetLatencySeconds(), Failed: failed,
+	})
+	if n := j.inFlight[e.GetBatchId()] - 1; n > 0 {
+		j.inFlight[e.GetBatchId()] = n
+	} else {
+		delete(j.inFlight, e.GetBatchId())
+	}
+}

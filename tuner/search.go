@@ -1,0 +1,121 @@
+// Package tuner searches for the best schedules: algorithms that propose candidates of a task and learn from what became of
+// them, the choice of which task to spend the next batch on, and the agent that does both for a job.
+package tuner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// Candidate is a proposed schedule.
+type Candidate struct {
+	Point space.Point
+	// Digest identifies the trace; Trace replays to the schedule; Origin is the point as text.
+	Digest string
+	Trace  []byte
+	Origin string
+}
+
+// Trial is what became of a candidate.
+type Trial struct {
+	Digest string
+	Origin string
+	// LatencySeconds is the median of its samples; 0 when it failed.
+	LatencySeconds float64
+	// Failed says that the candidate itself is bad.
+	Failed bool
+}
+
+// Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and trials give the
+// same candidates. They are not safe for concurrent use.
+type Search interface {
+	// Propose returns up to n candidates that were never proposed before; none when the search has nothing left to try.
+	Propose(n int) []Candidate
+	// Observe hears what became of a candidate, in any order. Trials of an earlier run of the same search are observed too,
+	// and count as proposed.
+	Observe(Trial)
+}
+
+// algorithms are the searches by name.
+var algorithms = map[string]func(*pool) Search{
+	"random": func(p *pool) Search { return &random{pool: p} },
+	"grid":   func(p *pool) Search { return &grid{pool: p} },
+	"ga":     func(p *pool) Search { return newGenetic(p) },
+}
+
+// Names are the search algorithms that exist, sorted.
+func Names() []string {
+	var names []string
+	for name := range algorithms {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// NewSearch is a search over a space. The error says that there is no such algorithm.
+func NewSearch(algorithm string, s *space.Space, seed uint64) (Search, error) {
+	make, ok := algorithms[algorithm]
+	if !ok {
+		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", algorithm, Names())
+	}
+	return make(newPool(s, seed)), nil
+}
+
+// pool is what every search has: the space, and what was proposed from it.
+type pool struct {
+	space *space.Space
+	seed  uint64
+	rng   *rand.Rand
+	seen  map[string]bool
+	// misses counts draws in a row that gave nothing new.
+	misses int
+}
+
+func newPool(s *space.Space, seed uint64) *pool {
+	return &pool{space: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{}}
+}
+
+// maxMisses draws without anything new end a search: the space is all but exhausted.
+const maxMisses = 2000
+
+// reseed makes what follows depend on the seed and on how many candidates were seen, not on draws made before: a search
+// that is resumed from its trials goes on as one that was never interrupted.
+func (p *pool) reseed() {
+	p.rng = rand.New(rand.NewPCG(p.seed, uint64(len(p.seen))))
+}
+
+// take turns a point into a candidate; ok is false when it does not apply or was seen before.
+func (p *pool) take(point space.Point) (c Candidate, ok bool) {
+	s, err := p.space.Apply(point)
+	if err != nil {
+		p.misses++
+		return Candidate{}, false
+	}
+	c = Candidate{Point: point, Trace: s.Trace(), Origin: p.space.Format(point)}
+	c.Digest = schedule.Digest(c.Trace)
+	if p.seen[c.Digest] {
+		p.misses++
+		return Candidate{}, false
+	}
+	p.seen[c.Digest] = true
+	p.misses = 0
+	return c, true
+}
+
+// start proposes the default schedule as the first candidate of all, so that every search knows what tuning gains.
+func (p *pool) start() []Candidate {
+	if len(p.seen) > 0 {
+		return nil
+	}
+	if c, ok := p.take(p.space.Default()); ok {
+		return []Candidate{c}
+	}
+	return nil
+}
+
+func (p *pool) observe(t Trial) { p.seen[t.Digest] = true }

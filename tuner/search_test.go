@@ -1,0 +1,169 @@
+package tuner
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// product is a matrix product with a constant, m x k x n.
+func product(t testing.TB, m, k, n int64) *expr.Workload {
+	t.Helper()
+	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
+	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func testTarget(t testing.TB) *target.Target {
+	t.Helper()
+	m, err := target.Parse("x86-64-v4", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
+	t.Helper()
+	s := space.New(w, testTarget(t))
+	search, err := NewSearch(algorithm, s, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return search, s
+}
+
+// measure is the made-up device of these tests: the analytic cost, as seconds.
+func measure(s *space.Space, c Candidate) Trial {
+	return Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: s.Cost(c.Point) * 1e-9}
+}
+
+func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			search, s := newTestSearch(t, name, product(t, 64, 96, 64))
+			seen := map[string]bool{}
+			for round := range 10 {
+				batch := search.Propose(16)
+				if len(batch) != 16 {
+					t.Fatalf("round %d has %d candidates", round, len(batch))
+				}
+				if round == 0 && batch[0].Origin != s.Format(s.Default()) {
+					t.Errorf("first candidate is %s, not the default %s", batch[0].Origin, s.Format(s.Default()))
+				}
+				for _, c := range batch {
+					if seen[c.Digest] {
+						t.Fatalf("round %d repeats %s", round, c.Origin)
+					}
+					seen[c.Digest] = true
+					search.Observe(measure(s, c))
+				}
+			}
+		})
+	}
+}
+
+func TestASmallSpaceIsExhausted(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			search, _ := newTestSearch(t, name, product(t, 1, 2, 16))
+			total := 0
+			for {
+				batch := search.Propose(16)
+				if len(batch) == 0 {
+					break
+				}
+				total += len(batch)
+			}
+			if total == 0 || total > 200 {
+				t.Errorf("proposed %d candidates of a tiny space", total)
+			}
+		})
+	}
+}
+
+func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
+	for _, name := range []string{"ga", "random"} {
+		t.Run(name, func(t *testing.T) {
+			w := product(t, 128, 64, 128)
+			whole, s := newTestSearch(t, name, w)
+			resumed, _ := newTestSearch(t, name, w)
+			for range 3 {
+				for _, c := range whole.Propose(16) {
+					whole.Observe(measure(s, c))
+					resumed.Observe(measure(s, c))
+				}
+			}
+			a, b := whole.Propose(16), resumed.Propose(16)
+			for k := range a {
+				if a[k].Digest != b[k].Digest {
+					t.Fatalf("candidate %d: %s, resumed %s", k, a[k].Origin, b[k].Origin)
+				}
+			}
+		})
+	}
+}
+
+func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
+	best := func(name string) float64 {
+		search, s := newTestSearch(t, name, product(t, 784, 256, 512))
+		best := s.Cost(s.Default())
+		start := best
+		for range 8 {
+			for _, c := range search.Propose(16)[1:] {
+				trial := measure(s, c)
+				// A device that disagrees with the analytic cost: it likes deep unrolling.
+				trial.LatencySeconds /= 1 + float64(len(c.Trace)%7)/10
+				search.Observe(trial)
+				best = min(best, trial.LatencySeconds*1e9)
+			}
+		}
+		return best / start
+	}
+	if ga, random := best("ga"), best("random"); ga > random {
+		t.Errorf("best of ga is %.3f of the default's latency, of random %.3f", ga, random)
+	}
+}
+
+func TestUnknownAlgorithm(t *testing.T) {
+	s := space.New(product(t, 4, 4, 16), testTarget(t))
+	_, err := NewSearch("magic", s, 1)
+	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
+	tasks := []*task{{index: 0, weight: 1}, {index: 1, weight: 4}}
+	for range 100 {
+		chosen := next(tasks)
+		chosen.proposed += 16
+		for range 16 {
+			chosen.record(1e-3, false, "")
+			chosen.stale = 0
+		}
+	}
+	if share := float64(tasks[1].proposed) / float64(tasks[0].proposed); share < 3.5 || share > 4.5 {
+		t.Errorf("the task with four times the latency got %.1f times the trials", share)
+	}
+}
+
+func TestATaskWithoutProgressYields(t *testing.T) {
+	a, b := &task{weight: 1, best: 1e-3, proposed: 100, stale: 4 * patience}, &task{weight: 1, best: 1e-3, proposed: 100}
+	if next([]*task{a, b}) != b {
+		t.Error("the stale task was chosen")
+	}
+	b.exhausted = true
+	if next([]*task{a, b}) != a {
+		t.Error("the exhausted task was chosen")
+	}
+}

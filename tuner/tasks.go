@@ -1,0 +1,63 @@
+package tuner
+
+// task is the state of one task of a job.
+type task struct {
+	index  int
+	search Search
+	// weight is how often the task's workload occurs in the model.
+	weight float64
+	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
+	proposed, recorded int
+	best               float64
+	// stale counts the trials recorded since the best last fell by more than a hundredth.
+	stale int
+	// exhausted is set when the search has nothing left to propose.
+	exhausted bool
+	// failures counts failed trials; failure is the first one's message.
+	failures int
+	failure  string
+}
+
+func (t *task) record(latency float64, failed bool, message string) {
+	t.recorded++
+	t.stale++
+	if failed {
+		if t.failures++; t.failures == 1 {
+			t.failure = message
+		}
+		return
+	}
+	if t.best == 0 || latency < 0.99*t.best {
+		t.stale = 0
+	}
+	if t.best == 0 || latency < t.best {
+		t.best = latency
+	}
+}
+
+// patience is how many trials without progress halve a task's claim to the next batch.
+const patience = 48
+
+// claim is how much a task deserves the next batch: its share of the model's latency for each trial spent on it, less the
+// longer it made no progress. A task that was never tried comes first.
+func (t *task) claim() float64 {
+	if t.best == 0 {
+		return 1e18 / float64(1+t.proposed)
+	}
+	claim := t.weight * t.best / float64(t.proposed+1)
+	for n := t.stale; n >= patience; n -= patience {
+		claim /= 2
+	}
+	return claim
+}
+
+// next is the task to spend the next batch on; nil when all are exhausted.
+func next(tasks []*task) *task {
+	var chosen *task
+	for _, t := range tasks {
+		if !t.exhausted && (chosen == nil || t.claim() > chosen.claim()) {
+			chosen = t
+		}
+	}
+	return chosen
+}
