@@ -24,28 +24,25 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 		known := len(c.Args) - len(w.Outputs)
 		args := make([]*array.Array, known)
 		for k, v := range c.Args[:known] {
-			args[k] = p.view(arrays, v)
+			args[k] = withShape(arrays[p.Root(v)], w.Args()[k].Shape)
 		}
 		outs, err := expr.Evaluate(w, args)
 		if err != nil {
 			return nil, fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
 		}
 		for k, v := range c.Args[known:] {
-			arrays[v] = outs[k]
+			arrays[v] = withShape(outs[k], p.Values[v].Shape)
 		}
 	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
-		outputs[p.Values[k].Name] = p.view(arrays, k)
+		outputs[p.Values[k].Name] = withShape(arrays[p.Root(k)], p.Values[k].Shape)
 	}
 	return outputs, nil
 }
 
-// view is the array of a value, with its own shape over the bytes of its root.
-func (p *Program) view(arrays []*array.Array, v int) *array.Array {
-	a := arrays[p.Root(v)]
-	if p.Values[v].Alias < 0 {
-		return a
-	}
-	return &array.Array{DType: a.DType, Shape: p.Values[v].Shape, Data: a.Data}
+// withShape is an array's bytes in another shape: an alias may differ from its root, and a workload's canonical arguments
+// from the program's values.
+func withShape(a *array.Array, shape []int64) *array.Array {
+	return &array.Array{DType: a.DType, Shape: shape, Data: a.Data}
 }

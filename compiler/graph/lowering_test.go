@@ -26,12 +26,12 @@ func TestWorkloadTexts(t *testing.T) {
 			"convolution with padding, bias, residual addition and activation", end(pooled(4, 6).constant("w", 4, 4, 3, 3).constant("b", 4).
 				node("c = Conv p w b", same3x3).node("s = Add p c").node("y = Relu s")), 1,
 			`tilth-workload 1
-input t0 f32[1,6,6,4]
+input t0 f32[6,6,4]
 constant t1 f32[3,3,4,4]
 constant t2 f32[4]
-map t3 f32[1,8,8,4] = (select (and (and (and (le 0 (sub i1 1)) (lt (sub i1 1) 6)) (le 0 (sub i2 1))) (lt (sub i2 1) 6)) [t0 i0 (sub i1 1) (sub i2 1) i3] 0x0p+00:f32)
-sum t4 f32[1,6,6,4] over 3,3,4 = (mul [t3 i0 (add i1 r0) (add i2 r1) r2] [t1 r0 r1 r2 i3])
-map t5 f32[1,6,6,4] = (max (add (add [t4 i0 i1 i2 i3] [t2 i3]) [t0 i0 i1 i2 i3]) 0x0p+00:f32)
+map t3 f32[8,8,4] = (select (and (and (and (le 0 (sub i0 1)) (lt (sub i0 1) 6)) (le 0 (sub i1 1))) (lt (sub i1 1) 6)) [t0 (sub i0 1) (sub i1 1) i2] 0x0p+00:f32)
+sum t4 f32[6,6,4] over 3,3,4 = (mul [t3 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+map t5 f32[6,6,4] = (max (add (add [t4 i0 i1 i2] [t2 i2]) [t0 i0 i1 i2]) 0x0p+00:f32)
 output t5
 `,
 		},
@@ -39,9 +39,9 @@ output t5
 			"strided convolution of one pixel, without padding", end(pooled(4, 6).constant("w", 8, 4, 1, 1).
 				node("y = Conv p w", intsAttr("strides", 2, 2))), 1,
 			`tilth-workload 1
-input t0 f32[1,6,6,4]
-constant t1 f32[1,1,4,8]
-sum t2 f32[1,3,3,8] over 1,1,4 = (mul [t0 i0 (add (mul i1 2) r0) (add (mul i2 2) r1) r2] [t1 r0 r1 r2 i3])
+input t0 f32[6,6,4]
+constant t1 f32[4,8]
+sum t2 f32[3,3,8] over 4 = (mul [t0 (mul i0 2) (mul i1 2) r0] [t1 r0 i2])
 output t2
 `,
 		},
@@ -50,19 +50,19 @@ output t2
 				known("lo", array.FromFloat32([]float32{0})).known("hi", array.FromFloat32([]float32{6})).
 				node("c = Conv p w", intAttr("group", 4)).node("y = Clip c lo hi")), 1,
 			`tilth-workload 1
-input t0 f32[1,6,6,4]
+input t0 f32[6,6,4]
 constant t1 f32[3,3,4]
-sum t2 f32[1,4,4,4] over 3,3 = (mul [t0 i0 (add i1 r0) (add i2 r1) i3] [t1 r0 r1 i3])
-map t3 f32[1,4,4,4] = (min (max [t2 i0 i1 i2 i3] 0x0p+00:f32) 0x1.8p+02:f32)
+sum t2 f32[4,4,4] over 3,3 = (mul [t0 (add i0 r0) (add i1 r1) i2] [t1 r0 r1 i2])
+map t3 f32[4,4,4] = (min (max [t2 i0 i1 i2] 0x0p+00:f32) 0x1.8p+02:f32)
 output t3
 `,
 		},
 		{
 			"grouped convolution", end(pooled(4, 2).constant("w", 8, 2, 1, 1).node("y = Conv p w", intAttr("group", 2))), 1,
 			`tilth-workload 1
-input t0 f32[1,2,2,4]
-constant t1 f32[1,1,2,8]
-sum t2 f32[1,2,2,8] over 1,1,2 = (mul [t0 i0 (add i1 r0) (add i2 r1) (add (mul (floordiv i3 4) 2) r2)] [t1 r0 r1 r2 i3])
+input t0 f32[4,4]
+constant t1 f32[2,8]
+sum t2 f32[4,8] over 2 = (mul [t0 i0 (add (mul (floordiv i1 4) 2) r0)] [t1 r0 i1])
 output t2
 `,
 		},
@@ -93,10 +93,10 @@ output t4
 			"average pooling that does not count its padding", end(pooled(4, 4).node("y = AveragePool p",
 				intsAttr("kernel_shape", 3, 3), intsAttr("pads", 0, 1, 0, 1))), 1,
 			`tilth-workload 1
-input t0 f32[1,4,4,4]
-map t1 f32[1,4,6,4] = (select (and (le 0 (sub i2 1)) (lt (sub i2 1) 4)) [t0 i0 i1 (sub i2 1) i3] 0x0p+00:f32)
-sum t2 f32[1,2,4,4] over 3,3 = [t1 i0 (add i1 r0) (add i2 r1) i3]
-map t3 f32[1,2,4,4] = (div [t2 i0 i1 i2 i3] (cast f32 (mul 3 (sub (min 3 (add (sub 3 (sub i2 1)) 1)) (max 0 (sub 0 (sub i2 1)))))))
+input t0 f32[4,4,4]
+map t1 f32[4,6,4] = (select (and (le 0 (sub i1 1)) (lt (sub i1 1) 4)) [t0 i0 (sub i1 1) i2] 0x0p+00:f32)
+sum t2 f32[2,4,4] over 3,3 = [t1 (add i0 r0) (add i1 r1) i2]
+map t3 f32[2,4,4] = (div [t2 i0 i1 i2] (cast f32 (mul 3 (sub (min 3 (add (sub 3 (sub i1 1)) 1)) (max 0 (sub 0 (sub i1 1)))))))
 output t3
 `,
 		},

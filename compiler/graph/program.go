@@ -46,7 +46,8 @@ type Call struct {
 	// Name has the names of the model's nodes that are computed, joined by "+".
 	Name string
 	Task int
-	// Args index Values, in the order of the workload's Args.
+	// Args index Values, in the order of the workload's Args. They have the same bytes; the workload's canonical shapes may
+	// lack axes of extent 1 and join neighbours.
 	Args []int
 }
 
