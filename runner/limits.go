@@ -1,6 +1,10 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
 type Limits struct {
@@ -15,7 +19,7 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the most samples taken; 10 by default.
 	Samples int
-	// MemoryBytes bounds the harness's address space; 0 = no bound.
+	// MemoryBytes bounds the harness's address space; three quarters of the machine's memory by default.
 	MemoryBytes int64
 }
 
@@ -39,10 +43,22 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Reference, defaultReference)
 	set(&l.Sample, defaultSample)
 	set(&l.Budget, defaultBudget)
+	if l.MemoryBytes == 0 {
+		l.MemoryBytes = machineMemory() / 4 * 3
+	}
 	if l.Samples == 0 {
 		l.Samples = defaultSamples
 	}
 	return l
+}
+
+// machineMemory is the size of the main memory; 0, which bounds nothing, when the kernel does not tell.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }
 
 // candidateLimit is the time a candidate gets from its start to its outcome.

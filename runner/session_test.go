@@ -152,6 +152,12 @@ func TestMeasureTellsGoodFromBad(t *testing.T) {
 	}
 }
 
+func TestMemoryIsBounded(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "hoards_memory", "good")
+	p.Limits = Limits{MemoryBytes: 512 << 20, Candidate: 10 * time.Second}
+	check(t, measureAll(t, p), []wanted{{"hoards_memory", crash, "Aborted"}, {"good", none, ""}})
+}
+
 func TestMeasureIsTheSameUnderEveryCompiler(t *testing.T) {
 	t.Setenv(toolchain.Variable, "gcc")
 	b := newBench(t, native(t))

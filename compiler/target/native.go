@@ -15,6 +15,9 @@ func Native(threads int) (*Target, error) {
 	return native(os.DirFS("/"), runtime.GOARCH, runtime.NumCPU(), threads)
 }
 
+// IsHost reports whether programs for the target run on this machine's architecture.
+func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.Arch }
+
 // goArches are the names of the architectures in Go.
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "riscv64": RISCV}
 

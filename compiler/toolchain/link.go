@@ -22,7 +22,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 		case needsNothing:
 			return b.Limits.run(ctx, step, dir, ld, args...)
 		case needsLibraries:
-			if isNative(b.Target) && filepath.Base(ld) != "ld.lld" { // it knows the folders of the libraries
+			if b.Target.IsHost() && filepath.Base(ld) != "ld.lld" { // it knows the folders of the libraries
 				return b.Limits.run(ctx, step, dir, ld, append(args, "--as-needed", "-z", "defs", "-lm", "-lc")...)
 			}
 		}
@@ -49,7 +49,7 @@ func (tc *Toolchain) driverFlags(t *target.Target) []string {
 	if tc.family != "clang" {
 		return nil
 	}
-	if isNative(t) {
+	if t.IsHost() {
 		if _, err := exec.LookPath("ld"); err == nil {
 			return nil
 		}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,18 +111,12 @@ func parseVersion(text string) (family, version string, err error) {
 	return "", "", fmt.Errorf("%q is neither clang's nor gcc's version", line)
 }
 
-// goArches are the names of the architectures in Go.
-var goArches = map[string]string{"amd64": target.X86, "arm64": target.ARM, "riscv64": target.RISCV}
-
-// isNative reports whether programs for the target run on this machine's architecture.
-func isNative(t *target.Target) bool { return goArches[runtime.GOARCH] == t.Arch }
-
 // compiler returns the executable and the machine flags for a target.
 func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if tc.family == "clang" {
 		return tc.path, append(t.ClangFlags(), "-fno-crash-diagnostics"), nil
 	}
-	if isNative(t) {
+	if t.IsHost() {
 		return tc.path, t.GCCFlags(), nil
 	}
 	name := t.Triple() + "-gcc"
@@ -139,7 +132,7 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 // time of a dynamically linked lld. Empty when there is none.
 func linker(t *target.Target) string {
 	names := []string{t.Triple() + "-ld", "ld.lld"}
-	if isNative(t) {
+	if t.IsHost() {
 		names = slices.Insert(names, 1, "ld")
 	}
 	for _, name := range names {

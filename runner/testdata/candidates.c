@@ -93,6 +93,12 @@ KERNEL(endless) {
   for (volatile int k = 0;; k++) {}
 }
 
+KERNEL(hoards_memory) {
+  static char *volatile hoard;
+  while ((hoard = malloc(64 << 20))) memset(hoard, 1, 64 << 20);
+  abort();
+}
+
 KERNEL(floods) {
   for (int k = 0; k < 100000; k++) puts("a line of output that nobody asked for");
   good(rt, args, prepared, workspace);
@@ -108,6 +114,7 @@ KERNEL(escapes) {
   good(rt, args, prepared, workspace);
   if (socket(AF_INET, SOCK_STREAM, 0) >= 0) Y[0] = 1e9;
   if (system("true") == 0) Y[1] = 1e9;
+  if (fork() >= 0) Y[1] = 1e9;
   if (mkdirat(AT_FDCWD, "escaped", 0700) == 0) Y[2] = 1e9;
 }
 

@@ -40,7 +40,7 @@ static void deny_calls(void) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
+      DENY(SYS_clone), DENY(SYS_clone3), DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
       DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_mkdirat), DENY(SYS_linkat), DENY(SYS_symlinkat), DENY(SYS_truncate),
       DENY(SYS_mount), DENY(SYS_process_vm_writev), DENY(SYS_fchmodat), DENY(SYS_fchownat),
 #ifdef SYS_fork

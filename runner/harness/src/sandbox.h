@@ -7,8 +7,8 @@
  * allocated. */
 void sandbox_limits(int64_t memory_bytes);
 
-/* Gives up whatever running kernels needs not: new programs, sockets, signals to others, writing files. What the kernel
- * of the machine does not support is left out; the runner's own limits remain. */
+/* Gives up whatever running kernels needs not: new threads and processes, sockets, signals to others, writing files. What the
+ * kernel of the machine does not support is left out; the runner's own limits remain. */
 void sandbox_close(void);
 
 #endif
