@@ -14,14 +14,16 @@ import (
 type builder struct {
 	graph  *onnx.Graph
 	shapes map[string][]int64
-	random *rand.PCG
+	// fill gives new weights their elements, uniform in centre ± limit.
+	fill   func(a *array.Array, centre, limit float64)
 	counts map[string]int
 }
 
 func newBuilder(name string, seed uint64) *builder {
+	random := rand.NewPCG(seed, 0x7469_6c74_68)
 	return &builder{
-		graph: &onnx.Graph{Name: name}, shapes: map[string][]int64{},
-		random: rand.NewPCG(seed, 0x7469_6c74_68), counts: map[string]int{},
+		graph: &onnx.Graph{Name: name}, shapes: map[string][]int64{}, counts: map[string]int{},
+		fill: func(a *array.Array, centre, limit float64) { fillUniform(random, a, centre, limit) },
 	}
 }
 
@@ -59,20 +61,24 @@ func integer(name string, v int64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrInt, Int: v}
 }
 
-// weights is a new constant, uniform in ±limit around centre.
+// weights is a new constant, uniform in centre ± limit.
 func (b *builder) weights(name string, centre, limit float64, shape ...int64) string {
 	b.counts[name]++
-	name = fmt.Sprintf("%s_%d", name, b.counts[name])
 	a := array.New(array.Float32, shape...)
+	b.fill(a, centre, limit)
+	return b.constant(fmt.Sprintf("%s_%d", name, b.counts[name]), a)
+}
+
+// fillUniform takes two float32 elements from each random number.
+func fillUniform(random *rand.PCG, a *array.Array, centre, limit float64) {
 	scale := limit / (1 << 31)
-	for at := 0; at < len(a.Data); at += 8 { // two values of each random number
-		r := b.random.Uint64()
+	for at := 0; at < len(a.Data); at += 8 {
+		r := random.Uint64()
 		binary.LittleEndian.PutUint32(a.Data[at:], bits(centre+float64(int32(r))*scale))
 		if at+4 < len(a.Data) {
 			binary.LittleEndian.PutUint32(a.Data[at+4:], bits(centre+float64(int32(r>>32))*scale))
 		}
 	}
-	return b.constant(name, a)
 }
 
 func bits(v float64) uint32 { return math.Float32bits(float32(v)) }

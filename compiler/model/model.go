@@ -58,13 +58,16 @@ func Build(name string, batch int64, seed uint64) (*onnx.Model, error) {
 	if batch < 1 || batch > maxBatch {
 		return nil, fmt.Errorf("batch %d is outside 1 to %d", batch, maxBatch)
 	}
-	shape := append([]int64{batch}, n.input...)
+	return n.assemble(name, batch, seed), nil
+}
+
+func (n network) assemble(name string, batch int64, seed uint64) *onnx.Model {
 	b := newBuilder(name, seed)
-	b.input("data", shape)
+	b.input("data", append([]int64{batch}, n.input...))
 	b.output(n.build(b, "data"), "out")
 	return &onnx.Model{
 		IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: opset}}, Graph: b.graph,
-	}, nil
+	}
 }
 
 func valueInfo(name string, shape []int64) *onnx.ValueInfo {

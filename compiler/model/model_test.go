@@ -18,7 +18,7 @@ var published = map[string]struct {
 }{
 	"resnet-18": {20, 1.82}, "resnet-34": {36, 3.67}, "resnet-50": {53, 4.11}, "resnet-101": {104, 7.83}, "resnet-152": {155, 11.56},
 	"resnet-50-v2": {53, 4.11}, "mobilenet-v1": {27, 0.57}, "mobilenet-v2": {52, 0.30}, "squeezenet-v1.1": {26, 0.35},
-	"vgg-11": {8, 7.61}, "vgg-16": {13, 15.47}, "mlp": {0, 0},
+	"vgg-11": {8, 7.61}, "vgg-16": {13, 15.47}, "vgg-19": {16, 19.63}, "mlp": {0, 0},
 }
 
 func program(t *testing.T, m *onnx.Model) *graph.Program {
@@ -34,6 +34,7 @@ func TestNetworksHaveTheirPublishedSize(t *testing.T) {
 	for name, want := range published {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(name, 1)
+			b.fill = func(*array.Array, float64, float64) {} // sizes only
 			b.input("data", append([]int64{1}, networks[name].input...))
 			networks[name].build(b, "data")
 			weights := map[string]*array.Array{}
@@ -96,12 +97,14 @@ func TestBuildIsDeterministic(t *testing.T) {
 }
 
 func TestActivationsStayFinite(t *testing.T) {
-	for _, name := range []string{"mlp", "squeezenet-v1.1"} {
+	for name, build := range map[string]func(b *builder, x string) string{
+		"squeezenet": squeezenet,
+		"mobilenet":  mobilenetV2,
+		"resnet":     func(b *builder, x string) string { return resnet(b, x, basicBlock, 1, 2, 2) },
+		"resnet v2":  func(b *builder, x string) string { return resnetV2(b, x, 2, 2) },
+	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := Build(name, 1, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := network{[]int64{3, 40, 40}, build}.assemble(name, 2, 3)
 			back, err := onnx.Read(m.Encode())
 			if err != nil {
 				t.Fatal(err)
