@@ -88,30 +88,30 @@ func (a *capi) unload() error {
 	return nil
 }
 
-// objectFile gives the bytes a path until done is called: in memory, or where the kernel has no such files in a folder that
-// only this user can read.
+// objectFile gives the bytes a path until done is called. The path is never the same twice: the dynamic linker takes an
+// equal path for an object that it has loaded already. The file itself is in memory where the kernel has such files, because
+// nothing may be executed from some temporary folders.
 func objectFile(object []byte) (path string, done func(), err error) {
-	fd, err := unix.MemfdCreate("tilth-"+objectName, unix.MFD_CLOEXEC)
-	if err != nil {
-		return temporaryObject(object)
-	}
-	f := os.NewFile(uintptr(fd), objectName)
-	if _, err := f.Write(object); err != nil {
-		f.Close()
-		return "", nil, fmt.Errorf("unpacking %s: %w", objectName, err)
-	}
-	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { f.Close() }, nil
-}
-
-func temporaryObject(object []byte) (path string, done func(), err error) {
 	dir, err := os.MkdirTemp("", "tilth-run-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("unpacking %s: %w", objectName, err)
 	}
 	path = filepath.Join(dir, objectName)
+	done = func() { os.RemoveAll(dir) }
+	if fd, err := unix.MemfdCreate("tilth-"+objectName, unix.MFD_CLOEXEC); err == nil {
+		f := os.NewFile(uintptr(fd), objectName)
+		done = func() { f.Close(); os.RemoveAll(dir) }
+		_, err = f.Write(object)
+		if err == nil {
+			err = os.Symlink(fmt.Sprintf("/proc/self/fd/%d", fd), path)
+		}
+		if err == nil {
+			return path, done, nil
+		}
+	}
 	if err := os.WriteFile(path, object, 0o600); err != nil {
-		os.RemoveAll(dir)
+		done()
 		return "", nil, fmt.Errorf("unpacking %s: %w", objectName, err)
 	}
-	return path, func() { os.RemoveAll(dir) }, nil
+	return path, done, nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -142,6 +143,29 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	_, err = load(path, &older)
 	if err == nil || !strings.Contains(err.Error(), "it needs "+machine.Features[0]+", which this processor lacks") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Packages once were all loaded by the path of a file descriptor, which is often the same, and shared the first one's code.
+func TestDifferentModelsAtATime(t *testing.T) {
+	p, path := compiled(t)
+	shorter := residual(t)
+	shorter.Calls, shorter.Outputs = shorter.Calls[:3], []int{5}
+	o := options(t, shorter)
+	if _, err := Compile(t.Context(), shorter, o); err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]*array.Array{inputName(p): sample(1, rows, width)}
+	for model, program := range map[*Model]*graph.Program{opened(t, path): p, opened(t, o.Output): shorter} {
+		want, err := program.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := model.Run(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, got, want)
 	}
 }
 
