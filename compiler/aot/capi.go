@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 
 // capi is a package's C interface; see runtime/src/tilth.h.
 type capi struct {
-	handle       uintptr
+	handle uintptr
+	// release lets the object's file go. Its path must stay taken until then: the dynamic linker takes an object of a path
+	// that it has open for the one it has.
+	release      func()
 	open         func(weights string, offset int64) uintptr
 	close        func(model uintptr)
 	lastError    func() string
@@ -38,18 +42,18 @@ type ctensor struct {
 
 // loadObject maps a shared object that never appears in the file system where it can be told from a file in memory.
 func loadObject(object []byte) (*capi, error) {
-	path, done, err := objectFile(object)
+	path, release, err := objectFile(object)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
+		release()
 		return nil, fmt.Errorf("loading %s: %w", objectName, err)
 	}
-	api := &capi{handle: handle}
+	api := &capi{handle: handle, release: release}
 	if err := api.bind(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, api.unload())
 	}
 	return api, nil
 }
@@ -82,15 +86,16 @@ func (a *capi) start(weights string, offset int64) (uintptr, error) {
 
 // unload unmaps the code. No function of the interface may be called afterwards.
 func (a *capi) unload() error {
+	defer a.release()
 	if err := purego.Dlclose(a.handle); err != nil {
 		return fmt.Errorf("unloading %s: %w", objectName, err)
 	}
 	return nil
 }
 
-// objectFile gives the bytes a path until done is called: in memory, or where the kernel has no such files in a folder that
+// objectFile gives the bytes a path until release is called: in memory, or where the kernel has no such files in a folder that
 // only this user can read.
-func objectFile(object []byte) (path string, done func(), err error) {
+func objectFile(object []byte) (path string, release func(), err error) {
 	fd, err := unix.MemfdCreate("tilth-"+objectName, unix.MFD_CLOEXEC)
 	if err != nil {
 		return temporaryObject(object)
@@ -103,7 +108,7 @@ func objectFile(object []byte) (path string, done func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { f.Close() }, nil
 }
 
-func temporaryObject(object []byte) (path string, done func(), err error) {
+func temporaryObject(object []byte) (path string, release func(), err error) {
 	dir, err := os.MkdirTemp("", "tilth-run-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("unpacking %s: %w", objectName, err)

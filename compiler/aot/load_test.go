@@ -158,3 +158,26 @@ func TestSeveralModelsAtATime(t *testing.T) {
 	}
 	compare(t, a.Outputs(), first)
 }
+
+// Two packages in one process once shared the first one's code, since both were loaded from the same path.
+func TestModelsOfDifferentPackagesDoNotMix(t *testing.T) {
+	_, first := compiled(t)
+	p := residual(t)
+	p.Calls[3].Args[0] = 4
+	o := options(t, p)
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, first)
+	second := opened(t, o.Output)
+	inputs := map[string]*array.Array{inputName(p): sample(1, rows, width)}
+	want, err := p.Evaluate(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := second.Run(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, got, want)
+}
