@@ -15,7 +15,7 @@ import (
 
 const (
 	refreshEvery = 200 * time.Millisecond
-	barWidth     = 24
+	barWidth     = 10
 )
 
 // Live redraws a line a task and one for the whole job.
@@ -55,7 +55,7 @@ func (l *Live) add(text func() string) {
 		_, err := io.WriteString(w, clip(text(), stat.AvailableWidth))
 		return err
 	}
-	l.lines = append(l.lines, l.bars.MustAdd(0, mpb.BarFillerFunc(draw)))
+	l.lines = append(l.lines, l.bars.MustAdd(0, mpb.BarFillerFunc(draw), mpb.BarFillerTrim()))
 }
 
 func (l *Live) task(i int) string {
