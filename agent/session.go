@@ -164,7 +164,7 @@ func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) 
 	switch {
 	case err == nil:
 	case Stale(err) || errors.Is(context.Cause(ctx), ErrDropped) || life.Err() != nil:
-		log.Warn("work dropped", "cause", context.Cause(ctx), "error", err)
+		log.Info("work dropped", "cause", context.Cause(ctx), "error", err)
 	case errors.Is(context.Cause(ctx), ErrDraining):
 		s.giveBack(life, token)
 	default:

@@ -12,8 +12,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// builderSlots lets a builder upload one batch while it compiles the next.
-const builderSlots = 2
+// builderSlots is one since a batch already runs as many compilers as are wanted: two batches at a time were no faster,
+// and each then seemed to cost twice.
+const builderSlots = 1
 
 // BuilderConfig is what a builder needs beyond what every agent does.
 type BuilderConfig struct {

@@ -49,7 +49,7 @@ func of(n string, limit string, limited bool) string {
 // total is the whole job in one line.
 func (b Budget) total(s *snapshot, elapsed time.Duration) string {
 	parts := []string{
-		of(fmt.Sprint(s.trials), fmt.Sprint(b.Trials), b.Trials > 0) + " trials",
+		of("trials "+fmt.Sprint(s.trials), fmt.Sprint(b.Trials), b.Trials > 0),
 		of(show.Clock(elapsed), show.Clock(b.Time), b.Time > 0),
 	}
 	if s.best > 0 {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/trials"
+)
+
+// costWindow is how many trials one sample of a trial's cost is taken over: trials are reported in bursts, as batches end.
+const costWindow = 48
+
+// trialCost reads a log of trials and writes what a trial cost, and where the time went.
+func trialCost(path string, w io.Writer) error {
+	lines, err := readLog(path)
+	if err != nil {
+		return err
+	}
+	if len(lines) == 0 {
+		return fmt.Errorf("%s: it has no trials", path)
+	}
+	var costs []float64
+	for i := costWindow; i < len(lines); i += costWindow {
+		costs = append(costs, (lines[i].ElapsedSeconds-lines[i-costWindow].ElapsedSeconds)/costWindow)
+	}
+	var build, run float64
+	failed := 0
+	for _, l := range lines {
+		build += l.BuildSeconds
+		run += l.RunSeconds
+		if l.Error != "" {
+			failed++
+		}
+	}
+	total := lines[len(lines)-1].ElapsedSeconds
+	fmt.Fprintf(w, "\n%d trials (%d failed) in %s: %s a trial, median %s over windows of %d\n", len(lines), failed,
+		show.Seconds(total), show.Seconds(total/float64(len(lines))), show.Seconds(stat.Of(costs).Median), costWindow)
+	// Building and measuring do not overlap on one host; search has what is left, and so does waiting.
+	fmt.Fprintf(w, "build %.0f %%, measure %.0f %%, search and the rest %.0f %%\n", 100*build/total, 100*run/total,
+		100*(total-build-run)/total)
+	return nil
+}
+
+func readLog(path string) ([]trials.Line, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return decodeLog(path, f)
+}
+
+func decodeLog(path string, r io.Reader) (lines []trials.Line, err error) {
+	scanner := bufio.NewScanner(r)
+	for scanner.Scan() {
+		var l trials.Line
+		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", path, len(lines)+1, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, scanner.Err()
+}
