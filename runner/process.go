@@ -27,10 +27,8 @@ func startProcess(ctx context.Context, scratch string, command []string) (*proce
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
 	defer write.Close()
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout = scratch, []string{}, write
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	cmd, err := start(ctx, scratch, command, write)
+	if err != nil {
 		read.Close()
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
@@ -40,6 +38,30 @@ func startProcess(ctx context.Context, scratch string, command []string) (*proce
 		_ = read.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
 	})
 	return p, nil
+}
+
+const (
+	busyAttempts = 20
+	busyWait     = 10 * time.Millisecond
+)
+
+// start begins the program. A file that was just written is busy as long as some other process, forked at that moment and
+// about to execute something else, still has it open; this passes.
+func start(ctx context.Context, scratch string, command []string, report *os.File) (*exec.Cmd, error) {
+	for attempt := 1; ; attempt++ {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Dir, cmd.Env, cmd.Stdout = scratch, []string{}, report
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) || attempt == busyAttempts {
+			return cmd, err
+		}
+		select {
+		case <-time.After(busyWait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // next waits for an event. The error is os.ErrDeadlineExceeded when none comes within the limit or ctx has ended.
