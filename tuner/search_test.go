@@ -167,3 +167,24 @@ func TestATaskWithoutProgressYields(t *testing.T) {
 		t.Error("the exhausted task was chosen")
 	}
 }
+
+func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
+	bad, good := &task{index: 0, weight: 1}, &task{index: 1, weight: 1}
+	for range 20 {
+		chosen := next([]*task{bad, good})
+		chosen.proposed += 16
+		for range 16 {
+			chosen.record(1e-3, chosen == bad, "does not compile")
+		}
+	}
+	if bad.proposed != hopeless {
+		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, hopeless)
+	}
+}
+
+func TestATaskWaitsForItsFirstResults(t *testing.T) {
+	pending, measured := &task{weight: 100, proposed: 16}, &task{weight: 1, best: 1e-6, proposed: 16, recorded: 16}
+	if next([]*task{pending, measured}) != measured {
+		t.Error("a second batch was given before the first one's results")
+	}
+}

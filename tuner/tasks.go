@@ -1,5 +1,7 @@
 package tuner
 
+import "math"
+
 // task is the state of one task of a job.
 type task struct {
 	index  int
@@ -38,17 +40,23 @@ func (t *task) record(latency float64, failed bool, message string) {
 // patience is how many trials without progress halve a task's claim to the next batch.
 const patience = 48
 
+// hopeless is how many trials may fail before a task without a single success waits for all others.
+const hopeless = 64
+
 // claim is how much a task deserves the next batch: its share of the model's latency for each trial spent on it, less the
-// longer it made no progress. A task that was never tried comes first.
+// longer it made no progress. A task that was never tried comes first, then one that has only failed so far, but not for
+// ever; one whose first results are still to come waits for them.
 func (t *task) claim() float64 {
-	if t.best == 0 {
-		return 1e18 / float64(1+t.proposed)
+	switch {
+	case t.proposed == 0:
+		return math.Inf(1)
+	case t.best > 0:
+		claim := t.weight * t.best / float64(t.proposed+1)
+		return math.Ldexp(claim, -t.stale/patience)
+	case t.recorded < t.proposed || t.failures >= hopeless:
+		return 0
 	}
-	claim := t.weight * t.best / float64(t.proposed+1)
-	for n := t.stale; n >= patience; n -= patience {
-		claim /= 2
-	}
-	return claim
+	return math.MaxFloat64
 }
 
 // next is the task to spend the next batch on; nil when all are exhausted.
