@@ -38,43 +38,53 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
 }
 
-// chooseDevice returns the class with the most threads (or the number asked for) of the one kind of device that fits.
+// chooseDevice returns the one device class that the fitting devices have in common.
 func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*target.Target, error) {
 	if len(runners) == 0 {
 		return nil, errors.New("no device is there: start one with 'tilth runner'")
 	}
-	kinds := map[string]*target.Target{} // by class, the threads aside
+	classes := map[string]*target.Target{}
 	known := false
 	for _, runner := range runners {
-		for _, class := range runner.GetSpec().GetDeviceClasses() {
-			if !fits(runner.GetSpec(), class.GetName(), key) {
-				continue
-			}
-			known = true
-			t, err := target.Decode(class.GetDescriptor_())
-			if err != nil {
-				return nil, fmt.Errorf("device %s: class %s: %w", runner.GetSpec().GetName(), class.GetName(), err)
-			}
-			if threads != 0 && t.Threads != threads {
-				continue
-			}
-			kind := kindOf(t)
-			if kinds[kind] == nil || t.Threads > kinds[kind].Threads {
-				kinds[kind] = t
-			}
+		offered, fit, err := bestClass(runner.GetSpec(), key, threads)
+		if err != nil {
+			return nil, err
+		}
+		known = known || fit
+		if offered != nil {
+			classes[offered.DeviceClass()] = offered
 		}
 	}
 	switch {
-	case len(kinds) == 1:
-		for _, t := range kinds {
+	case len(classes) == 1:
+		for _, t := range classes {
 			return t, nil
 		}
-	case len(kinds) > 1:
+	case len(classes) > 1:
 		return nil, errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
 	case known:
 		return nil, fmt.Errorf("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", threads, threads)
 	}
 	return nil, fmt.Errorf("no device is %q: see 'tilth devices list'", key)
+}
+
+// bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit says
+// whether the device fits the key at all.
+func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *target.Target, fit bool, err error) {
+	for _, class := range spec.GetDeviceClasses() {
+		if !fits(spec, class.GetName(), key) {
+			continue
+		}
+		fit = true
+		t, err := target.Decode(class.GetDescriptor_())
+		if err != nil {
+			return nil, true, fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), err)
+		}
+		if (threads == 0 || t.Threads == threads) && (best == nil || t.Threads > best.Threads) {
+			best = t
+		}
+	}
+	return best, fit, nil
 }
 
 func fits(spec *tilthv1.AgentSpec, class, key string) bool {
@@ -84,13 +94,6 @@ func fits(spec *tilthv1.AgentSpec, class, key string) bool {
 	name, value, isLabel := strings.Cut(key, "=")
 	own, has := spec.GetLabels()[name]
 	return isLabel && has && own == value
-}
-
-// kindOf is equal for targets that differ in threads only.
-func kindOf(t *target.Target) string {
-	one := *t
-	one.Threads = 1
-	return one.DeviceClass()
 }
 
 // newestToolchain prefers clang, whose code is faster, and then the newest version.

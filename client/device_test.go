@@ -1,0 +1,84 @@
+package client
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// device is a runner that offers a preset on some numbers of threads.
+func device(t *testing.T, name, preset, rack string, threads ...int) *tilthv1.Agent {
+	t.Helper()
+	spec := &tilthv1.AgentSpec{Name: name, Labels: map[string]string{"rack": rack}}
+	for _, n := range threads {
+		machine, err := target.Parse(preset, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.DeviceClasses = append(spec.DeviceClasses, &tilthv1.DeviceClass{Name: machine.DeviceClass(), Descriptor_: machine.Encode()})
+	}
+	return &tilthv1.Agent{Spec: spec}
+}
+
+func TestChooseDevice(t *testing.T) {
+	board, other := device(t, "rack3/board", "arm64", "3", 1, 4), device(t, "rack3/other", "arm64", "4", 1, 4)
+	server := device(t, "server", "x86-64-v3", "1", 1, 2)
+	class := server.GetSpec().GetDeviceClasses()[0].GetName()
+	for _, c := range []struct {
+		name    string
+		devices []*tilthv1.Agent
+		key     string
+		threads int
+		arch    string
+		want    int
+		message string
+	}{
+		{"nobody", nil, "", 0, "", 0, "no device is there: start one with 'tilth runner'"},
+		{"the only kind, on all its threads", []*tilthv1.Agent{board, other}, "", 0, target.ARM, 4, ""},
+		{"on as many threads as asked for", []*tilthv1.Agent{board, other}, "", 1, target.ARM, 1, ""},
+		{"several kinds", []*tilthv1.Agent{board, server}, "", 0, "", 0, "there are several kinds of devices: choose one with --device (see 'tilth devices list')"},
+		{"by name", []*tilthv1.Agent{board, server}, "server", 0, target.X86, 2, ""},
+		{"by class", []*tilthv1.Agent{board, server}, class, 0, target.X86, 1, ""},
+		{"by label", []*tilthv1.Agent{board, server}, "rack=3", 0, target.ARM, 4, ""},
+		{"by a label that no one has", []*tilthv1.Agent{board, server}, "rack=9", 0, "", 0, `no device is "rack=9": see 'tilth devices list'`},
+		{"by a wrong name", []*tilthv1.Agent{board}, "bord", 0, "", 0, `no device is "bord": see 'tilth devices list'`},
+		{"on threads that it does not offer", []*tilthv1.Agent{board}, "", 3, "", 0,
+			"no such device offers 3 threads: see 'tilth devices show', or start its runner with --threads 3"},
+	} {
+		got, err := chooseDevice(c.devices, c.key, c.threads)
+		if message := errorText(err); message != c.message {
+			t.Errorf("%s: error %q, want %q", c.name, message, c.message)
+		}
+		if err == nil && (got.Arch != c.arch || got.Threads != c.want) {
+			t.Errorf("%s: %s on %d threads, want %s on %d", c.name, got.Arch, got.Threads, c.arch, c.want)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestNewestToolchain(t *testing.T) {
+	for _, c := range []struct{ offered, want string }{
+		{"gcc-12.2.0", "gcc-12.2.0"},
+		{"gcc-12.2.0 clang-9.0.1", "clang-9.0.1"},
+		{"clang-9.0.1 clang-19.1.7 clang-19.1.10 clang-14.0.6", "clang-19.1.10"},
+	} {
+		var builders []*tilthv1.Agent
+		for _, name := range strings.Fields(c.offered) {
+			builders = append(builders, &tilthv1.Agent{Spec: &tilthv1.AgentSpec{Toolchains: []string{name}}})
+		}
+		if got, err := newestToolchain(builders); err != nil || got != c.want {
+			t.Errorf("of %s: %s, %v; want %s", c.offered, got, err, c.want)
+		}
+	}
+	if _, err := newestToolchain(nil); errorText(err) != "no builder is there: start one with 'tilth builder'" {
+		t.Errorf("without builders: %v", err)
+	}
+}
