@@ -1,0 +1,163 @@
+package farm
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/job"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config is a local farm for one thread of this machine, with folders of its own.
+func config(t *testing.T) LocalConfig {
+	t.Helper()
+	// The host's lock is the test's own, so that it waits for nobody.
+	t.Setenv("TMPDIR", t.TempDir())
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tc, err := toolchain.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return LocalConfig{
+		Records: filepath.Join(t.TempDir(), "tilth.db"), CacheDir: t.TempDir(), Target: machine.WithToolchain(tc.Name),
+		Toolchain: tc, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobSpec {
+	t.Helper()
+	m, err := model.Build("mlp", 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.Spec(job.Tasks(p)[2:3], job.Options{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
+}
+
+func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
+	cfg := config(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := StartLocal(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := l.Client.Submit(ctx, spec(t, cfg, LocalOwner, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials := 0
+	err = l.Client.Watch(ctx, j.GetId(), 0, func(e *tilthv1.JobEvent) error {
+		if e.GetTrial() != nil {
+			trials++
+		}
+		return nil
+	})
+	if err != nil || trials != 3 {
+		t.Errorf("%d trials, %v; want 3", trials, err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+	db, err := records.OpenReadOnly(cfg.Records, records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	best, err := db.BestAll(cfg.Target.Fingerprint())
+	if err != nil || len(best) != 1 {
+		t.Errorf("%d best records, %v; want 1", len(best), err)
+	}
+}
+
+// leaveOpen makes a records file in which a job is open, as a process that was killed leaves it.
+func leaveOpen(t *testing.T, cfg LocalConfig, owner string) {
+	t.Helper()
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Client.Submit(t.Context(), spec(t, cfg, owner, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLocalFarmClosesJobsOfKilledOnes(t *testing.T) {
+	cfg := config(t)
+	leaveOpen(t, cfg, LocalOwner)
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := l.Client.ListJobs(t.Context(), 0)
+	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
+		t.Errorf("jobs are %v, %v; want one, cancelled", jobs, err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocalFarmLeavesOtherFarmsJobsAlone(t *testing.T) {
+	cfg := config(t)
+	leaveOpen(t, cfg, "somebody")
+	_, err := StartLocal(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "of a farm is open in it: start its tracker and use --tracker, or name another file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLocalFarmSaysWhyItDoesNotStart(t *testing.T) {
+	cfg := config(t)
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartLocal(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), records.ErrLocked.Error()) {
+		t.Errorf("a second farm on the same file: %v", err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunsOn(t *testing.T) {
+	parse := func(name string) *target.Target {
+		p, err := target.Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := RunsOn(parse("x86-64-v3"), parse("x86-64-v4")); err != nil {
+		t.Errorf("an older instruction set: %v", err)
+	}
+	if err := RunsOn(parse("x86-64-v4"), parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "needs avx512") {
+		t.Errorf("a newer instruction set: %v", err)
+	}
+	if err := RunsOn(parse("arm64"), parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "cannot run on this x86-64 machine") {
+		t.Errorf("another architecture: %v", err)
+	}
+}
