@@ -271,7 +271,7 @@ func TestAVoidSessionDropsItsWorkAndJoinsAgain(t *testing.T) {
 	}
 	within(t, leased) // by the new session
 	stop()
-	within(t, causes)
+	_ = within(t, causes) // the second one's, which is of no interest
 }
 
 func TestSlotsHoldSeveralLeases(t *testing.T) {

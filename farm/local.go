@@ -88,8 +88,7 @@ func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
 	if err := l.closeLeftOvers(ctx, cfg.Records); err != nil {
 		return err
 	}
-	l.startAgents(cfg, socket)
-	return nil
+	return l.startAgents(cfg, socket)
 }
 
 // startTracker returns when the tracker can be called.
@@ -128,7 +127,11 @@ func (l *Local) closeLeftOvers(ctx context.Context, file string) error {
 	return nil
 }
 
-func (l *Local) startAgents(cfg LocalConfig, socket string) {
+func (l *Local) startAgents(cfg LocalConfig, socket string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("local farm: %w", err)
+	}
 	ctx, stop := context.WithCancel(l.life)
 	l.stopAgents = stop
 	common := AgentConfig{
@@ -137,7 +140,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) {
 	named := func(kind string) AgentConfig {
 		own := common
 		// Several local farms may share the cache folder; scratch files go by the agent's name.
-		own.Name = fmt.Sprintf("local-%d/%s", os.Getpid(), kind)
+		own.Name = fmt.Sprintf("%s/local-%d/%s", host, os.Getpid(), kind)
 		return own
 	}
 	l.startAgent(func() error { return RunTuner(ctx, named("tuner")) })
@@ -149,6 +152,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) {
 	l.startAgent(func() error {
 		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}})
 	})
+	return nil
 }
 
 func (l *Local) startAgent(run func() error) {

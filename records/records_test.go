@@ -362,7 +362,7 @@ func TestAFullDiskFailsEveryLaterCommitToo(t *testing.T) {
 	}
 	small := &records.Write{}
 	small.AddRecord(newRecord("cpu", "conv", 2, 1))
-	if err := db.Commit(small).Wait(t.Context()); err != first {
+	if err := db.Commit(small).Wait(t.Context()); !errors.Is(err, first) {
 		t.Errorf("the next commit: %v, want %v", err, first)
 	}
 	if got := list(t, db, "", ""); len(got) != 0 {

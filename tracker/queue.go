@@ -43,9 +43,8 @@ type queue struct {
 
 // waiter is a LeaseWork call that waits.
 type waiter struct {
-	agent   *agent
-	session string
-	places  map[*queue]*list.Element
+	agent  *agent
+	places map[*queue]*list.Element
 	// granted is closed once response, or err, is set.
 	granted  chan struct{}
 	response *tilthv1.LeaseWorkResponse

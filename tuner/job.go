@@ -59,7 +59,7 @@ func newJob(j *tilthv1.Job) (*job, error) {
 // taskSeed makes tasks of one job draw independently.
 func taskSeed(seed uint64, digest string) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(digest)) //nolint:errcheck // a hash never fails
+	h.Write([]byte(digest))
 	return h.Sum64() ^ seed
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,15 +13,15 @@ import (
 
 // bestRow is a best record in a listing.
 type bestRow struct {
-	Workload       string  `json:"workload"`
-	Target         string  `json:"target"`
-	LatencySeconds float64 `json:"latency_s"`
-	Flop           float64 `json:"flop"`
-	RelativeError  float64 `json:"relative_error"`
-	Device         string  `json:"device"`
-	At             string  `json:"at"`
-	Candidate      string  `json:"candidate"`
-	Origin         string  `json:"origin"`
+	Workload       string    `json:"workload"`
+	Target         string    `json:"target"`
+	LatencySeconds float64   `json:"latency_s"`
+	Flop           float64   `json:"flop"`
+	RelativeError  float64   `json:"relative_error"`
+	Device         string    `json:"device"`
+	At             time.Time `json:"at"`
+	Candidate      string    `json:"candidate"`
+	Origin         string    `json:"origin"`
 }
 
 func newRecordsBest(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ func newRecordsBest(a *app) *cobra.Command {
 		table := show.NewTable("WORKLOAD", ">LATENCY", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE")
 		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
 			return []string{
-				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), show.GFLOPS(r.Flop, r.LatencySeconds), r.At, r.Device,
+				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), show.GFLOPS(r.Flop, r.LatencySeconds), show.Time(r.At), r.Device,
 				r.Target, r.Origin,
 			}
 		})
@@ -64,7 +65,7 @@ func newBestRow(r *tilthv1.Record) bestRow {
 	m := r.GetMeasurement()
 	row := bestRow{
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(),
-		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: show.Time(m.GetAt().AsTime()),
+		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
 	}
 	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {

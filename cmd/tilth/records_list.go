@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,15 +12,15 @@ import (
 
 // recordRow is a record in a listing.
 type recordRow struct {
-	Workload       string   `json:"workload"`
-	Target         string   `json:"target"`
-	Candidate      string   `json:"candidate"`
-	LatencySeconds *float64 `json:"latency_s"`
-	Error          string   `json:"error"`
-	Message        string   `json:"message"`
-	Device         string   `json:"device"`
-	At             string   `json:"at"`
-	Job            string   `json:"job"`
+	Workload       string    `json:"workload"`
+	Target         string    `json:"target"`
+	Candidate      string    `json:"candidate"`
+	LatencySeconds *float64  `json:"latency_s"`
+	Error          string    `json:"error"`
+	Message        string    `json:"message"`
+	Device         string    `json:"device"`
+	At             time.Time `json:"at"`
+	Job            string    `json:"job"`
 }
 
 func newRecordsList(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ func newRecordsList(a *app) *cobra.Command {
 			if r.LatencySeconds != nil {
 				latency = show.Seconds(*r.LatencySeconds)
 			}
-			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, r.At, r.Device, r.Target}
+			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, show.Time(r.At), r.Device, r.Target}
 		})
 	})
 }
@@ -63,7 +64,7 @@ func newRecordRow(r *tilthv1.Record) recordRow {
 	row := recordRow{
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(),
 		Error: show.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
-		At: show.Time(m.GetAt().AsTime()), Job: r.GetJobId(),
+		At: m.GetAt().AsTime(), Job: r.GetJobId(),
 	}
 	if latency := m.GetLatencySeconds(); latency > 0 {
 		row.LatencySeconds = &latency

@@ -29,10 +29,10 @@ type capi struct {
 
 // ctensor is struct tilth_tensor.
 type ctensor struct {
-	name  uintptr
-	dtype int32
-	rank  int32
-	shape uintptr
+	_     uintptr // name
+	_     int32   // dtype
+	_     int32   // rank
+	_     uintptr // shape
 	bytes int64
 }
 

@@ -80,7 +80,7 @@ func (f field) numbers(kind protowire.Type, visit func(uint64)) error {
 	}
 	for b := f.bytes; len(b) > 0; {
 		var v uint64
-		n := 0
+		var n int
 		switch kind {
 		case protowire.VarintType:
 			v, n = protowire.ConsumeVarint(b)

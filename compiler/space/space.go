@@ -52,16 +52,6 @@ func (s *Space) Size() float64 {
 	return size
 }
 
-// value is the number that a point chooses for a knob; 0 when the space has no such knob.
-func (s *Space) value(p Point, name string) int64 {
-	for k, knob := range s.Knobs {
-		if knob.Name == name {
-			return knob.Values[p[k]]
-		}
-	}
-	return 0
-}
-
 // Legal says why a point breaks a constraint that is known before compiling; nil when it breaks none.
 func (s *Space) Legal(p Point) error {
 	if err := s.inBounds(p); err != nil {

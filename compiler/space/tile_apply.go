@@ -86,7 +86,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 			outer = append(outer, k)
 		}
 	}
-	var rowBlock, vecBlock, vecTile, vecUnit, lane = -1, -1, -1, -1, -1
+	var rowBlock, vecBlock, lane = -1, -1, -1
 	if x.row >= 0 {
 		var tiles, inside int
 		tiles, inside = b.split(out, x.row, z.th, shift)
@@ -101,8 +101,8 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
 	}
 	if x.vec >= 0 {
-		var tiles, inside int
-		tiles, inside = b.split(out, x.vec, z.tv*x.lanes, peel)
+		tiles, inside := b.split(out, x.vec, z.tv*x.lanes, peel)
+		var vecTile, vecUnit int
 		vecUnit, lane = b.split(out, inside, x.lanes, peel)
 		vecBlock, vecTile = b.split(out, tiles, z.vecTiles, peel)
 		tileLoops = append(tileLoops, vecUnit)
@@ -167,8 +167,7 @@ func (x *tile) reductionNest(b *builder, acc int, z sizes) {
 		reduction = append([]int{block}, reduction...)
 		extents = append([]int64{0}, extents...)
 	}
-	unrolled := 0
-	reduction, unrolled = unrollInnermost(b, acc, reduction, extents, z.ku)
+	reduction, unrolled := unrollInnermost(b, acc, reduction, extents, z.ku)
 	order := slices.Concat(outer, reduction, tileLoops)
 	if lane >= 0 {
 		order = append(order, lane)

@@ -15,7 +15,7 @@ import (
 
 const (
 	refreshEvery = 200 * time.Millisecond
-	barWidth     = 24
+	barWidth     = 10
 )
 
 // Live redraws a line a task and one for the whole job.
@@ -55,7 +55,7 @@ func (l *Live) add(text func() string) {
 		_, err := io.WriteString(w, clip(text(), stat.AvailableWidth))
 		return err
 	}
-	l.lines = append(l.lines, l.bars.MustAdd(0, mpb.BarFillerFunc(draw)))
+	l.lines = append(l.lines, l.bars.MustAdd(0, mpb.BarFillerFunc(draw), mpb.BarFillerTrim()))
 }
 
 func (l *Live) task(i int) string {
@@ -87,13 +87,15 @@ func (l *Live) Update(t *trials.Tally) {
 // Write implements Display.
 func (l *Live) Write(p []byte) (int, error) { return l.bars.Write(p) }
 
-// Close implements Display.
+// Close implements Display; the tasks' lines go.
 func (l *Live) Close() {
 	l.mu.Lock()
 	l.ended = max(l.now().Sub(l.shown.started), 1)
 	l.mu.Unlock()
-	for _, line := range l.lines {
-		line.Abort(false)
+	// The closing table will say more of the tasks; the line of the whole job stays.
+	last := len(l.lines) - 1
+	for i, line := range l.lines {
+		line.Abort(i != last)
 	}
 	l.bars.Wait()
 }

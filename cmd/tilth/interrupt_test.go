@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/trials"
+)
+
+// TestInterruptKeepsWhatWasMeasured interrupts a tuning process: it ends by itself, with all it logged in the records.
+func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := &farmUnderTest{t: t, dir: t.TempDir()}
+	model, log, db := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "log.jsonl"), filepath.Join(f.dir, "r.db")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	tune := f.tilth(ctx, "tune", model, "--threads", "1", "--time", "10m", "--log", log, "--records", db, "--json")
+	tune.start()
+	awaitLines(ctx, t, log, 3)
+	if err := tune.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	tune.mustEnd()
+
+	var summary trials.Summary
+	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
+		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
+	}
+	if summary.State != "cancelled" || summary.Reason != "interrupted" {
+		t.Errorf("job ended %s (%s), want cancelled (interrupted)", summary.State, summary.Reason)
+	}
+	logged := distinctTrials(t, log)
+	list := f.tilth(ctx, "records", "list", "--records", db, "--json")
+	list.mustRun()
+	var records []recordRow
+	if err := json.Unmarshal(list.stdout.Bytes(), &records); err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != logged || logged != summary.Trials {
+		t.Errorf("%d records, %d logged, %d in the summary: want the same", len(records), logged, summary.Trials)
+	}
+}
+
+// awaitLines returns when a file has so many lines.
+func awaitLines(ctx context.Context, t *testing.T, path string, n int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if b, err := os.ReadFile(path); err == nil && bytes.Count(b, []byte("\n")) >= n {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s has not got %d lines", path, n)
+		}
+	}
+}
+
+// TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that was
+// left open does not come back.
+func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := &farmUnderTest{t: t, dir: t.TempDir()}
+	model, log, db := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "log.jsonl"), filepath.Join(f.dir, "r.db")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	killed := f.tilth(ctx, "tune", model, "--threads", "1", "--time", "10m", "--log", log, "--records", db)
+	killed.start()
+	awaitLines(ctx, t, log, 1)
+	_ = killed.cmd.Process.Kill()
+	_ = killed.cmd.Wait() // says that it was killed
+
+	again := f.tilth(ctx, "tune", model, "--threads", "1", "--tasks", "2", "--trials", "3", "--records", db, "--json")
+	again.mustRun()
+	var summary trials.Summary
+	if err := json.Unmarshal(again.stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.State != "done" || summary.Trials != 3 {
+		t.Errorf("job ended %s with %d trials, want done with 3", summary.State, summary.Trials)
+	}
+}

@@ -1,0 +1,60 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, text := range []string{"first", "second, longer"} {
+		if err := Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("file has %q, %v; want %q", got, err, text)
+		}
+	}
+}
+
+func TestFailedWriteLeavesWhatWasThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	err := Write(path, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half") // what was written must not matter
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error is %v", err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "before" {
+		t.Errorf("file has %q", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
+		t.Errorf("folder has %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+func TestWriteNamesTheFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ path, want string }{
+		"no folder": {filepath.Join(dir, "none", "f"), "write " + dir + "/none/f: no such file or directory"},
+		"a folder":  {dir, "write " + dir + ": it is a folder: name a file"},
+		"full disk": {"/dev/full", "write /dev/full: no space left on device"},
+	} {
+		err := Write(c.path, func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err })
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package progress
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newTally() *trials.Tally {
+	return trials.NewTally(&tilthv1.Job{
+		CreatedAt: timestamppb.New(began),
+		Spec:      &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 2, Flop: 1e6}}},
+	}, []string{"default"})
+}
+
+func add(t *trials.Tally, after time.Duration, digest string, latency, best float64) {
+	t.Add(&tilthv1.JobEvent{At: timestamppb.New(began.Add(after)), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		BestSeconds: best,
+		Measurement: &tilthv1.Measurement{
+			Candidate: &tilthv1.Candidate{Digest: digest}, LatencySeconds: latency, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
+		},
+	}}})
+}
+
+func TestSparseLinesKeepTheirDistance(t *testing.T) {
+	var out strings.Builder
+	d := NewSparse(&out, Budget{Trials: 10, Time: 2 * time.Minute}, 10*time.Second)
+	tally := newTally()
+	d.Update(tally) // nothing to say yet
+	for i, after := range []time.Duration{1, 2, 9, 11, 12} {
+		latency := 0.002 / float64(i+1)
+		digest := "other"
+		if i == 0 {
+			digest = "default"
+		}
+		add(tally, after*time.Second, digest, latency, latency)
+		d.Update(tally)
+	}
+	d.Close()
+	want := "trials 1/10  0:01/2:00  model 4.00 ms (untuned 4.00 ms, 1.00x)\n" +
+		"trials 4/10  0:11/2:00  model 1.00 ms (untuned 4.00 ms, 4.00x)\n" +
+		"trials 5/10  0:12/2:00  model 800 µs (untuned 4.00 ms, 5.00x)\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestLiveLeavesTheLastStateStanding(t *testing.T) {
+	var out strings.Builder
+	tally := newTally()
+	now := began
+	d := NewLive(&out, tally, Budget{Trials: 2}, 40, func() time.Time { return now })
+	add(tally, time.Second, "default", 0.002, 0.002)
+	add(tally, 2*time.Second, "other", 0.001, 0.001)
+	now = began.Add(3 * time.Second)
+	d.Update(tally)
+	d.Close()
+	_, last, _ := strings.Cut(strings.TrimSpace(out.String()), "[==========] ")
+	if want := "trials 2/2  0:03  model 2.00 ms (untuned 4.00 ms, 2.00x)"; !strings.HasSuffix(last, want) {
+		t.Errorf("the last line is not %q in\n%s", want, out.String())
+	}
+	lines := d.shown.tasks
+	if want := "conv  2x       2  2.00 ms  1.00 ms     2.00x     1.00  -"; lines[1] != want {
+		t.Errorf("the task's line is %q, want %q", lines[1], want)
+	}
+}
+
+func TestBudgetSpent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		budget  Budget
+		trials  int
+		elapsed time.Duration
+		want    float64
+	}{
+		{"no limit", Budget{}, 100, time.Hour, 0},
+		{"trials", Budget{Trials: 200}, 100, time.Hour, 0.5},
+		{"the limit that is nearer", Budget{Trials: 200, Time: time.Minute}, 100, 45 * time.Second, 0.75},
+		{"not more than all", Budget{Time: time.Minute}, 0, time.Hour, 1},
+	} {
+		if got := c.budget.spent(c.trials, c.elapsed); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package stat
+
+import (
+	"math"
+	"testing"
+)
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		samples []float64
+		want    Summary
+	}{
+		{"nothing", nil, Summary{}},
+		{"one", []float64{3}, Summary{Mean: 3, Median: 3, Min: 3, Max: 3, Count: 1}},
+		{"odd", []float64{5, 1, 3}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: 2, Count: 3}},
+		{"even", []float64{4, 1, 2, 5}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: math.Sqrt(10.0 / 3), Count: 4}},
+	} {
+		if got := Of(c.samples); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
