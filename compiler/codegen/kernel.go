@@ -25,6 +25,16 @@ type kernelPrinter struct {
 	shared map[*expr.Tensor]int64
 }
 
+// prefetchBytes is how far ahead a buffer is fetched when it is read; 0 = not at all.
+func (k *kernelPrinter) prefetchBytes(t *expr.Tensor) int64 {
+	for _, p := range k.f.Prepared {
+		if p.Buffer.Tensor == t {
+			return p.PrefetchBytes
+		}
+	}
+	return 0
+}
+
 func (k *kernelPrinter) fresh(prefix string) string {
 	k.counter++
 	return fmt.Sprintf("%s%d", prefix, k.counter)

@@ -92,6 +92,12 @@ func (p *printer) temp(ctype, code string) string {
 	return name
 }
 
+// isNew reports whether temp would load the value here.
+func (p *printer) isNew(code string) bool {
+	_, known := p.temps[code]
+	return p.guarded == 0 && !known
+}
+
 // guard marks code that is only executed under a condition, until the returned function is called.
 func (p *printer) guard() func() {
 	p.guarded++

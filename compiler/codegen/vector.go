@@ -126,7 +126,11 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 		return reg.vector(at.Const, p.lanes)
 	}
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
-	code := fmt.Sprintf("*(const %s_mem *)&%s[%s]", t, p.buffer(n.Tensor), p.index(at))
+	address := fmt.Sprintf("&%s[%s]", p.buffer(n.Tensor), p.index(at))
+	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
+	if ahead := p.kernel.prefetchBytes(n.Tensor); ahead > 0 && p.isNew(code) {
+		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
+	}
 	return p.temp(t, code), true
 }
 

@@ -47,6 +47,8 @@ type Pack struct {
 	// Constant is the index in Workload.Constants.
 	Constant int
 	Buffer   *Buffer
+	// PrefetchBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
+	PrefetchBytes int64
 	// Workload computes the packed tensor (its only output) from the constant (its only constant).
 	Workload *expr.Workload
 }

@@ -126,6 +126,7 @@ func (l *lowerer) bindArgs(f *Func) {
 		c := k - len(w.Inputs)
 		if dims := l.s.Packs[c]; c >= 0 && c < len(w.Constants) && dims != nil {
 			pack := newPack(c, t, dims)
+			pack.PrefetchBytes = l.s.Prefetches[c]
 			pack.Buffer.Index = len(f.Prepared)
 			f.Prepared = append(f.Prepared, pack)
 			f.Args = append(f.Args, nil)

@@ -21,7 +21,9 @@ type Schedule struct {
 	Stages []*Stage
 	// Packs has the layouts of packed constants, by index in Workload.Constants.
 	Packs map[int][]PackDim
-	steps []step
+	// Prefetches has how many bytes ahead packed constants are fetched, by index in Workload.Constants.
+	Prefetches map[int]int64
+	steps      []step
 }
 
 // Stage is one computed tensor and the nest that computes it.
@@ -97,7 +99,7 @@ const (
 
 // New is the schedule without any primitive: every stage computed on its own, in the order of its axes.
 func New(w *expr.Workload) *Schedule {
-	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}}
+	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}}
 	for _, t := range w.Stages {
 		s.addStage(&Stage{
 			Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body,

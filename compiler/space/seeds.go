@@ -38,8 +38,8 @@ func tilesFor(registers, vectorBytes int) []string {
 
 // blockings are settings of the other knobs that belong to them.
 var blockings = []string{
-	"hb=1024 cb=1 outer=0 inner=1 ku=1 kb=0 feed=1",
+	"hb=1024 cb=1 outer=0 inner=1 ku=1 kb=0 pf=1024 feed=1",
 	"hb=4 cb=64 outer=0 inner=1 ku=2 kb=0 feed=2",
-	"hb=8 cb=4 outer=1 inner=0 ku=4 kb=0 feed=1",
+	"hb=8 cb=4 outer=1 inner=0 ku=4 kb=0 pf=2048 feed=1",
 	"hb=1 cb=64 outer=0 inner=0 ku=8 kb=64 feed=1",
 }

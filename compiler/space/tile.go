@@ -136,6 +136,9 @@ func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	if len(x.reduce) > 1 {
 		knobs = append(knobs, Knob{"kb", append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)})
 	}
+	if len(x.packs) > 0 {
+		knobs = append(knobs, Knob{"pf", []int64{0, 512, 1024, 2048, 4096}})
+	}
 	if fed {
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
 	}
@@ -226,25 +229,33 @@ func (x *tile) cost(t *target.Target, set settings, fed bool) float64 {
 	return cycles
 }
 
-// traffic estimates the cycles lost to operands that do not stay in the first-level cache: the packed constants of a block
-// are read again for each tile row.
+// coldLine is about how many cycles a line takes from memory in a stream that the processor follows by itself.
+const coldLine = 14
+
+// traffic estimates the cycles lost to packed constants: all of them come from memory once, sooner when prefetched, and those
+// of a block that do not stay in the first-level cache are read again for each tile row.
 func (x *tile) traffic(t *target.Target, z sizes, set settings, tiles, steps float64) float64 {
 	if !x.loadsVector || len(x.packs) == 0 {
 		return 0
 	}
 	weights := steps * float64(z.tv) * float64(t.VectorBytes)
-	lines := tiles * weights / float64(max(1, t.CacheLineBytes))
+	line := float64(max(1, t.CacheLineBytes))
+	first := steps * float64(x.extent(x.vec)) * float64(t.VectorBytes) / float64(x.lanes) / line * coldLine
+	if set["pf"] > 0 {
+		first *= 0.5
+	}
+	lines := tiles * weights / line
 	block := weights
 	if set["inner"] == 0 {
 		block *= float64(z.vecTiles)
 	}
 	switch {
 	case block <= 0.7*float64(t.L1DataBytes):
-		return 0
+		return first
 	case block <= 0.7*float64(t.L2Bytes):
-		return 0.6 * lines
+		return first + 0.6*lines
 	default:
-		return 2.5 * lines
+		return first + 2.5*lines
 	}
 }
 

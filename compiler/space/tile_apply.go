@@ -71,7 +71,7 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 	at := l.block[len(l.block)-1]
 	b.do(s.ComputeAt(u.acc, u.out, at))
 	x.reductionNest(b, u.acc, z)
-	x.applyPacks(b, z)
+	x.applyPacks(b, z, set["pf"])
 	for _, f := range u.feeds {
 		x.feed(b, u, l, f, set["feed"])
 	}
@@ -203,7 +203,7 @@ func unrollInnermost(b *builder, acc int, reduction []int, extents []int64, ku i
 }
 
 // applyPacks lays each constant out in the order in which the tiles read it.
-func (x *tile) applyPacks(b *builder, z sizes) {
+func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 	width := z.tv * x.lanes
 	for _, p := range x.packs {
 		dims := []schedule.PackDim{{Dim: p.dim, Factor: width}}
@@ -222,6 +222,9 @@ func (x *tile) applyPacks(b *builder, z sizes) {
 		dims = append(dims, schedule.PackDim{Dim: p.dim, Factor: width, Inner: true})
 		if b.err == nil {
 			b.do(b.s.Pack(p.constant, dims))
+		}
+		if b.err == nil && ahead > 0 {
+			b.do(b.s.Prefetch(p.constant, ahead))
 		}
 	}
 }

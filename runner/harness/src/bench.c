@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "chill.h"
 #include "element.h"
 
 double seconds_now(void) {
@@ -88,6 +89,16 @@ int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *ker
 void bench_unload(struct loaded *l) {
   buffer_close(&l->workspace);
   for (int32_t k = 0; l->kernel && k < l->kernel->n_prepared; k++) buffer_close(&l->prepared[k]);
+}
+
+/* A constant larger than this is not read by a kernel that has packed ones: it was packed. */
+#define SMALL_CONSTANT (64 << 10)
+
+void bench_chill(const struct bench *b, const struct loaded *l) {
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill(l->prepared_pointers[k], l->kernel->prepared_bytes[k]);
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_CONSTANT && (l->kernel->n_prepared == 0 || b->args[k].bytes <= SMALL_CONSTANT))
+      chill(b->pointers[k], b->args[k].bytes);
 }
 
 double bench_run(const struct bench *b, const struct loaded *l) {

@@ -43,6 +43,9 @@ int bench_reference(struct bench *b, const struct tilth_kernel *kernel);
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel);
 void bench_unload(struct loaded *l);
 
+/* Puts the constants that the kernel reads out of the caches. */
+void bench_chill(const struct bench *b, const struct loaded *l);
+
 /* Runs once and returns the seconds it took. */
 double bench_run(const struct bench *b, const struct loaded *l);
 

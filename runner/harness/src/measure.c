@@ -9,11 +9,14 @@
 #define RACE_SAMPLES 3
 #define RACE_SLOWER 1.05
 
-/* Seconds of one execution, averaged over repeats. */
+/* Seconds of one execution, averaged over repeats, each with cold constants. */
 static double sample(const struct bench *b, const struct loaded *l, int64_t repeats) {
-  double begin = seconds_now();
-  for (int64_t k = 0; k < repeats; k++) l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);
-  return (seconds_now() - begin) / (double)repeats;
+  double total = 0;
+  for (int64_t k = 0; k < repeats; k++) {
+    bench_chill(b, l);
+    total += bench_run(b, l);
+  }
+  return total / (double)repeats;
 }
 
 /* Takes samples until the budget is spent or the race with the incumbent is lost. Returns how many. */
