@@ -48,6 +48,7 @@ func (k *kernelPrinter) printer() *printer {
 	p := &printer{
 		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
+		indices: map[string]string{},
 	}
 	p.forget()
 	return p

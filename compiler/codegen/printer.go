@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -34,7 +35,9 @@ type printer struct {
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
 	memory map[*expr.Tensor]string
 	// temps has the variables of loads already done, until memory changes; nil inside a guard.
-	temps   map[string]string
+	temps map[string]string
+	// indices has the variables of index expressions that are in scope.
+	indices map[string]string
 	guarded int
 	// worker is set in bodies of parallel loops.
 	worker bool
@@ -154,7 +157,10 @@ func (p *printer) branch(n *loop.If) {
 func (p *printer) nested(b loop.Block) {
 	p.indent++
 	p.forget()
+	outer := p.indices
+	p.indices = maps.Clone(outer)
 	p.block(b)
+	p.indices = outer
 	p.forget()
 	p.indent--
 }
