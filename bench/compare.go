@@ -167,7 +167,7 @@ func (c *comparison) takeTurns(ctx context.Context, contenders []*contender) err
 
 func (c *comparison) write(w io.Writer, contenders []*contender) error {
 	fmt.Fprintf(w, "\n%s, %d threads, %d turns of %d runs each\n", c.model, c.threads, c.rounds, c.runs)
-	table := show.NewTable("", ">MEDIAN", ">MIN", ">MAX", ">ONNX RUNTIME IS TO IT", ">LARGEST ERROR")
+	table := show.NewTable("", ">MEDIAN", ">MIN", ">MAX", ">VS ONNX RUNTIME", ">LARGEST ERROR")
 	peer := stat.Of(contenders[0].samples).Median
 	for i, one := range contenders {
 		s := stat.Of(one.samples)
