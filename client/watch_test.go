@@ -72,7 +72,9 @@ func serve(t *testing.T, jobs tilthv1.JobServiceServer) *Client {
 			t.Error(err)
 		}
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	})
 	return c
 }
