@@ -26,8 +26,8 @@ const (
 	elite = 8
 	// litter is how many children are drafted for each one that is proposed.
 	litter = 6
-	// seeded is how many of the hand-written points are proposed, in parts of a batch.
-	seededBatches = 1
+	// seeded is how many trials of a task begin with its hand-written points.
+	seeded = 16
 	// blind is how many candidates in a batch of sixteen are drawn without looking at the cost.
 	blind = 2
 )
@@ -39,9 +39,9 @@ func newGenetic(p *pool) *genetic {
 // Propose implements Search.
 func (g *genetic) Propose(n int) []Candidate {
 	g.reseed()
-	first := len(g.seen) == 0
+	early := len(g.seen) < seeded
 	list := g.start()
-	if first || len(g.measured) == 0 && len(g.seen) < seededBatches*n {
+	if early {
 		list = g.fill(list, n*3/4, g.seeds)
 	}
 	blindly := (n*blind + 15) / 16

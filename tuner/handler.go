@@ -168,6 +168,10 @@ func (r *round) propose(ctx context.Context) error {
 	return nil
 }
 
+// firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the default
+// schedule and a few hand-written ones, so that the latency of the whole model is known soon.
+const firstBatch = 4
+
 // search draws the next batch while nothing is timed on this machine; no candidates when there is nothing left to propose.
 func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
 	release, err := r.Lock(ctx)
@@ -176,8 +180,11 @@ func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
 	}
 	defer release()
 	for {
-		n := min(r.BatchSize, r.job.remaining())
 		t := next(r.job.tasks)
+		n := min(r.BatchSize, r.job.remaining())
+		if t != nil && t.proposed == 0 {
+			n = min(n, firstBatch)
+		}
 		if t == nil || n == 0 {
 			return nil, nil, nil
 		}
