@@ -55,7 +55,11 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		f.release()
 		return nil, &farmError{fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
-	return f, h.tidy()
+	if err := h.tidy(); err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
 }
 
 // install makes an executable copy of the harness: files of the artifact cache are not executable.
