@@ -313,6 +313,17 @@ func TestLayerNormsAreRecognised(t *testing.T) {
 	}
 }
 
+func TestMeansOverDifferentAxesAreNoLayerNorm(t *testing.T) {
+	all, last := intsAttr("axes", 0, 1), intsAttr("axes", -1)
+	m := newSketch().input("x", 2, 8).constant("scale", 8).constant("bias", 8).
+		known("two", array.FromFloat32([]float32{2})).known("eps", array.FromFloat32([]float32{1e-5})).
+		node("m = ReduceMean x", all).node("d = Sub x m").node("p = Pow d two").node("v = ReduceMean p", last).
+		node("e = Add v eps").node("r = Sqrt e").node("n = Div d r").node("g = Mul n scale").node("y = Add g bias").output("y")
+	if p := mustImport(t, m); len(p.Tasks) < 2 {
+		t.Errorf("became %v", taskNames(p))
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	open := newSketch().input("x", 1, 3)
 	open.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "batch"}
