@@ -153,13 +153,18 @@ func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
 }
 
 func (j *job) reference(ctx context.Context) error {
-	source, err := codegen.Reference(j.batch.Workload)
+	source, err := j.referenceSource()
 	if err != nil {
 		return fmt.Errorf("builder: the reference: %w", err)
 	}
 	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
 	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
+}
+
+func (j *job) referenceSource() (source string, err error) {
+	defer recoverAs(&err)
+	return codegen.Reference(j.batch.Workload)
 }
 
 func (j *job) harness(ctx context.Context) error {
