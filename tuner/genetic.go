@@ -26,8 +26,6 @@ const (
 	elite = 8
 	// litter is how many children are drafted for each one that is proposed.
 	litter = 6
-	// seeded is how many of the hand-written points are proposed, in parts of a batch.
-	seededBatches = 1
 	// blind is how many candidates in a batch of sixteen are drawn without looking at the cost.
 	blind = 2
 )
@@ -41,7 +39,7 @@ func (g *genetic) Propose(n int) []Candidate {
 	g.reseed()
 	first := len(g.seen) == 0
 	list := g.start()
-	if first || len(g.measured) == 0 && len(g.seen) < seededBatches*n {
+	if first {
 		list = g.fill(list, n*3/4, g.seeds)
 	}
 	blindly := (n*blind + 15) / 16
