@@ -324,6 +324,19 @@ func TestMeansOverDifferentAxesAreNoLayerNorm(t *testing.T) {
 	}
 }
 
+// Each link of the chain reads the one before twice: as one expression forty of them would have 2^40 nodes.
+func TestChainOfDoublingsStaysSmall(t *testing.T) {
+	s := newSketch().input("x0", 2, 8)
+	for k := range 40 {
+		s = s.node(fmt.Sprintf("x%d = Add x%d x%d", k+1, k, k))
+	}
+	p := mustImport(t, s.output("x40"))
+	got := run(t, p)["x40"]
+	if want := 0x1p40 * wave(0, 1, 2, 8).Float(3); math.Abs(got.Float(3)/want-1) > 1e-5 {
+		t.Errorf("got %g, want %g", got.Float(3), want)
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	open := newSketch().input("x", 1, 3)
 	open.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "batch"}
