@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot/runtime"
 	"github.com/tilth-dev/tilth/compiler/codegen"
@@ -80,6 +81,9 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 // unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
 const unitsPerCompiler = 3
 
+// unitTime is the processor time that a compiler may take for a unit. A unit holds many kernels, and boards are slow.
+const unitTime = 10 * time.Minute
+
 // lower prints the kernels into translation units, each task into the next one in turn.
 func (c *compilation) lower() error {
 	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
@@ -113,7 +117,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel}, path)
+		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime}}, path)
 	if err != nil {
 		return nil, err
 	}
