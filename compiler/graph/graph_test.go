@@ -385,21 +385,12 @@ func TestImportRefuses(t *testing.T) {
 func TestShapesCanBeGiven(t *testing.T) {
 	s := newSketch().input("x", 1, 3).node("y = Relu x")
 	s.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "batch"}
-	name, shape, err := ParseShape("x=5x3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Import(s.output("y"), Options{Shapes: map[string][]int64{name: shape}})
+	p, err := Import(s.output("y"), Options{Shapes: map[string][]int64{"x": {5, 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := p.Values[p.Outputs[0]].Shape; !reflect.DeepEqual(got, []int64{5, 3}) {
 		t.Errorf("output has shape %v", got)
-	}
-	for _, bad := range []string{"x", "=1", "x=1x", "x=0", "x=-1x2", "x=99999999999999999999"} {
-		if _, _, err := ParseShape(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
 	}
 }
 
