@@ -21,6 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/trap"
 )
 
 // Choice is the schedule to use for a task.
@@ -84,8 +85,10 @@ const unitsPerCompiler = 3
 // unitTime is the processor time that a compiler may take for a unit. A unit holds many kernels, and boards are slow.
 const unitTime = 10 * time.Minute
 
-// lower prints the kernels into translation units, each task into the next one in turn.
-func (c *compilation) lower() error {
+// lower prints the kernels into translation units, each task into the next one in turn. Schedules may come from imported
+// records, so what the printer did not foresee is an error, too.
+func (c *compilation) lower() (err error) {
+	defer trap.AsError(&err)
 	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
 	units := make([]*codegen.Unit, n)
 	for k := range units {
