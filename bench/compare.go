@@ -134,7 +134,9 @@ func worst(got, want map[string]*array.Array) (relative float64) {
 			largest = max(largest, math.Abs(w.Float(i)))
 			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
 		}
-		relative = max(relative, difference/largest)
+		if difference > 0 { // of outputs that are all zeros, too
+			relative = max(relative, difference/largest)
+		}
 	}
 	return relative
 }

@@ -237,3 +237,10 @@ func BenchmarkBatch(b *testing.B) {
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*len(batch.Candidates))*1e3, "ms/trial")
 }
+
+func TestPanicOverTheReferenceIsAnError(t *testing.T) {
+	err := (&job{}).reference(t.Context()) // no workload: the printer panics
+	if err == nil || !strings.Contains(err.Error(), "internal error") {
+		t.Errorf("got %v", err)
+	}
+}

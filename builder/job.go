@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/codegen"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/harness"
 )
@@ -46,7 +46,7 @@ func (j *job) lower() []lowered {
 }
 
 func (j *job) replay(candidate Candidate) (s *schedule.Schedule, err error) {
-	defer recoverAs(&err)
+	defer trap.AsError(&err)
 	if got := schedule.Digest(candidate.Trace); got != candidate.Digest {
 		return nil, fmt.Errorf("the trace has digest %s, not %s", got, candidate.Digest)
 	}
@@ -55,19 +55,12 @@ func (j *job) replay(candidate Candidate) (s *schedule.Schedule, err error) {
 
 // source prints a module. The compiler's own bugs must not take the agent down with them.
 func (j *job) source(kernels []lowered) (source string, err error) {
-	defer recoverAs(&err)
+	defer trap.AsError(&err)
 	list := make([]codegen.Kernel, len(kernels))
 	for k := range kernels {
 		list[k] = kernels[k].Kernel
 	}
 	return codegen.Module(j.batch.Workload, list, j.batch.Target)
-}
-
-// recoverAs turns a panic into an error that names where it happened.
-func recoverAs(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("internal error: %v (%s)", p, panicSite(debug.Stack()))
-	}
 }
 
 func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
@@ -153,13 +146,18 @@ func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
 }
 
 func (j *job) reference(ctx context.Context) error {
-	source, err := codegen.Reference(j.batch.Workload)
+	source, err := j.referenceSource()
 	if err != nil {
 		return fmt.Errorf("builder: the reference: %w", err)
 	}
 	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
 	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
+}
+
+func (j *job) referenceSource() (source string, err error) {
+	defer trap.AsError(&err)
+	return codegen.Reference(j.batch.Workload)
 }
 
 func (j *job) harness(ctx context.Context) error {

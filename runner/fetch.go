@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -55,7 +56,11 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		f.release()
 		return nil, &farmError{fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
-	return f, h.tidy()
+	if err := h.tidy(); err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
 }
 
 // install makes an executable copy of the harness: files of the artifact cache are not executable.
@@ -106,7 +111,8 @@ func (h *Handler) tidy() error {
 	}
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	for _, info := range infos[min(keptResults, len(infos)):] {
-		if err := os.Remove(filepath.Join(h.Scratch, info.Name())); err != nil {
+		// Batches fetched at the same time tidy up at the same time.
+		if err := os.Remove(filepath.Join(h.Scratch, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("runner: removing old results: %w", err)
 		}
 	}

@@ -67,7 +67,8 @@ type infraError struct{ message string }
 // Error is the harness's message.
 func (e *infraError) Error() string { return "harness: " + e.message }
 
-// faultError is a candidate's stray access, as told by the harness's signal handler.
+// faultError is what a candidate did or asked for that the harness could not go on with: a stray access, as told by its signal
+// handler, or more memory than there is.
 type faultError struct{ message string }
 
 // Error is the harness's message.
@@ -86,6 +87,8 @@ func (m *measurement) take(e event) error {
 	case e.Event == "outcome" && m.current >= 0 && e.Index == m.current && e.Kernel == m.kernels[m.current]:
 		return m.outcome(e)
 	case e.Event == "fault" && e.Index == m.current:
+		return &faultError{e.Message}
+	case e.Event == "error" && m.current >= 0: // the candidate asks for what the harness cannot give
 		return &faultError{e.Message}
 	case e.Event == "error":
 		return &infraError{e.Message}

@@ -8,8 +8,8 @@ import (
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
 type Limits struct {
-	// Candidate is the least time a candidate gets, all included; 1 s by default. Slow tasks get more: ten times what
-	// the best one needs.
+	// Candidate is the least time a candidate gets, all included; by default 1 s, and 10 s while no latency is known: a
+	// large task's first candidates may take seconds. Slow tasks get more: ten times what the best one needs.
 	Candidate time.Duration
 	// Reference bounds the reference kernel; 120 s by default.
 	Reference time.Duration
@@ -25,6 +25,7 @@ type Limits struct {
 
 const (
 	defaultCandidate = time.Second
+	defaultUnknown   = 10 * time.Second
 	defaultReference = 120 * time.Second
 	defaultSample    = time.Millisecond
 	defaultBudget    = 15 * time.Millisecond
@@ -33,11 +34,14 @@ const (
 	slowerAllowed = 10
 )
 
-func (l Limits) withDefaults() Limits {
+func (l Limits) withDefaults(bestSeconds float64) Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
 			*d = value
 		}
+	}
+	if bestSeconds == 0 {
+		set(&l.Candidate, defaultUnknown)
 	}
 	set(&l.Candidate, defaultCandidate)
 	set(&l.Reference, defaultReference)

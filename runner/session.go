@@ -43,7 +43,7 @@ type Outcome struct {
 // known. A candidate that crashes or hangs costs only itself. The error means that the device is at fault or ctx ended: the
 // candidates not reported are not measured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
-	p.Limits = p.Limits.withDefaults()
+	p.Limits = p.Limits.withDefaults(p.BestSeconds)
 	m := &measurement{plan: p, current: -1, report: report}
 	for done := false; !done; {
 		var err error

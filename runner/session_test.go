@@ -158,6 +158,13 @@ func TestMemoryIsBounded(t *testing.T) {
 	check(t, measureAll(t, p), []wanted{{"hoards_memory", crash, "Aborted"}, {"good", none, ""}})
 }
 
+func TestGreedyCandidateCostsOnlyItself(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.plan(t, "good")
+	b.kernels(t, "candidates.c", "candidates.so", "-DKERNELS=K(good),GREEDY,K(good)")
+	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"greedy", crash, "of workspace"}, {"good", none, ""}})
+}
+
 func TestMeasureIsTheSameUnderEveryCompiler(t *testing.T) {
 	t.Setenv(toolchain.Variable, "gcc")
 	b := newBench(t, native(t))

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -67,7 +68,7 @@ func (s *sheet) add(o Outcome) {
 	}
 	delete(s.open, o.Kernel)
 	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: oneLine(o.Message), SamplesSeconds: o.Samples,
-		LatencySeconds: median(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, Device: s.handler.Device, At: timestamppb.Now()}
+		LatencySeconds: stat.Of(o.Samples).Median, RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, Device: s.handler.Device, At: timestamppb.Now()}
 	if l := m.GetLatencySeconds(); l > 0 && (s.bestSeconds == 0 || l < s.bestSeconds) {
 		s.bestSeconds = l
 	}

@@ -108,7 +108,12 @@ func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watchi
 	}
 	for {
 		if r.job.caughtUp() {
-			if err := r.propose(ctx); err != nil {
+			err := r.propose(ctx)
+			var broken *brokenSearch
+			if errors.As(err, &broken) {
+				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
+			}
+			if err != nil {
 				return err
 			}
 			if reason, over := r.job.over(); over {
@@ -188,12 +193,25 @@ func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
 		if t == nil || n == 0 {
 			return nil, nil, nil
 		}
-		if candidates := t.search.Propose(n); len(candidates) > 0 {
+		candidates, err := t.propose(n)
+		if err != nil {
+			return nil, nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
+		}
+		if len(candidates) > 0 {
 			return t, candidates, nil
 		}
 		t.exhausted = true
 	}
 }
+
+// brokenSearch is a bug in a search, which every other tuner would run into as well.
+type brokenSearch struct{ cause error }
+
+// Error is the cause's.
+func (e *brokenSearch) Error() string { return e.cause.Error() }
+
+// Unwrap is the cause.
+func (e *brokenSearch) Unwrap() error { return e.cause }
 
 func wire(candidates []Candidate) []*tilthv1.Candidate {
 	list := make([]*tilthv1.Candidate, len(candidates))

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -29,13 +30,15 @@ type job struct {
 	behind int
 }
 
-func newJob(j *tilthv1.Job) (*job, error) {
+// newJob begins a job's search. The rules' own bugs cost the job, not the agent.
+func newJob(j *tilthv1.Job) (state *job, err error) {
+	defer trap.AsError(&err)
 	spec := j.GetSpec()
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
-	state := &job{
+	state = &job{
 		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(),
 		inFlight: map[string]int{}, batches: map[string]bool{},
 	}

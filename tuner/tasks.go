@@ -1,6 +1,10 @@
 package tuner
 
-import "math"
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/internal/trap"
+)
 
 // task is the state of one task of a job.
 type task struct {
@@ -18,6 +22,12 @@ type task struct {
 	// failures counts failed trials; failure is the first one's message.
 	failures int
 	failure  string
+}
+
+// propose asks the search for up to n candidates. The error is a bug of the search or of the compiler.
+func (t *task) propose(n int) (candidates []Candidate, err error) {
+	defer trap.AsError(&err)
+	return t.search.Propose(n), nil
 }
 
 func (t *task) record(latency float64, failed bool, message string) {

@@ -252,3 +252,10 @@ func TestCompileLeavesNothingWhenItFails(t *testing.T) {
 		t.Errorf("left behind: %v", entries)
 	}
 }
+
+func TestPanicWhileLoweringIsAnError(t *testing.T) {
+	c := &compilation{program: &graph.Program{Tasks: []graph.Task{{Name: "broken"}}}, options: Options{Choices: []Choice{{Trace: []byte("tilth-trace 1\n")}}}}
+	if err := c.lower(); err == nil || !strings.Contains(err.Error(), "internal error") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot/runtime"
 	"github.com/tilth-dev/tilth/compiler/codegen"
@@ -20,6 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/trap"
 )
 
 // Choice is the schedule to use for a task.
@@ -80,8 +82,13 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 // unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
 const unitsPerCompiler = 3
 
-// lower prints the kernels into translation units, each task into the next one in turn.
-func (c *compilation) lower() error {
+// unitTime is the processor time that a compiler may take for a unit. A unit holds many kernels, and boards are slow.
+const unitTime = 10 * time.Minute
+
+// lower prints the kernels into translation units, each task into the next one in turn. Schedules may come from imported
+// records, so what the printer did not foresee is an error, too.
+func (c *compilation) lower() (err error) {
+	defer trap.AsError(&err)
 	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
 	units := make([]*codegen.Unit, n)
 	for k := range units {
@@ -113,7 +120,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel}, path)
+		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime}}, path)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ type Model struct {
 // openModel starts a model and checks that its code and its manifest speak of the same thing.
 func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) (*Model, error) {
 	if int(api.inputCount()) != len(manifest.Inputs) || int(api.outputCount()) != len(manifest.Outputs) || int(api.callCount()) != len(manifest.Calls) {
-		return nil, fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+		err := fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+		return nil, errors.Join(err, api.unload())
 	}
 	handle, err := api.start(path, weightsOffset)
 	if err != nil {

@@ -35,12 +35,13 @@ func fuseLayerNorms(g *graph) error {
 
 type layerNorm struct {
 	x, scale, bias *value
-	axis           int
+	axis           int // -1 until the first mean tells
 	epsilon        float32
 }
 
 // matchLayerNorm starts from the last addition.
 func matchLayerNorm(add *node) (m layerNorm, ok bool) {
+	m.axis = -1
 	scaled := constantOperand(add, "Add", &m.bias)
 	normal := constantOperand(producer(scaled), "Mul", &m.scale)
 	div := producer(normal)
@@ -94,7 +95,7 @@ func (m *layerNorm) isMean(n *node, x *value) bool {
 	for axis > 0 && n.Out.Shape[axis-1] == 1 && x.Shape[axis-1] != 1 {
 		axis--
 	}
-	if axis == len(x.Shape) || !slices.Equal(n.Out.Shape[:axis], x.Shape[:axis]) || m.axis != 0 && m.axis != axis {
+	if axis == len(x.Shape) || !slices.Equal(n.Out.Shape[:axis], x.Shape[:axis]) || m.axis >= 0 && m.axis != axis {
 		return false
 	}
 	m.axis = axis

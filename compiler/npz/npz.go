@@ -3,7 +3,6 @@ package npz
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -79,19 +78,7 @@ func readEntry(f *zip.File) (*array.Array, error) {
 	return ReadArray(r)
 }
 
-// WriteFile writes arrays to an archive, in the order of their names, stored without compression.
-func WriteFile(path string, arrays map[string]*array.Array) error {
-	var b bytes.Buffer
-	if err := Write(&b, arrays); err != nil {
-		return fmt.Errorf("write arrays %s: %w", path, err)
-	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write arrays: %w", err)
-	}
-	return nil
-}
-
-// Write is WriteFile to a stream. Equal arrays give equal bytes.
+// Write writes arrays as an archive, in the order of their names, stored without compression. Equal arrays give equal bytes.
 func Write(w io.Writer, arrays map[string]*array.Array) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {

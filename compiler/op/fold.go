@@ -69,7 +69,11 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.def.Lower == nil {
 		return Operand{}, fmt.Errorf("it cannot be computed by a kernel")
 	}
-	return n.def.Lower(l, n, in)
+	out, err := n.def.Lower(l, n, in)
+	if err != nil {
+		return Operand{}, err
+	}
+	return l.bounded(out), nil
 }
 
 // PermuteLayout is the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the same memory.

@@ -128,6 +128,25 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	return l.Map(name, o.Shape, o.Layout, o.at)
 }
 
+// maxLazyNodes bounds the expression of a value that is computed where it is read, far above those of real models.
+const maxLazyNodes = 1 << 10
+
+// bounded puts a value with a large expression into memory: a chain of operators that read their operand twice would double
+// it at every link.
+func (l *Lowering) bounded(o Operand) Operand {
+	if o.Tensor != nil || o.Const != nil {
+		return o
+	}
+	index := make([]expr.Expr, len(o.Shape))
+	for k, extent := range o.Shape {
+		index[k] = &expr.Var{Name: "i", Extent: extent}
+	}
+	if expr.Size(o.At(index...)) <= maxLazyNodes {
+		return o
+	}
+	return l.Materialise("part", o)
+}
+
 // Store is the stage that writes a result: o itself when it was computed in the wanted layout, else a copy of it.
 func (l *Lowering) Store(o Operand, layout []int) *expr.Tensor {
 	o = l.Readable(o)

@@ -35,11 +35,9 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 	s := schedule.New(w)
 	p := &plan{}
 	for _, g := range s.Stages {
-		if inlinable(s, g) {
+		// Inline refuses what would make a consumer's body too large; such a stage keeps a nest of its own.
+		if inlinable(s, g) && s.Inline(g.ID) == nil {
 			p.inline = append(p.inline, g.ID)
-			if err := s.Inline(g.ID); err != nil {
-				panic(err) // inlinable has checked it
-			}
 		}
 	}
 	next := len(s.Stages)

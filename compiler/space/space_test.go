@@ -157,3 +157,26 @@ func BenchmarkApply(b *testing.B) {
 		}
 	}
 }
+
+// Inlined into one another, these stages would make a body of 3^20 nodes.
+func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
+	last := expr.NewInput("x", array.Float32, 64)
+	for range 20 {
+		before := last
+		last = expr.Compute("y", []int64{64}, func(i []expr.Expr) expr.Expr {
+			return expr.AddE(before.At(i...), expr.MulE(before.At(i...), before.At(i...)))
+		})
+	}
+	w, err := expr.NewWorkload([]*expr.Tensor{last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(w, parseTarget(t, "x86-64-v3"))
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.Lower(applied); err != nil {
+		t.Error(err)
+	}
+}

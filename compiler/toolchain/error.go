@@ -54,21 +54,27 @@ func usefulLine(output string) string {
 	return best
 }
 
+// causes are the words by which compilers tell why they failed; the first that is there counts.
+var causes = []struct {
+	text string
+	kind Kind
+}{
+	{"No space left on device", Infra},
+	{"Disk quota exceeded", Infra},
+	{"Read-only file system", Infra},
+	{"unable to execute", Infra},
+	{"out of memory", Limit},
+	{"Cannot allocate memory", Limit},
+	{"cannot allocate", Limit},
+	{"virtual memory exhausted", Limit},
+	{"std::bad_alloc", Limit},
+}
+
 // kindOf classifies the output of a compiler that failed by itself.
 func kindOf(output string) Kind {
-	for text, kind := range map[string]Kind{
-		"No space left on device":  Infra,
-		"Disk quota exceeded":      Infra,
-		"Read-only file system":    Infra,
-		"unable to execute":        Infra,
-		"out of memory":            Limit,
-		"Cannot allocate memory":   Limit,
-		"cannot allocate":          Limit,
-		"virtual memory exhausted": Limit,
-		"std::bad_alloc":           Limit,
-	} {
-		if strings.Contains(output, text) {
-			return kind
+	for _, c := range causes {
+		if strings.Contains(output, c.text) {
+			return c.kind
 		}
 	}
 	return Rejected

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -43,6 +44,7 @@ func (l Limits) run(ctx context.Context, step, dir, path string, args ...string)
 	var output head
 	cmd := exec.CommandContext(limited, path, args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // gcc's messages are told apart by their words
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

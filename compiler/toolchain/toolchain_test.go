@@ -190,3 +190,23 @@ func BenchmarkKernels(b *testing.B) {
 		}
 	}
 }
+
+func TestMessagesAreInEnglish(t *testing.T) {
+	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	script := filepath.Join(t.TempDir(), "cc")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"error: $LC_ALL\" >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := Limits{}.run(t.Context(), "compiling", t.TempDir(), script)
+	if err == nil || !strings.Contains(err.Error(), "error: C") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFullDiskIsInfraWhateverElseIsSaid(t *testing.T) {
+	for range 20 {
+		if kind := kindOf("cannot allocate room for x.o: No space left on device"); kind != Infra {
+			t.Fatalf("got kind %d", kind)
+		}
+	}
+}

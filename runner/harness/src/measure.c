@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <math.h>
 #include <string.h>
 
 #include "bench.h"
@@ -22,7 +23,7 @@ static double sample(const struct bench *b, const struct loaded *l, int64_t repe
 /* Takes samples until the budget is spent or the race with the incumbent is lost. Returns how many. */
 static int take_samples(const struct bench *b, const struct loaded *l, double estimate, double *samples) {
   const struct options *o = b->options;
-  double best = estimate, begin = seconds_now();
+  double best = INFINITY, begin = seconds_now(); /* not the estimate: its constants were warm */
   int64_t repeats = estimate < o->sample_seconds ? (int64_t)(o->sample_seconds / (estimate > 1e-8 ? estimate : 1e-8)) + 1 : 1;
   for (int n = 0; n < o->samples;) {
     samples[n] = sample(b, l, repeats);

@@ -1,0 +1,56 @@
+package array
+
+import (
+	"math"
+	"testing"
+)
+
+func TestHalvesAreRoundedToTheNearest(t *testing.T) {
+	cases := map[float64]uint16{
+		0: 0, 1: 0x3c00, -2: 0xc000, 65504: 0x7bff, 65519: 0x7bff, 65520: 0x7c00, 0x1p-24: 1, 0x1p-25: 0, 0x1.8p-24: 2,
+		0x1p-14: 0x0400, 1 + 0x1p-11: 0x3c00, 1 + 0x3p-11: 0x3c02, math.Inf(-1): 0xfc00,
+	}
+	for v, want := range cases {
+		if got := Float64ToFloat16(v); got != want {
+			t.Errorf("%g became %#04x, want %#04x", v, got, want)
+		}
+	}
+	for h := range 1 << 16 {
+		v := Float16ToFloat64(uint16(h))
+		if got := Float64ToFloat16(v); got != uint16(h) && !math.IsNaN(v) {
+			t.Fatalf("%#04x is %g, which becomes %#04x", h, v, got)
+		}
+	}
+}
+
+func TestElementsSurviveARoundTrip(t *testing.T) {
+	for d := Float32; d <= Bool; d++ {
+		a := New(d, 2)
+		a.SetFloat(1, 1)
+		if a.Float(1) != 1 || a.Int(1) != 1 || a.Float(0) != 0 {
+			t.Errorf("%v: got %g and %d", d, a.Float(1), a.Int(1))
+		}
+		if err := a.Check(); err != nil || ParseDType(d.String()) != d {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+}
+
+func TestCheckedBytesRefusesWhatOverflows(t *testing.T) {
+	cases := map[string]struct {
+		shape []int64
+		bytes int64
+		ok    bool
+	}{
+		"scalar":    {nil, 4, true},
+		"matrix":    {[]int64{3, 5}, 60, true},
+		"empty":     {[]int64{1 << 40, 0, 1 << 40}, 0, true},
+		"negative":  {[]int64{2, -1}, 0, false},
+		"too large": {[]int64{1 << 31, 1 << 31}, 0, false},
+	}
+	for name, c := range cases {
+		if n, err := CheckedBytes(Float32, c.shape); n != c.bytes || (err == nil) != c.ok {
+			t.Errorf("%s: got %d, %v", name, n, err)
+		}
+	}
+}

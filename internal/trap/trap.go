@@ -1,0 +1,26 @@
+// Package trap keeps the compiler's own bugs from taking an agent down with them.
+package trap
+
+import (
+	"fmt"
+	"regexp"
+	"runtime/debug"
+)
+
+// AsError turns a panic into an error of one line that names where it happened. Use it deferred, with the function's result.
+func AsError(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v (%s)", p, site(debug.Stack()))
+	}
+}
+
+// sourceLine matches the position lines of a stack dump that are in the packages guarded.
+var sourceLine = regexp.MustCompile(`(?:compiler|builder|tuner)/[\w/]+\.go:\d+`)
+
+// site is the place of a panic: the first of our lines, this package's own aside.
+func site(stack []byte) string {
+	if line := sourceLine.Find(stack); line != nil {
+		return string(line)
+	}
+	return "unknown place"
+}

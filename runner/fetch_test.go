@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// pinned counts the artifacts that are held.
+type pinned struct {
+	path string
+	held int
+}
+
+func (p *pinned) Download(context.Context, *tilthv1.ArtifactRef) (string, func(), error) {
+	p.held++
+	return p.path, func() { p.held-- }, nil
+}
+
+func TestFailedFetchHoldsNoArtifacts(t *testing.T) {
+	all := []*tilthv1.ArtifactRef{{Role: "candidates", Digest: "c"}, {Role: "reference", Digest: "r"}, {Role: "harness", Digest: "h"}}
+	cases := map[string]struct {
+		refs    []*tilthv1.ArtifactRef
+		prepare func(t *testing.T, scratch string)
+	}{
+		"no reference": {all[:1], func(*testing.T, string) {}},
+		"old results cannot be removed": {all, func(t *testing.T, scratch string) {
+			for k := range keptResults + 1 {
+				if err := os.MkdirAll(filepath.Join(scratch, fmt.Sprintf("results-%d", k), "full"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			source := &pinned{path: filepath.Join(t.TempDir(), "artifact")}
+			if err := os.WriteFile(source.path, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			scratch := t.TempDir()
+			c.prepare(t, scratch)
+			h := NewHandler(Config{Artifacts: source, Scratch: scratch})
+			if _, err := h.fetch(t.Context(), &tilthv1.MeasureWork{Artifacts: c.refs}); err == nil {
+				t.Error("fetched")
+			}
+			if source.held != 0 {
+				t.Errorf("%d artifacts are still held", source.held)
+			}
+		})
+	}
+}
