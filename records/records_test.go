@@ -210,6 +210,7 @@ func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
 		"a line missing":     {lines[0] + lines[1] + lines[3], records.ErrDamaged, "1 records, the last line says 2"},
 		"lines after end":    {whole + lines[1], records.ErrDamaged, "lines after the end"},
 		"wrong trace digest": {strings.Replace(whole, `"trace":"`, `"trace":"AAAA`, 1), records.ErrInvalid, "line 2: invalid record: measurement.candidate.digest"},
+		"endless target":     {strings.Replace(whole, `"target":"cpu"`, `"target":"`+strings.Repeat("c", 40000)+`"`, 1), records.ErrInvalid, "line 2: invalid record: target has 40000 bytes"},
 		"negative latency":   {strings.ReplaceAll(whole, `0.2`, `-0.2`), records.ErrInvalid, "line 3: invalid record: measurement has a latency of -0.2 s"},
 	}
 	for name, c := range cases {

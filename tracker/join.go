@@ -41,8 +41,8 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 }
 
 func checkAgent(spec *tilthv1.AgentSpec) error {
-	if spec.GetName() == "" {
-		return invalid("spec.name", "is empty")
+	if err := checkName("spec.name", spec.GetName()); err != nil {
+		return err
 	}
 	switch spec.GetKind() {
 	case tilthv1.AgentKind_AGENT_KIND_TUNER:
