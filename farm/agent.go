@@ -7,9 +7,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -59,7 +59,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
-	scratch := filepath.Join(cfg.CacheDir, "scratch", strings.ReplaceAll(cfg.Name, "/", "_"))
+	scratch := scratchDir(cfg.CacheDir, cfg.Name)
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, fmt.Errorf("%s: scratch folder: %w", word, err)
 	}
@@ -72,6 +72,11 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
 	return &base{cfg: cfg, spec: spec, conn: conn, lock: lock, scratch: scratch}, nil
+}
+
+// scratchDir is a folder of the name's own, whatever the name: a/b and a_b are two, and none leads out of the cache.
+func scratchDir(cache, name string) string {
+	return filepath.Join(cache, "scratch", "agent-"+url.PathEscape(name))
 }
 
 // run is the agent's life; it ends what begin made.

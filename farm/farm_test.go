@@ -161,3 +161,17 @@ func TestRunsOn(t *testing.T) {
 		t.Errorf("another architecture: %v", err)
 	}
 }
+
+func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
+	taken := map[string]string{}
+	for _, name := range []string{"board", ".", "..", "../board", "a/b", "a_b", "a%2Fb"} {
+		dir := scratchDir("cache", name)
+		if filepath.Dir(dir) != filepath.Join("cache", "scratch") {
+			t.Errorf("agent %q has %s, which is not below the scratch folder", name, dir)
+		}
+		if other, is := taken[dir]; is {
+			t.Errorf("agents %q and %q share %s", name, other, dir)
+		}
+		taken[dir] = name
+	}
+}
