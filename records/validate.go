@@ -51,11 +51,11 @@ func Validate(r *tilthv1.Record) error {
 	case r.GetMeasurement() == nil:
 		return fmt.Errorf("%w: measurement is missing", ErrInvalid)
 	}
-	return ValidateMeasurement(r.GetMeasurement())
+	return validateMeasurement(r.GetMeasurement())
 }
 
-// ValidateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
-func ValidateMeasurement(m *tilthv1.Measurement) error {
+// validateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
+func validateMeasurement(m *tilthv1.Measurement) error {
 	switch {
 	case len(m.GetCandidate().GetTrace()) == 0:
 		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)
