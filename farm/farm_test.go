@@ -3,6 +3,7 @@ package farm
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -173,5 +174,36 @@ func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
 			t.Errorf("agents %q and %q share %s", name, other, dir)
 		}
 		taken[dir] = name
+	}
+}
+
+// A second agent of the same name used to empty the folder that the first was working in.
+func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	cfg := AgentConfig{Tracker: "unix:none", Name: "b", CacheDir: t.TempDir()}
+	first, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(first.scratch, "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "builder: an agent named b runs on this host already: stop it, or choose another --name"
+	if _, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder"); err == nil || err.Error() != want {
+		t.Errorf("the second says %v, want %s", err, want)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the first lost its files: %v", err)
+	}
+	first.conn.Close()
+	first.claim.Close() // as the end of a killed process does
+	next, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.end(nil) }()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier life left is still there: %v", err)
 	}
 }
