@@ -196,12 +196,12 @@ func TestAHandlerThatFailsFailsItsAttempt(t *testing.T) {
 	failed := make(chan struct{})
 	stop := f.tuner("tuner", 1, limit, func(context.Context, *tilthv1.LeaseWorkResponse) error {
 		defer close(failed)
-		return errors.New("no such search")
+		return errors.New("no such search: \xff")
 	})
 	id := f.submit("r1")
 	within(t, failed)
 	stop()
-	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || j.GetReason() != "no such search" {
+	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || j.GetReason() != "no such search: ?" {
 		t.Errorf("the job is %v: %s", j.GetState(), j.GetReason())
 	}
 }

@@ -148,17 +148,9 @@ func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) 
 	token := work.GetLease()
 	ctx, drop := context.WithCancelCause(life)
 	defer drop(nil)
-	s.mu.Lock()
-	s.held[token.GetSubject()] = &held{token: token, drop: drop}
-	if s.stopped {
-		drop(ErrDraining)
-	}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.held, token.GetSubject())
-		s.mu.Unlock()
-	}()
+	h := &held{token: token, drop: drop}
+	s.hold(h)
+	defer s.release(h)
 	log := s.log.With("subject", token.GetSubject(), "attempt", token.GetAttempt())
 	err := s.cfg.Handler.Handle(ctx, work)
 	switch {
@@ -172,6 +164,25 @@ func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) 
 		if err := s.reportFailure(ctx, work, err); err != nil {
 			log.Warn("failure not reported", "error", err)
 		}
+	}
+}
+
+// hold lists a lease in the heartbeats from now on.
+func (s *session) hold(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[h.token.GetSubject()] = h
+	if s.stopped {
+		h.drop(ErrDraining)
+	}
+}
+
+// release ends that, unless the same work has come anew meanwhile, in another slot: then that lease is the one listed.
+func (s *session) release(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[h.token.GetSubject()] == h {
+		delete(s.held, h.token.GetSubject())
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -14,7 +15,8 @@ import (
 
 // Watch calls visit with every event of a job from a sequence number on (0 = the first), stored and live, without gap or
 // repetition however often the tracker restarts. It returns nil after the job's last event, and otherwise the error of
-// visit, the tracker's refusal, or the cause with which ctx ended.
+// visit, the tracker's refusal, or the cause with which ctx ended. A log that has a gap is an error: it would falsify all
+// that is made of the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
 	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), jobID: jobID, next: max(1, from), visit: visit}
 	for {
@@ -37,7 +39,7 @@ type watcher struct {
 	jobID   string
 	next    uint64
 	visit   func(*tilthv1.JobEvent) error
-	failed  bool // it was visit that failed
+	failed  bool // it was visit that failed, or the log is not as promised
 	backoff retry.Backoff
 }
 
@@ -58,10 +60,21 @@ func (w *watcher) follow(ctx context.Context) error {
 			return err
 		}
 		w.backoff.Reset()
-		w.next = r.GetEvent().GetSequence() + 1
-		if err := w.visit(r.GetEvent()); err != nil {
+		if err := w.take(r.GetEvent()); err != nil {
 			w.failed = true
 			return err
 		}
 	}
+}
+
+// take passes an event on, unless it was seen already.
+func (w *watcher) take(event *tilthv1.JobEvent) error {
+	switch sequence := event.GetSequence(); {
+	case sequence < w.next:
+		return nil
+	case sequence > w.next:
+		return fmt.Errorf("event %d came where %d was due: the tracker's log has a gap", sequence, w.next)
+	}
+	w.next++
+	return w.visit(event)
 }

@@ -22,6 +22,9 @@ func (s *Store) Put(ctx context.Context, digest string, sizeBytes, offset int64,
 	if !records.ValidDigest(digest) {
 		return fmt.Errorf("store artifact: %q is not a sha256", digest)
 	}
+	if sizeBytes < 0 || offset < 0 || offset > sizeBytes {
+		return fmt.Errorf("store artifact %s: %w: %d from %d on", digest, ErrSize, sizeBytes, offset)
+	}
 	e, err := s.begin(ctx, digest, sizeBytes, offset)
 	if e == nil || err != nil {
 		return err

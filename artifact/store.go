@@ -200,12 +200,14 @@ func (s *Store) UsedBytes() int64 {
 	return s.used
 }
 
-// makeRoom evicts until need more bytes fit. The caller holds the lock.
+// makeRoom evicts until need more bytes fit; what can never fit evicts nothing. The caller holds the lock.
 func (s *Store) makeRoom(need int64) error {
-	for place := s.lru.Front(); s.used+need > s.cap; {
+	if need > s.cap {
+		return s.noRoom(need)
+	}
+	for place := s.lru.Front(); need > s.cap-s.used; {
 		if place == nil {
-			return fmt.Errorf("%w: %s may hold %d bytes, %d are in use and %d more are needed: raise the cap",
-				ErrFull, s.dir, s.cap, s.used, need)
+			return s.noRoom(need)
 		}
 		e := place.Value.(*entry)
 		place = place.Next()
@@ -214,6 +216,11 @@ func (s *Store) makeRoom(need int64) error {
 		}
 	}
 	return nil
+}
+
+func (s *Store) noRoom(need int64) error {
+	return fmt.Errorf("%w: %s may hold %d bytes, %d are in use and %d more are needed: raise the cap",
+		ErrFull, s.dir, s.cap, s.used, need)
 }
 
 // drop removes an entry and its file. The caller holds the lock.

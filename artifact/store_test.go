@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,15 +159,18 @@ func TestBadUploadsLeaveNothing(t *testing.T) {
 		"too many":       {digest, 5, "hello!", artifact.ErrSize},
 		"too few":        {digest, 5, "hell", artifact.ErrSize},
 		"beyond the cap": {digest, 1 << 40, "hello", artifact.ErrFull},
+		"beyond numbers": {digest, math.MaxInt64 - 1, "hello", artifact.ErrFull},
+		"less than none": {digest, -1, "hello", artifact.ErrSize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, artifact.Options{Dir: dir})
+			mustPut(t, s, "other")
 			if err := s.Put(t.Context(), c.digest, c.size, 0, strings.NewReader(c.src)); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
-			if got := files(t, dir); len(got) > 0 || s.UsedBytes() != 0 {
-				t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+			if got := files(t, dir); len(got) != 1 || s.UsedBytes() != 5 {
+				t.Errorf("left %v, %d bytes used, want what was there before", got, s.UsedBytes())
 			}
 			mustPut(t, s, "hello")
 		})

@@ -5,11 +5,13 @@ package farm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -45,6 +47,7 @@ type base struct {
 	conn    *grpc.ClientConn
 	lock    *hostlock.Lock
 	scratch string
+	claim   *os.File // keeps the scratch folder from others while it is open
 }
 
 // begin makes what all agents have. The scratch folder belongs to the agent's name alone, so what an earlier life left
@@ -59,27 +62,58 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
-	scratch := filepath.Join(cfg.CacheDir, "scratch", strings.ReplaceAll(cfg.Name, "/", "_"))
-	if err := os.RemoveAll(scratch); err != nil {
-		return nil, fmt.Errorf("%s: scratch folder: %w", word, err)
-	}
-	if err := os.MkdirAll(scratch, 0o700); err != nil {
-		return nil, fmt.Errorf("%s: scratch folder: %w", word, err)
-	}
 	conn, err := agent.Dial(cfg.Tracker)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
+	scratch := scratchDir(cfg.CacheDir, cfg.Name)
+	claim, err := claimScratch(scratch)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%s: an agent named %s runs on this host already: stop it, or choose another --name", word, cfg.Name), conn.Close())
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: scratch folder: %w", word, err), conn.Close())
+	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
-	return &base{cfg: cfg, spec: spec, conn: conn, lock: lock, scratch: scratch}, nil
+	return &base{cfg: cfg, spec: spec, conn: conn, lock: lock, scratch: scratch, claim: claim}, nil
+}
+
+// scratchDir is a folder of the name's own, whatever the name: a/b and a_b are two, and none leads out of the cache.
+func scratchDir(cache, name string) string {
+	return filepath.Join(cache, "scratch", "agent-"+url.PathEscape(name))
+}
+
+// claimScratch makes the folder, locks it and empties it of what an earlier life left. EWOULDBLOCK when another process
+// has it: that agent lives.
+func claimScratch(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	names, err := f.Readdirnames(-1)
+	for _, name := range names {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // run is the agent's life; it ends what begin made.
 func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error {
-	defer os.RemoveAll(b.scratch)
-	defer b.conn.Close()
-	return agent.Run(ctx, agent.Config{
+	return b.end(agent.Run(ctx, agent.Config{
 		Conn: b.conn, Spec: b.spec, Handler: handler, Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
 		DrainGrace: b.cfg.DrainGrace,
-	})
+	}))
+}
+
+// end gives up what begin made, and returns why.
+func (b *base) end(why error) error {
+	return errors.Join(why, b.conn.Close(), os.RemoveAll(b.scratch), b.claim.Close())
 }

@@ -33,7 +33,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	base.spec.Toolchains = []string{cfg.Toolchain.Name}
 	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
 	if err != nil {
-		return fmt.Errorf("builder: %w", err)
+		return base.end(fmt.Errorf("builder: %w", err))
 	}
 	handler := builder.NewHandler(builder.Config{
 		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain, Cache: cache, Parallel: cfg.Parallel},

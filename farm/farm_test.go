@@ -3,6 +3,7 @@ package farm
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -159,5 +160,50 @@ func TestRunsOn(t *testing.T) {
 	}
 	if err := RunsOn(parse("arm64"), parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "cannot run on this x86-64 machine") {
 		t.Errorf("another architecture: %v", err)
+	}
+}
+
+func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
+	taken := map[string]string{}
+	for _, name := range []string{"board", ".", "..", "../board", "a/b", "a_b", "a%2Fb"} {
+		dir := scratchDir("cache", name)
+		if filepath.Dir(dir) != filepath.Join("cache", "scratch") {
+			t.Errorf("agent %q has %s, which is not below the scratch folder", name, dir)
+		}
+		if other, is := taken[dir]; is {
+			t.Errorf("agents %q and %q share %s", name, other, dir)
+		}
+		taken[dir] = name
+	}
+}
+
+// A second agent of the same name used to empty the folder that the first was working in.
+func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	cfg := AgentConfig{Tracker: "unix:none", Name: "b", CacheDir: t.TempDir()}
+	first, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(first.scratch, "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "builder: an agent named b runs on this host already: stop it, or choose another --name"
+	if _, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder"); err == nil || err.Error() != want {
+		t.Errorf("the second says %v, want %s", err, want)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the first lost its files: %v", err)
+	}
+	first.conn.Close()
+	first.claim.Close() // as the end of a killed process does
+	next, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.end(nil) }()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier life left is still there: %v", err)
 	}
 }

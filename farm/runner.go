@@ -37,7 +37,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, Logger: cfg.Logger,
 	})
 	if err != nil {
-		return fmt.Errorf("runner: %w", err)
+		return base.end(fmt.Errorf("runner: %w", err))
 	}
 	for _, t := range cfg.Targets {
 		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}

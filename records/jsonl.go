@@ -153,13 +153,13 @@ func (r *Reader) next() ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
-// Export writes every record that matches (see List) to w.
-func (db *DB) Export(ctx context.Context, w io.Writer, target, workload string) (uint64, error) {
+// Export writes every record that list visits to w, whole with header and trailer, and returns their number.
+func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error) (uint64, error) {
 	e, err := NewWriter(w)
 	if err != nil {
 		return 0, err
 	}
-	if err := db.List(ctx, target, workload, e.Write); err != nil {
+	if err := list(e.Write); err != nil {
 		return 0, err
 	}
 	return e.count, e.Close()

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -216,9 +215,6 @@ func explain(path string, err error) error {
 	return fmt.Errorf("records file %s: %w", path, err)
 }
 
-// Path returns the file's path.
-func (db *DB) Path() string { return db.path }
-
 // SizeBytes returns the size of the file's used part.
 func (db *DB) SizeBytes() (size int64) {
 	_ = db.view(func(tx *bbolt.Tx) error {
@@ -247,9 +243,4 @@ func (db *DB) Close() error {
 		<-db.stopped
 	}
 	return db.bolt.Close()
-}
-
-// Sync waits until everything handed in before is on disk.
-func (db *DB) Sync(ctx context.Context) error {
-	return db.Commit(&Write{}).Wait(ctx)
 }

@@ -150,12 +150,16 @@ func TestListPagesThroughAGroupInOrder(t *testing.T) {
 	}
 }
 
+func exportAll(t *testing.T, db *records.DB, w io.Writer) (uint64, error) {
+	return records.Export(w, func(visit func(*tilthv1.Record) error) error { return db.List(t.Context(), "", "", visit) })
+}
+
 func TestExportAndImport(t *testing.T) {
 	dir := t.TempDir()
 	from := openDB(t, filepath.Join(dir, "from.db"))
 	add(t, from, newRecord("cpu", "conv", 1, 0.3), newRecord("cpu", "conv", 2, 0), newRecord("gpu", "pool", 3, 0.5))
 	var file bytes.Buffer
-	if n, err := from.Export(t.Context(), &file, "", ""); n != 3 || err != nil {
+	if n, err := exportAll(t, from, &file); n != 3 || err != nil {
 		t.Fatalf("exported %d, %v", n, err)
 	}
 	to := openDB(t, filepath.Join(dir, "to.db"))
@@ -191,7 +195,7 @@ func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
 	from := openDB(t, filepath.Join(dir, "from.db"))
 	add(t, from, newRecord("cpu", "conv", 1, 0.3), newRecord("cpu", "conv", 2, 0.2))
 	var file bytes.Buffer
-	if _, err := from.Export(t.Context(), &file, "", ""); err != nil {
+	if _, err := exportAll(t, from, &file); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(file.String(), "\n"), "\n")
@@ -210,6 +214,7 @@ func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
 		"a line missing":     {lines[0] + lines[1] + lines[3], records.ErrDamaged, "1 records, the last line says 2"},
 		"lines after end":    {whole + lines[1], records.ErrDamaged, "lines after the end"},
 		"wrong trace digest": {strings.Replace(whole, `"trace":"`, `"trace":"AAAA`, 1), records.ErrInvalid, "line 2: invalid record: measurement.candidate.digest"},
+		"endless target":     {strings.Replace(whole, `"target":"cpu"`, `"target":"`+strings.Repeat("c", 40000)+`"`, 1), records.ErrInvalid, "line 2: invalid record: target has 40000 bytes"},
 		"negative latency":   {strings.ReplaceAll(whole, `0.2`, `-0.2`), records.ErrInvalid, "line 3: invalid record: measurement has a latency of -0.2 s"},
 	}
 	for name, c := range cases {

@@ -10,6 +10,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
+// MaxNameBytes bounds a name that is, or is part of, a key of the store: an agent's, a request's, a target's. The store
+// fails for good on a key that is too long for it, so whoever takes such names from outside refuses longer ones.
+const MaxNameBytes = 4096
+
 // CandidateFault says whether a class is the candidate's own fault, so that the trial is recorded with it.
 func CandidateFault(c tilthv1.ErrorClass) bool {
 	return c >= tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE && c <= tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
@@ -38,6 +42,8 @@ func Validate(r *tilthv1.Record) error {
 		return fmt.Errorf("%w: target is empty", ErrInvalid)
 	case strings.ContainsRune(r.GetTarget(), 0):
 		return fmt.Errorf("%w: target holds a zero byte", ErrInvalid)
+	case len(r.GetTarget()) > MaxNameBytes:
+		return fmt.Errorf("%w: target has %d bytes, at most %d will do", ErrInvalid, len(r.GetTarget()), MaxNameBytes)
 	case !ValidDigest(r.GetWorkloadDigest()):
 		return fmt.Errorf("%w: workload_digest %q is not a sha256", ErrInvalid, r.GetWorkloadDigest())
 	case len(r.GetWorkload()) > 0 && Digest(r.GetWorkload()) != r.GetWorkloadDigest():
@@ -45,11 +51,11 @@ func Validate(r *tilthv1.Record) error {
 	case r.GetMeasurement() == nil:
 		return fmt.Errorf("%w: measurement is missing", ErrInvalid)
 	}
-	return ValidateMeasurement(r.GetMeasurement())
+	return validateMeasurement(r.GetMeasurement())
 }
 
-// ValidateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
-func ValidateMeasurement(m *tilthv1.Measurement) error {
+// validateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
+func validateMeasurement(m *tilthv1.Measurement) error {
 	switch {
 	case len(m.GetCandidate().GetTrace()) == 0:
 		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)

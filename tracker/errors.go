@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // invalid refuses a request for one of its fields.
@@ -21,6 +22,17 @@ func invalid(field, format string, args ...any) error {
 		return status.Error(codes.InvalidArgument, field+": "+text)
 	}
 	return s.Err()
+}
+
+// checkName refuses a name that is empty, or too long for a key of the store.
+func checkName(field, name string) error {
+	if name == "" {
+		return invalid(field, "is empty")
+	}
+	if len(name) > records.MaxNameBytes {
+		return invalid(field, "has %d bytes, at most %d will do", len(name), records.MaxNameBytes)
+	}
+	return nil
 }
 
 func (t *Tracker) stale(call string, token *tilthv1.LeaseToken) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -31,7 +32,7 @@ func (t *Tracker) expire(ctx context.Context) {
 
 func (c *change) expireLease(w work) {
 	a := w.held().lease.agent
-	c.metrics.expired.WithLabelValues(kindName(a.spec.GetKind())).Inc()
+	c.metrics.expired.WithLabelValues(show.AgentKind(a.spec.GetKind())).Inc()
 	c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, "lost contact with "+a.spec.GetName())
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -55,9 +56,9 @@ var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 		}
 		return n
 	},
-	"jobState":   func(s tilthv1.JobState) string { return lower(s.String(), "JOB_STATE_") },
-	"agentState": func(s tilthv1.AgentState) string { return lower(s.String(), "AGENT_STATE_") },
-	"kind":       kindName,
+	"jobState":   show.JobState,
+	"agentState": show.AgentState,
+	"kind":       show.AgentKind,
 }).Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>Tilth tracker</title>
 <style>body{font:15px system-ui,sans-serif;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0}</style>

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -31,7 +32,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 		c.agents[spec.GetName()] = a
 		c.sessions[session] = a
 		c.write.PutAgent(a.proto())
-		c.log.Info("agent joined", "agent", spec.GetName(), "kind", kindName(spec.GetKind()), "version", spec.GetVersion())
+		c.log.Info("agent joined", "agent", spec.GetName(), "kind", show.AgentKind(spec.GetKind()), "version", spec.GetVersion())
 		return nil
 	})
 	if err != nil {
@@ -41,8 +42,8 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 }
 
 func checkAgent(spec *tilthv1.AgentSpec) error {
-	if spec.GetName() == "" {
-		return invalid("spec.name", "is empty")
+	if err := checkName("spec.name", spec.GetName()); err != nil {
+		return err
 	}
 	switch spec.GetKind() {
 	case tilthv1.AgentKind_AGENT_KIND_TUNER:
@@ -75,7 +76,7 @@ func checkOffers(spec *tilthv1.AgentSpec) error {
 		{"spec.device_classes", len(spec.GetDeviceClasses()), tilthv1.AgentKind_AGENT_KIND_RUNNER},
 	} {
 		if offer.count > 0 && spec.GetKind() != offer.kind {
-			return invalid(offer.field, "is set, but the agent is a %s", kindName(spec.GetKind()))
+			return invalid(offer.field, "is set, but the agent is a %s", show.AgentKind(spec.GetKind()))
 		}
 	}
 	for i, d := range spec.GetDeviceClasses() {

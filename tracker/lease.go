@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -48,7 +49,7 @@ func (t *Tracker) grant(a *agent, w work) (*tilthv1.LeaseWorkResponse, *records.
 			response = c.leaseBatch(w)
 		}
 		response.Lease = token
-		c.metrics.granted.WithLabelValues(kindName(a.spec.GetKind())).Inc()
+		c.metrics.granted.WithLabelValues(show.AgentKind(a.spec.GetKind())).Inc()
 		return nil
 	})
 	return response, pending

@@ -1,11 +1,13 @@
 package tracker
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -109,24 +111,24 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	defer t.mu.Unlock()
 	gauge(s.leases, int64(len(t.leases)))
 	for c, q := range t.queues {
-		gauge(s.queued, int64(q.length), kindName(c.kind), c.name)
+		gauge(s.queued, int64(q.length), show.AgentKind(c.kind), c.name)
 	}
 	count := map[[2]string]int64{}
 	for _, a := range t.agents {
-		count[[2]string{kindName(a.spec.GetKind()), lower(a.proto().GetState().String(), "AGENT_STATE_")}]++
+		count[[2]string{show.AgentKind(a.spec.GetKind()), show.AgentState(a.proto().GetState())}]++
 	}
 	for k, n := range count {
 		gauge(s.agents, n, k[0], k[1])
 	}
 	for state, n := range t.jobStates() {
-		gauge(s.jobs, n, lower(state.String(), "JOB_STATE_"))
+		gauge(s.jobs, n, show.JobState(state))
 	}
 	stages := map[storev1.Stage]int64{}
 	for _, b := range t.batches {
 		stages[b.stage]++
 	}
 	for stage, n := range stages {
-		gauge(s.batches, n, lower(stage.String(), "STAGE_"))
+		gauge(s.batches, n, stageName(stage))
 	}
 }
 
@@ -139,8 +141,9 @@ func (t *Tracker) jobStates() map[tilthv1.JobState]int64 {
 	return states
 }
 
-func lower(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
+// errorName is the name of a class as a label's value, which is not empty where there was no error.
+func errorName(c tilthv1.ErrorClass) string { return cmp.Or(show.ErrorClass(c), "none") }
 
-func kindName(k tilthv1.AgentKind) string { return lower(k.String(), "AGENT_KIND_") }
-
-func errorName(c tilthv1.ErrorClass) string { return lower(c.String(), "ERROR_CLASS_") }
+func stageName(s storev1.Stage) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_"))
+}

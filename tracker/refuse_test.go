@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 )
+
+// tooLong is longer than a key of the store may be: had it got there, no later write would succeed.
+var tooLong = strings.Repeat("n", 40000)
 
 func removeAll(t *testing.T, path string) {
 	t.Helper()
@@ -35,6 +39,8 @@ func TestBadJobsAreRefused(t *testing.T) {
 		want  string
 	}{
 		"no request id":   {func(r *tilthv1.SubmitJobRequest) { r.RequestId = "" }, "request_id: is empty"},
+		"long request id": {func(r *tilthv1.SubmitJobRequest) { r.RequestId = tooLong }, "request_id: has 40000 bytes, at most 4096 will do"},
+		"long target":     {func(r *tilthv1.SubmitJobRequest) { r.Spec.Target.Fingerprint = tooLong }, "spec.target.fingerprint: has 40000 bytes"},
 		"no spec":         {func(r *tilthv1.SubmitJobRequest) { r.Spec = nil }, "spec.name: is empty"},
 		"no target":       {func(r *tilthv1.SubmitJobRequest) { r.Spec.Target = nil }, "spec.target.fingerprint: is empty"},
 		"zero byte":       {func(r *tilthv1.SubmitJobRequest) { r.Spec.Target.Fingerprint = "a\x00b" }, "spec.target.fingerprint: holds a zero byte"},
@@ -63,6 +69,7 @@ func TestBadAgentsAreRefused(t *testing.T) {
 		want string
 	}{
 		"no spec":      {nil, "spec.name: is empty"},
+		"long name":    {&tilthv1.AgentSpec{Name: tooLong, Kind: runner, DeviceClasses: []*tilthv1.DeviceClass{{Name: "x"}}}, "spec.name: has 40000 bytes"},
 		"no kind":      {&tilthv1.AgentSpec{Name: "a"}, "spec.kind: is AGENT_KIND_UNSPECIFIED"},
 		"no device":    {&tilthv1.AgentSpec{Name: "a", Kind: runner}, "spec.device_classes: is empty"},
 		"no name":      {&tilthv1.AgentSpec{Name: "a", Kind: runner, DeviceClasses: []*tilthv1.DeviceClass{{}}}, "spec.device_classes[0].name: is empty"},

@@ -13,8 +13,8 @@ import (
 
 // SubmitJob implements tilthv1.JobServiceServer.
 func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) (*tilthv1.SubmitJobResponse, error) {
-	if req.GetRequestId() == "" {
-		return nil, invalid("request_id", "is empty")
+	if err := checkName("request_id", req.GetRequestId()); err != nil {
+		return nil, err
 	}
 	if err := checkJob(req.GetSpec()); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func checkJob(spec *tilthv1.JobSpec) error {
 		{"spec.target.device_class", target.GetDeviceClass()},
 		{"spec.tuner", spec.GetTuner()},
 	} {
-		if f.value == "" {
-			return invalid(f.field, "is empty")
+		if err := checkName(f.field, f.value); err != nil {
+			return err
 		}
 		if slices.Contains([]byte(f.value), 0) {
 			return invalid(f.field, "holds a zero byte")

@@ -22,6 +22,7 @@ func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStrea
 		grown := t.watches.channel(req.GetJobId())
 		row, err := t.db.JobRow(req.GetJobId())
 		if errors.Is(err, records.ErrNotFound) {
+			t.watches.notify(req.GetJobId())
 			return notFound("job", req.GetJobId())
 		}
 		if err != nil {
@@ -41,6 +42,8 @@ func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStrea
 			continue
 		}
 		if records.Final(row.GetJob().GetState()) {
+			// Nothing will ever grow this log, so nothing else would forget its channel.
+			t.watches.notify(req.GetJobId())
 			return nil
 		}
 		select {

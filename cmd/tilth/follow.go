@@ -29,12 +29,25 @@ type followFlags struct {
 	asJSON bool
 	quiet  bool
 	level  logFlag
+
+	file *os.File // of log, once it is open
 }
 
 func (f *followFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.log, "log", "", "`file` for one JSON object per trial")
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	jsonFlag(c, &f.asJSON)
+}
+
+// openLog makes the log's file. It comes before a job is submitted: one that nobody can log is not begun.
+func (f *followFlags) openLog() (err error) {
+	if f.log == "" {
+		return nil
+	}
+	if f.file, err = os.Create(f.log); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	return nil
 }
 
 // follower shows a job while it runs, and keeps count.
@@ -45,25 +58,21 @@ type follower struct {
 	file    io.Closer
 }
 
-// newFollower begins to show a job, or, off a terminal, to write of it.
-func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget) (*follower, error) {
+// newFollower begins to show a job, or, off a terminal, to write of it. The log is open, if there is one.
+func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget) *follower {
 	w := &follower{tally: trials.NewTally(j, job.Untuned(j.GetSpec()))}
-	if f.log != "" {
-		file, err := os.Create(f.log)
-		if err != nil {
-			return nil, fmt.Errorf("log: %w", err)
-		}
-		w.file, w.log = file, trials.NewLog(file, w.tally)
+	if f.file != nil {
+		w.file, w.log = f.file, trials.NewLog(f.file, w.tally)
 	}
 	switch terminal, height := terminalOf(a.stderr); {
 	case f.quiet:
-		w.display = progress.NewSparse(io.Discard, budget, time.Hour)
+		w.display = progress.Quiet{Writer: a.stderr}
 	case terminal:
 		w.display = progress.NewLive(a.stderr, w.tally, budget, height, time.Now)
 	default:
 		w.display = progress.NewSparse(a.stderr, budget, sparseEvery)
 	}
-	return w, nil
+	return w
 }
 
 // terminalOf says whether a writer is a terminal, and its height in lines.

@@ -45,7 +45,7 @@ func newJobsShow(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and the progress of its tasks",
-		Example: "  tilth jobs show job-00000001\n  tilth jobs show 01JD… --json | jq .task_progress",
+		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress",
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.add(c)

@@ -17,7 +17,7 @@ func newJobsWatch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
 		Long:    "Show a job from its beginning until it ends. Interrupting this does not end the job.",
-		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch 01JD… --log trials.jsonl --quiet",
+		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch job-00000001 --log trials.jsonl --quiet",
 		Args:    cobra.ExactArgs(1),
 	}
 	trackerFlag(c, &tracker, defaultTracker)
@@ -35,10 +35,10 @@ func newJobsWatch(a *app) *cobra.Command {
 			return err
 		}
 		budget := j.GetSpec().GetBudget()
-		w, err := flags.newFollower(a, j, progress.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
-		if err != nil {
+		if err := flags.openLog(); err != nil {
 			return err
 		}
+		w := flags.newFollower(a, j, progress.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
 		logs.set(w.display)
 		err = w.watch(ctx, farm, j.GetId())
 		logs.set(a.stderr)

@@ -34,7 +34,7 @@ func newRecordsExport(a *app) *cobra.Command {
 			_, err := export(ctx, source, flags, a.stdout)
 			return err
 		}
-		count := 0
+		var count uint64
 		err = atomicfile.Write(output, func(w io.Writer) (err error) {
 			count, err = export(ctx, source, flags, w)
 			return err
@@ -47,17 +47,8 @@ func newRecordsExport(a *app) *cobra.Command {
 	})
 }
 
-func export(ctx context.Context, source recordsource.Source, flags recordsFlags, w io.Writer) (count int, err error) {
-	out, err := records.NewWriter(w)
-	if err != nil {
-		return 0, err
-	}
-	err = source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
-		count++
-		return out.Write(r)
+func export(ctx context.Context, source recordsource.Source, flags recordsFlags, w io.Writer) (uint64, error) {
+	return records.Export(w, func(visit func(*tilthv1.Record) error) error {
+		return source.List(ctx, flags.target, flags.workload, visit)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return count, out.Close()
 }

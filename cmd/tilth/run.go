@@ -121,9 +121,9 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 		result.Time = r.time(m)
 	}
 	if r.profile {
-		result.Profile = r.profiled(ctx, m)
+		result.Profile, err = r.profiled(ctx, m)
 	}
-	return nil
+	return err
 }
 
 // timing keeps this host's agents from computing while something is timed, until release is called.
@@ -170,12 +170,12 @@ func (r *runCommand) time(m *aot.Model) *timeResult {
 }
 
 // profiled takes the median of each call over several executions, slowest first.
-func (r *runCommand) profiled(ctx context.Context, m *aot.Model) []profileCall {
+func (r *runCommand) profiled(ctx context.Context, m *aot.Model) ([]profileCall, error) {
 	manifest := m.Manifest()
 	samples := make([][]float64, len(manifest.Calls))
 	for range r.repeat {
 		if ctx.Err() != nil {
-			break
+			return nil, context.Cause(ctx)
 		}
 		for i, seconds := range m.Profile() {
 			samples[i] = append(samples[i], seconds)
@@ -203,7 +203,7 @@ func (r *runCommand) profiled(ctx context.Context, m *aot.Model) []profileCall {
 		}
 		return 0
 	})
-	return calls
+	return calls, nil
 }
 
 func (r *runCommand) print(result runResult) error {

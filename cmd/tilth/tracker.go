@@ -35,6 +35,9 @@ func newTracker(a *app) *cobra.Command {
 	c.Flags().BoolVar(&insecure, "insecure", false, "serve others than this machine, without encryption or passwords: whoever reaches it runs code on the farm")
 	log.add(c, slog.LevelInfo)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		if listen == "" {
+			return usagef("--listen is empty: want host:port or unix:PATH")
+		}
 		for _, addr := range []string{listen, web} {
 			if err := checkListen(addr, insecure); err != nil {
 				return err

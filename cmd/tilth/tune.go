@@ -90,6 +90,9 @@ func (t *tuneCommand) local(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := t.openLog(); err != nil {
+		return err
+	}
 	logs := &relay{to: t.stderr}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
 		Records: file, CacheDir: cache, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
@@ -128,6 +131,9 @@ func (t *tuneCommand) remote(ctx context.Context, path string) error {
 		return err
 	}
 	defer c.Close()
+	if err := t.openLog(); err != nil {
+		return err
+	}
 	j, err := t.submit(ctx, c, path)
 	if err != nil {
 		return err
@@ -137,12 +143,9 @@ func (t *tuneCommand) remote(ctx context.Context, path string) error {
 
 // follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
 func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
-	w, err := t.newFollower(t.app, j, t.budget())
-	if err != nil {
-		return err
-	}
+	w := t.newFollower(t.app, j, t.budget())
 	logs.set(w.display)
-	err = w.watch(bound, c, j.GetId())
+	err := w.watch(bound, c, j.GetId())
 	if ctx.Err() != nil {
 		err = t.interrupt(ctx, c, w, j.GetId())
 	}

@@ -55,6 +55,21 @@ func TestSparseLinesKeepTheirDistance(t *testing.T) {
 	}
 }
 
+func TestQuietShowsMessagesOnly(t *testing.T) {
+	var out strings.Builder
+	d := Display(Quiet{&out})
+	tally := newTally()
+	add(tally, time.Second, "default", 0.002, 0.002)
+	d.Update(tally)
+	if _, err := d.Write([]byte("tracker lost\n")); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if out.String() != "tracker lost\n" {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 func TestLiveLeavesTheLastStateStanding(t *testing.T) {
 	var out strings.Builder
 	tally := newTally()

@@ -310,7 +310,7 @@ type JobSpec struct {
 	Target *TargetSpec `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	Tasks  []*TaskSpec `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Budget *Budget     `protobuf:"bytes,5,opt,name=budget,proto3" json:"budget,omitempty"`
-	// Search algorithm: random, ga, grid or gbdt.
+	// Search algorithm: one that a tuner offers, e.g. random, ga or grid.
 	Tuner string `protobuf:"bytes,6,opt,name=tuner,proto3" json:"tuner,omitempty"`
 	// Seed of the search; the same seed and measurements give the same candidates.
 	Seed uint64 `protobuf:"varint,7,opt,name=seed,proto3" json:"seed,omitempty"`

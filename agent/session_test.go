@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of the
+// first must not keep the second lease out of the heartbeats: the tracker would take that one back too.
+func TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne(t *testing.T) {
+	leave := map[uint32]chan struct{}{1: make(chan struct{}), 2: make(chan struct{})}
+	entered := make(chan struct{})
+	cfg := &Config{Handler: HandlerFunc(func(_ context.Context, work *tilthv1.LeaseWorkResponse) error {
+		entered <- struct{}{}
+		<-leave[work.GetLease().GetAttempt()]
+		return nil
+	})}
+	s := newSession(cfg, nil, slog.New(slog.DiscardHandler))
+	handle := func(attempt uint32) (ended chan struct{}) {
+		ended = make(chan struct{})
+		lease := &tilthv1.LeaseToken{Subject: "batch", Attempt: attempt}
+		go func() {
+			s.handle(t.Context(), &tilthv1.LeaseWorkResponse{Lease: lease})
+			close(ended)
+		}()
+		<-entered
+		return ended
+	}
+	first, second := handle(1), handle(2)
+	close(leave[1])
+	<-first
+	if tokens := s.tokens(); len(tokens) != 1 || tokens[0].GetAttempt() != 2 {
+		t.Errorf("the heartbeat lists %v, want attempt 2", tokens)
+	}
+	close(leave[2])
+	<-second
+	if tokens := s.tokens(); len(tokens) != 0 {
+		t.Errorf("the heartbeat lists %v after the end", tokens)
+	}
+}

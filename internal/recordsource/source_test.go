@@ -1,0 +1,55 @@
+package recordsource
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+func TestAFileIsReadAndAddedTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tilth.db")
+	if _, err := OpenFile(path, false); !errors.Is(err, records.ErrMissing) {
+		t.Errorf("reading a file that is not there: %v", err)
+	}
+	trace := []byte("trace")
+	known := records.Digest([]byte("conv"))
+	all := []*tilthv1.Record{{Target: "cpu", WorkloadDigest: known, Measurement: &tilthv1.Measurement{
+		Candidate: &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
+		SamplesSeconds: []float64{0.5}, LatencySeconds: 0.5, At: timestamppb.New(time.Unix(1, 0)),
+	}}}
+	source, err := OpenFile(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported, _, err := source.Import(t.Context(), func() (*tilthv1.Record, error) {
+		if len(all) == 0 {
+			return nil, io.EOF
+		}
+		first := all[0]
+		all = all[1:]
+		return first, nil
+	})
+	if err = errors.Join(err, source.Close()); err != nil || imported != 1 {
+		t.Fatalf("imported %d: %v", imported, err)
+	}
+	if source, err = OpenFile(path, false); err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	for name, workloads := range map[string][]string{
+		"all": nil, "some": {records.Digest([]byte("pool")), known},
+	} {
+		best, err := source.Best(t.Context(), "cpu", workloads...)
+		if err != nil || !slices.EqualFunc(best, []string{known}, func(r *tilthv1.Record, d string) bool { return r.GetWorkloadDigest() == d }) {
+			t.Errorf("%s: best %v, %v", name, best, err)
+		}
+	}
+}

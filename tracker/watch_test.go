@@ -1,0 +1,40 @@
+package tracker
+
+import (
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Watching jobs that have ended or never were, over and over, must not fill the tracker's memory.
+func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
+	db, err := records.Open(filepath.Join(t.TempDir(), "tilth.db"), records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var w records.Write
+	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job-1", State: tilthv1.JobState_JOB_STATE_DONE}})
+	if err := db.Commit(&w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tracker, err := New(Config{Store: db, ArtifactsDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-1"}, nil); err != nil {
+		t.Errorf("an ended job: %v", err)
+	}
+	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-2"}, nil); status.Code(err) != codes.NotFound {
+		t.Errorf("a job that is not there: %v", err)
+	}
+	if n := len(tracker.watches.byJob); n != 0 {
+		t.Errorf("%d channels are kept", n)
+	}
+}
