@@ -9,10 +9,16 @@ type grid struct {
 	done bool
 }
 
+// gridSteps bounds the points looked at in one call. A stretch of so many without a legal new one ends the search.
+const gridSteps = 200_000
+
 // Propose implements Search.
 func (g *grid) Propose(n int) []Candidate {
 	list := g.start()
-	for len(list) < n && !g.done {
+	for range gridSteps {
+		if len(list) >= n || g.done {
+			break
+		}
 		if g.next == nil {
 			g.next = make(space.Point, len(g.space.Knobs))
 		}

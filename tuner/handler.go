@@ -107,6 +107,9 @@ func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watchi
 		timeout = timer.C
 	}
 	for {
+		if !deadline.IsZero() && !time.Now().Before(deadline) { // events may come without end
+			return r.end(ctx, "time spent")
+		}
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
 			var broken *brokenSearch

@@ -84,7 +84,7 @@ func newPool(s *space.Space, seed uint64) *pool {
 const maxMisses = 2000
 
 // reseed makes what follows depend on the seed and on how many candidates were seen, not on draws made before: a search
-// that is resumed from its trials goes on as one that was never interrupted.
+// that is resumed from its trials, in their order, goes on as one that was never interrupted.
 func (p *pool) reseed() {
 	p.rng = rand.New(rand.NewPCG(p.seed, uint64(len(p.seen))))
 }

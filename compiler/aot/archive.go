@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -24,31 +23,21 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// archiveWriter writes a package; it appears under its name only when Commit succeeds.
+// archiveWriter writes the members of a package.
 type archiveWriter struct {
-	path    string
-	file    *os.File
 	tar     *tar.Writer
 	members []Member
-}
-
-func createArchive(path string) (*archiveWriter, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
-	if err != nil {
-		return nil, fmt.Errorf("writing package %s: %w", path, err)
-	}
-	return &archiveWriter{path: path, file: f, tar: tar.NewWriter(f)}, nil
 }
 
 // add writes a member of known size; fill writes exactly that many bytes.
 func (w *archiveWriter) add(name string, size int64, fill func(io.Writer) error) error {
 	header := &tar.Header{Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
 	if err := w.tar.WriteHeader(header); err != nil {
-		return fmt.Errorf("writing package %s: %w", w.path, err)
+		return fmt.Errorf("member %s: %w", name, err)
 	}
 	sums := newSums()
 	if err := fill(io.MultiWriter(w.tar, sums)); err != nil {
-		return fmt.Errorf("writing package %s: %s: %w", w.path, name, err)
+		return fmt.Errorf("member %s: %w", name, err)
 	}
 	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: sums.sha256(), CRC32C: sums.crc.Sum32()})
 	return nil
@@ -59,24 +48,6 @@ func (w *archiveWriter) addBytes(name string, data []byte) error {
 		_, err := out.Write(data)
 		return err
 	})
-}
-
-// commit gives the package its name, durably.
-func (w *archiveWriter) commit() error {
-	err := errors.Join(w.tar.Close(), w.file.Chmod(0o644), w.file.Sync(), w.file.Close())
-	if err == nil {
-		err = os.Rename(w.file.Name(), w.path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing package %s: %w", w.path, err)
-	}
-	return nil
-}
-
-// abandon removes what commit has not made a package of.
-func (w *archiveWriter) abandon() {
-	w.file.Close()
-	os.Remove(w.file.Name())
 }
 
 type sums struct {

@@ -6,6 +6,7 @@
 package aot
 
 import (
+	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/trap"
 )
 
@@ -127,13 +129,21 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	return os.ReadFile(path)
 }
 
-func (c *compilation) write(l *layout, object []byte) (*Manifest, error) {
-	w, err := createArchive(c.options.Output)
+// write makes the package; it appears under its name only when all of it is on the disk.
+func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err error) {
+	err = atomicfile.Write(c.options.Output, func(out io.Writer) error {
+		manifest, err = c.writeMembers(out, l, object)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("package: %w", err)
 	}
-	defer w.abandon()
-	err = w.addBytes(objectName, object)
+	return manifest, nil
+}
+
+func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*Manifest, error) {
+	w := &archiveWriter{tar: tar.NewWriter(out)}
+	err := w.addBytes(objectName, object)
 	if err == nil {
 		err = w.addBytes(headerName, []byte(runtime.Interface().Text))
 	}
@@ -152,7 +162,7 @@ func (c *compilation) write(l *layout, object []byte) (*Manifest, error) {
 	if err := w.addBytes(manifestName, append(data, '\n')); err != nil {
 		return nil, err
 	}
-	return manifest, w.commit()
+	return manifest, w.tar.Close()
 }
 
 func (c *compilation) manifest(l *layout) *Manifest {

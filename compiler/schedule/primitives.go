@@ -29,6 +29,8 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: factor %d of stage %d is not positive", factor, stageID)
 	case it.Kind != Serial:
 		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is already annotated", iterID, stageID)
+	case s.attachedAt(it):
+		return 0, 0, fmt.Errorf("split: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
 	case len(g.Iters) >= maxIters:
@@ -205,6 +207,11 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 		return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
 	}
 	t := g.Tensor
+	for k, it := range g.Leaves {
+		if it.ID != k || it.Kind != Serial {
+			return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
+		}
+	}
 	c := &Stage{
 		Tensor: &expr.Tensor{Name: t.Name + "_tile", DType: t.DType, Shape: t.Shape},
 		Axes:   g.Axes, Reduce: g.Reduce, Combiner: g.Combiner, Body: g.Body,

@@ -65,6 +65,10 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 	return p
 }
 
+// maxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a compiler takes
+// long for expressions of many thousand nodes.
+const maxInlined = 1 << 16
+
 // inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
 func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	if g.Combiner != expr.None || g.IsOutput {
@@ -72,7 +76,7 @@ func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	}
 	consumers := s.Consumers(g)
 	for _, c := range consumers {
-		if c.Combiner != expr.None && reused(c, g.Tensor) {
+		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > maxInlined {
 			return false
 		}
 	}
