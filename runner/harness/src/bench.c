@@ -94,11 +94,31 @@ void bench_unload(struct loaded *l) {
 /* A constant larger than this is not read by a kernel that has packed ones: it was packed. */
 #define SMALL_CONSTANT (64 << 10)
 
+struct span {
+  const char *data;
+  int64_t bytes;
+};
+
+static void chill_lines(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  const struct span *s = closure;
+  (void)worker;
+  end *= CHILL_LINE;
+  chill(s->data + begin * CHILL_LINE, (end < s->bytes ? end : s->bytes) - begin * CHILL_LINE);
+}
+
+static void chill_all(const struct bench *b, const void *data, int64_t bytes) {
+  struct span s = {data, bytes};
+  b->runtime->parallel(b->runtime, chill_lines, &s, (bytes + CHILL_LINE - 1) / CHILL_LINE);
+}
+
+static void nothing(void *closure, int64_t begin, int64_t end, int32_t worker) { (void)closure, (void)begin, (void)end, (void)worker; }
+
 void bench_chill(const struct bench *b, const struct loaded *l) {
-  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill(l->prepared_pointers[k], l->kernel->prepared_bytes[k]);
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill_all(b, l->prepared_pointers[k], l->kernel->prepared_bytes[k]);
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_CONSTANT && (l->kernel->n_prepared == 0 || b->args[k].bytes <= SMALL_CONSTANT))
-      chill(b->pointers[k], b->args[k].bytes);
+      chill_all(b, b->pointers[k], b->args[k].bytes);
+  b->runtime->parallel(b->runtime, nothing, NULL, b->runtime->workers);
 }
 
 double bench_run(const struct bench *b, const struct loaded *l) {

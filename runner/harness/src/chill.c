@@ -1,7 +1,5 @@
 #include "chill.h"
 
-enum { CHILL_LINE = 64 };
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 

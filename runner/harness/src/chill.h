@@ -5,6 +5,9 @@
 #define TILTH_CHILL_H
 #include <stdint.h>
 
+/* What is flushed at a time; a smaller cache line is flushed with its neighbours. */
+enum { CHILL_LINE = 64 };
+
 /* Writes nothing: the bytes stay what they are. Does nothing where the architecture keeps this from programs. */
 void chill(const void *data, int64_t bytes);
 

@@ -44,7 +44,14 @@ void sandbox_limits(int64_t memory_bytes) {
       BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1), \
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
+/* Signals go to this process only: abort() sends one. */
+#define SELF_ONLY(call) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), \
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+
 static void deny_calls(void) {
+  uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
@@ -53,7 +60,7 @@ static void deny_calls(void) {
 #ifdef __x86_64__
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 #endif
-      DENY(SYS_tkill), DENY(SYS_tgkill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_ftruncate), DENY(SYS_fallocate),
+      DENY(SYS_tkill), SELF_ONLY(SYS_tgkill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_ftruncate), DENY(SYS_fallocate),
       DENY(SYS_io_uring_setup), DENY(SYS_io_uring_enter), DENY(SYS_io_uring_register), DENY(SYS_process_vm_readv), DENY(SYS_prlimit64),
       DENY(SYS_clone), DENY(SYS_clone3), DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
       DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_mkdirat), DENY(SYS_linkat), DENY(SYS_symlinkat), DENY(SYS_truncate),
