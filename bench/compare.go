@@ -62,7 +62,7 @@ func (c *comparison) run(ctx context.Context, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, peer.stop()) }()
-	contenders, err := c.contenders(peer, models, inputs)
+	contenders, err := c.contenders(ctx, peer, models, inputs)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *comparison) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 }
 
 // contenders are ONNX Runtime and then the packages, whose answers are compared with its.
-func (c *comparison) contenders(peer *ort, models []*aot.Model, inputs map[string]*array.Array) ([]*contender, error) {
+func (c *comparison) contenders(ctx context.Context, peer *ort, models []*aot.Model, inputs map[string]*array.Array) ([]*contender, error) {
 	list := []*contender{{name: "ONNX Runtime", turn: peer.run}}
 	want, err := peer.outputs()
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *comparison) contenders(peer *ort, models []*aot.Model, inputs map[strin
 		if err != nil {
 			return nil, err
 		}
-		turn := func(count int) ([]float64, error) { return m.Time(count, 1), nil }
+		turn := func(count int) ([]float64, error) { return m.Time(ctx, count, 1) }
 		list = append(list, &contender{name: c.packages[i], turn: turn, relativeError: worst(got, want)})
 	}
 	return list, nil

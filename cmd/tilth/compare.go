@@ -74,10 +74,11 @@ func compare(ctx context.Context, packages []string, rounds, number int) (rows [
 	samples := make([][]float64, len(models))
 	for range rounds {
 		for i, m := range models {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+			turn, err := m.Time(ctx, 1, number)
+			if err != nil {
+				return nil, err
 			}
-			samples[i] = append(samples[i], m.Time(1, number)...)
+			samples[i] = append(samples[i], turn...)
 		}
 	}
 	first := stat.Of(samples[0]).Median

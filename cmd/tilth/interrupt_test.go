@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -60,6 +63,30 @@ func awaitLines(ctx context.Context, t *testing.T, path string, n int) {
 		case <-ctx.Done():
 			t.Fatalf("%s has not got %d lines", path, n)
 		}
+	}
+}
+
+// TestInterruptStopsTiming interrupts a run that would time for years: it says so on one line and fails.
+func TestInterruptStopsTiming(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := &farmUnderTest{t: t, dir: t.TempDir()}
+	model, pkg, out := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "mlp.tar"), filepath.Join(f.dir, "out.npz")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	f.tilth(ctx, "compile", model, "--untuned", "-o", pkg).mustRun()
+	timed := f.tilth(ctx, "run", pkg, "--outputs", out, "--print-time", "--number", "1000000000")
+	timed.start()
+	awaitLines(ctx, t, out, 0) // the outputs are written before the timing
+	if err := timed.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	err := timed.cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+		t.Errorf("%v, want exit status %d", err, exitFailed)
+	}
+	if stderr := timed.stderr.String(); !strings.HasPrefix(stderr, "tilth: ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("stderr is %q, want one line", stderr)
 	}
 }
 

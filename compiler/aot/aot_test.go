@@ -1,6 +1,8 @@
 package aot
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -226,14 +228,29 @@ func TestTimeAndProfile(t *testing.T) {
 	if err := m.SetInputs(map[string]*array.Array{inputName(p): sample(1, rows, width)}); err != nil {
 		t.Fatal(err)
 	}
-	times, calls := m.Time(3, 5), m.Profile()
-	if len(times) != 3 || len(calls) != 4 {
-		t.Fatalf("%v %v", times, calls)
+	times, err := m.Time(t.Context(), 3, 5)
+	calls := m.Profile()
+	if err != nil || len(times) != 3 || len(calls) != 4 {
+		t.Fatalf("%v %v %v", times, err, calls)
 	}
 	for _, s := range append(times, calls...) {
 		if s <= 0 {
 			t.Errorf("%v %v", times, calls)
 		}
+	}
+}
+
+func TestTimeEndsWithItsContext(t *testing.T) {
+	p, path := compiled(t)
+	m := opened(t, path)
+	if err := m.SetInputs(map[string]*array.Array{inputName(p): sample(1, rows, width)}); err != nil {
+		t.Fatal(err)
+	}
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if _, err := m.Time(ctx, 1<<30, 1<<30); !errors.Is(err, interrupted) {
+		t.Errorf("got %v, want the context's cause", err)
 	}
 }
 

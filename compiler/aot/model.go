@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,18 +122,21 @@ func (m *Model) Run(inputs map[string]*array.Array) (map[string]*array.Array, er
 }
 
 // Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the mean
-// seconds of an execution.
-func (m *Model) Time(repeat, number int) []float64 {
+// seconds of an execution. When ctx ends it stops after the execution that is under way, and returns the cause.
+func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error) {
 	m.Execute()
 	seconds := make([]float64, repeat)
 	for k := range seconds {
 		begin := time.Now()
 		for range number {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 			m.Execute()
 		}
 		seconds[k] = time.Since(begin).Seconds() / float64(number)
 	}
-	return seconds
+	return seconds, nil
 }
 
 // Profile executes the model once and returns the seconds of each call of the manifest.
