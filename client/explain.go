@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
@@ -19,6 +21,9 @@ func (c *Client) explain(attempt string, err error) error {
 	}
 	switch s.Code() {
 	case codes.Unavailable:
+		if wire.Reason(err) != "" { // the tracker's own words, not the connection's
+			return fmt.Errorf("tracker %s: %w", c.addr, &callError{attempt: attempt, status: s, cause: err})
+		}
 		return fmt.Errorf("tracker %s %w: start it with 'tilth tracker', or name another with --tracker", c.addr, ErrUnreachable)
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("%s: tracker %s does not answer: see whether it is overloaded, and try again", attempt, c.addr)

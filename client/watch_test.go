@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -130,6 +131,25 @@ func TestWatchEndsWithItsVisitorAndItsContext(t *testing.T) {
 	})
 	if !errors.Is(err, enough) {
 		t.Errorf("error %v, want the context's cause", err)
+	}
+}
+
+// full is a tracker whose disk is full.
+type full struct {
+	tilthv1.UnimplementedJobServiceServer
+}
+
+func (full) CancelJob(context.Context, *tilthv1.CancelJobRequest) (*tilthv1.CancelJobResponse, error) {
+	return nil, wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping: no space left on device")
+}
+
+// What a stopping tracker said used to read as if there were none.
+func TestErrorsKeepTheTrackersOwnWords(t *testing.T) {
+	c := serve(t, full{})
+	_, err := c.Cancel(t.Context(), "j", "")
+	want := "tracker " + c.Addr() + ": cancel job j: tracker is stopping: no space left on device"
+	if errorText(err) != want || errors.Is(err, ErrUnreachable) {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

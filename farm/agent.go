@@ -31,6 +31,8 @@ type AgentConfig struct {
 	Slots int
 	// CacheDir keeps what may be used again, and scratch files. Agents of different names may share it.
 	CacheDir string
+	// ScratchDir is for files that go with the agent; empty = a folder of the name's own in CacheDir.
+	ScratchDir string
 	// LockDir is where the agents of this host find their lock; empty = hostlock.DefaultDir().
 	LockDir string
 	// DrainGrace is how long held work may take to end when the agent stops; 0 = agent.Config's default.
@@ -66,7 +68,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
-	scratch := scratchDir(cfg.CacheDir, cfg.Name)
+	scratch := cmp.Or(cfg.ScratchDir, scratchDir(cfg.CacheDir, cfg.Name))
 	claim, err := claimScratch(scratch)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fmt.Errorf("%s: an agent named %s runs on this host already: stop it, or choose another --name", word, cfg.Name), conn.Close())

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,30 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	best, err := db.BestAll(cfg.Target.Fingerprint())
 	if err != nil || len(best) != 1 {
 		t.Errorf("%d best records, %v; want 1", len(best), err)
+	}
+	checkLeftBehind(t, cfg, db)
+}
+
+// checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for ever.
+func checkLeftBehind(t *testing.T, cfg LocalConfig, db *records.DB) {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, err := db.Agents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, a := range agents {
+		names = append(names, a.GetSpec().GetName())
+	}
+	if want := []string{host + "/local/builder", host + "/local/runner", host + "/local/tuner"}; !slices.Equal(names, want) {
+		t.Errorf("agents are %v, want %v, whatever the process", names, want)
+	}
+	if left, err := os.ReadDir(filepath.Join(cfg.CacheDir, "scratch")); err != nil || len(left) > 0 {
+		t.Errorf("the scratch folder has %v, %v", left, err)
 	}
 }
 

@@ -45,7 +45,9 @@ type Local struct {
 	// Client speaks to the tracker.
 	Client *client.Client
 
-	dir    string
+	// The socket and the artifacts, and, below the cache folder, the agents' scratch files.
+	own, scratch *passing
+
 	life   context.Context
 	agents sync.WaitGroup
 	// The agents stop before the tracker does, so that they can take their leave.
@@ -57,27 +59,32 @@ type Local struct {
 // StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
 // farm's jobs are open there, the error says so.
 func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
-	dir, err := privateDir()
+	own, err := newPassing(socketParent(), "tilth-farm-")
 	if err != nil {
 		return nil, fmt.Errorf("local farm: %w", err)
 	}
+	scratch, err := newPassing(filepath.Join(cfg.CacheDir, "scratch"), "farm-")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("local farm: %w", err), own.remove())
+	}
 	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
-	l := &Local{dir: dir, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}}
+	l := &Local{own: own, scratch: scratch, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}}
 	if err := l.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, l.Stop())
 	}
 	return l, nil
 }
 
-func privateDir() (string, error) {
+// socketParent is the folder for temporary files, unless its name is too long for what a socket's path may be.
+func socketParent() string {
 	if dir := os.TempDir(); len(dir) < maxSocketPath-40 {
-		return os.MkdirTemp("", "tilth-")
+		return dir
 	}
-	return os.MkdirTemp("/tmp", "tilth-")
+	return "/tmp"
 }
 
 func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
-	socket := "unix:" + filepath.Join(l.dir, "tracker.sock")
+	socket := "unix:" + filepath.Join(l.own.dir, "tracker.sock")
 	if err := l.startTracker(cfg, socket); err != nil {
 		return err
 	}
@@ -97,7 +104,7 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 	go func() {
 		defer close(l.trackerDone)
 		err := RunTracker(l.life, TrackerConfig{
-			Records: cfg.Records, ArtifactsDir: filepath.Join(l.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
+			Records: cfg.Records, ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
 			Ready: func(net.Addr, net.Addr) { close(ready) },
 		})
 		l.fail(err)
@@ -139,8 +146,9 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	}
 	named := func(kind string) AgentConfig {
 		own := common
-		// Several local farms may share the cache folder; scratch files go by the agent's name.
-		own.Name = fmt.Sprintf("%s/local-%d/%s", host, os.Getpid(), kind)
+		// The name is the same every time, so that the records file does not fill with agents: it admits one farm at a time.
+		// Several farms, each with a file of its own, may share the cache folder, so scratch files cannot go by the name.
+		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
 	l.startAgent(func() error { return RunTuner(ctx, named("tuner")) })
@@ -186,5 +194,5 @@ func (l *Local) Stop() error {
 	if errors.Is(err, errStopped) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(l.dir))
+	return errors.Join(err, l.own.remove(), l.scratch.remove())
 }

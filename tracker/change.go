@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -72,7 +73,7 @@ func (t *Tracker) wait(ctx context.Context, p *records.Pending) error {
 	if !errors.Is(err, records.ErrClosed) {
 		t.fail(err)
 	}
-	return status.Errorf(codes.Unavailable, "tracker is stopping: %v", err)
+	return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping: %v", err)
 }
 
 func (c *change) now() *timestamppb.Timestamp { return timestamppb.New(c.cfg.Now()) }

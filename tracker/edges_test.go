@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -86,7 +87,7 @@ func TestAStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
 	big.Tasks[0].Workload = make([]byte, 1<<20)
 	big.Tasks[0].WorkloadDigest = records.Digest(big.Tasks[0].Workload)
 	_, err := tr.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: big})
-	wantStatus(t, err, codes.Unavailable, "", "tracker is stopping: write records file")
+	wantStatus(t, err, codes.Unavailable, wire.ReasonStopping, "tracker is stopping: write records file")
 	if err := <-ran; err == nil || !strings.Contains(err.Error(), "write records file") {
 		t.Errorf("Run ended with %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -57,7 +58,7 @@ func (t *Tracker) ImportRecords(stream grpc.ClientStreamingServer[tilthv1.Import
 		return invalid("record", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 	}
 	if _, isStatus := status.FromError(err); err != nil && !isStatus {
-		return status.Errorf(codes.Unavailable, "import records: %v", err)
+		return wire.Refuse(codes.Unavailable, wire.ReasonUnwritten, "import records: %v", err)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -51,7 +52,7 @@ func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStrea
 		case <-stream.Context().Done():
 			return status.FromContextError(stream.Context().Err()).Err()
 		case <-t.closing:
-			return status.Error(codes.Unavailable, "tracker is stopping")
+			return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping")
 		}
 	}
 }

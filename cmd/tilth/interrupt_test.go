@@ -106,6 +106,11 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 
 	again := f.tilth(ctx, "tune", model, "--threads", "1", "--tasks", "2", "--trials", "3", "--records", db, "--json")
 	again.mustRun()
+	for _, pattern := range []string{"tilth-farm-*", "tilth/scratch/*"} {
+		if left, err := filepath.Glob(filepath.Join(f.dir, pattern)); err != nil || len(left) > 0 {
+			t.Errorf("the killed process's %v are still there, %v", left, err)
+		}
+	}
 	var summary trials.Summary
 	if err := json.Unmarshal(again.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)

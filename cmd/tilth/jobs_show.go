@@ -70,11 +70,11 @@ func newJobsShow(a *app) *cobra.Command {
 
 func newJobView(j *tilthv1.Job) jobView {
 	view := jobView{jobRow: newJobRow(j), TaskProgress: []taskView{}, Letters: []deadLetterView{}}
-	tasks := j.GetSpec().GetTasks()
 	for i, p := range j.GetProgress() {
+		task := taskAt(j, i)
 		t := taskView{
-			Task: tasks[i].GetName(), Weight: tasks[i].GetWeight(), Flop: tasks[i].GetFlop(),
-			Workload: tasks[i].GetWorkloadDigest(), Trials: int(p.GetTrials()), Proposed: int(p.GetProposed()), Errors: map[string]int{},
+			Task: task.GetName(), Weight: task.GetWeight(), Flop: task.GetFlop(),
+			Workload: task.GetWorkloadDigest(), Trials: int(p.GetTrials()), Proposed: int(p.GetProposed()), Errors: map[string]int{},
 		}
 		for class, n := range p.GetErrors() {
 			t.Errors[show.ErrorClassName(class)] = int(n)
@@ -86,11 +86,19 @@ func newJobView(j *tilthv1.Job) jobView {
 	}
 	for _, d := range j.GetDeadLetters() {
 		view.Letters = append(view.Letters, deadLetterView{
-			Batch: d.GetBatchId(), Task: tasks[d.GetTaskIndex()].GetName(), Error: show.ErrorClass(d.GetError()),
+			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: show.ErrorClass(d.GetError()),
 			Message: d.GetMessage(), Attempts: int(d.GetAttempts()),
 		})
 	}
 	return view
+}
+
+// taskAt is a task of a job; a tracker that speaks of one that is not there gets one with a name only.
+func taskAt(j *tilthv1.Job, i int) *tilthv1.TaskSpec {
+	if tasks := j.GetSpec().GetTasks(); i < len(tasks) {
+		return tasks[i]
+	}
+	return &tilthv1.TaskSpec{Name: fmt.Sprintf("unknown task %d", i)}
 }
 
 func (v jobView) write(w io.Writer) error {

@@ -148,6 +148,8 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	err := w.watch(bound, c, j.GetId())
 	if ctx.Err() != nil {
 		err = t.interrupt(ctx, c, w, j.GetId())
+	} else if err != nil {
+		err = t.abandon(ctx, bound, c, j.GetId(), err)
 	}
 	logs.set(t.stderr)
 	if err := errors.Join(err, w.close()); err != nil {
@@ -156,6 +158,22 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	s := w.tally.Summary()
 	s.Job, s.Target, s.Records, s.Tracker = j.GetId(), j.GetSpec().GetTarget().GetFingerprint(), where.Records, where.Tracker
 	return w.finish(t.app, t.asJSON, s)
+}
+
+// abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this process
+// it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
+func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id string, why error) error {
+	if t.tracker != "" {
+		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
+			why, id, id, t.tracker, id, t.tracker)
+	}
+	if bound.Err() != nil { // there is no tracker any more to be told; the next one on this records file closes the job
+		return why
+	}
+	ctx, cancel := context.WithTimeout(ctx, partingTimeout)
+	defer cancel()
+	_, err := c.Cancel(ctx, id, "its client failed: "+why.Error())
+	return errors.Join(why, err)
 }
 
 // interrupt ends the job, and hears what was measured until then.

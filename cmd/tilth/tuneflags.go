@@ -42,7 +42,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
 	c.Flags().StringVar(&f.tuner, "tuner", "ga", "search algorithm: "+strings.Join(tuner.Names(), ", "))
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
-	c.Flags().StringVar(&f.numerics, "numerics", "default", "algorithms allowed: strict, default or fast")
+	c.Flags().StringVar(&f.numerics, "numerics", "default", "algorithms allowed: strict, default or fast; every one that there is so far is allowed by all three")
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 }
 

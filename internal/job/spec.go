@@ -39,8 +39,10 @@ type Options struct {
 	Trials int
 	Time   time.Duration
 	// Tuner is the search algorithm.
-	Tuner    string
-	Seed     uint64
+	Tuner string
+	Seed  uint64
+	// Numerics is strict, default or fast. The job keeps it, but nothing depends on it so far: no algorithm that there is
+	// trades accuracy for speed, so each is allowed by all three.
 	Numerics string
 }
 

@@ -18,6 +18,10 @@ const (
 	ReasonVoidSession = "VOID_SESSION"
 	// ReasonMissingArtifact comes with FAILED_PRECONDITION: upload it and report again.
 	ReasonMissingArtifact = "MISSING_ARTIFACT"
+	// ReasonStopping comes with UNAVAILABLE: the tracker lives but is about to end, and its message says why.
+	ReasonStopping = "STOPPING"
+	// ReasonUnwritten comes with UNAVAILABLE: what was handed in could not be stored, and the message says why.
+	ReasonUnwritten = "UNWRITTEN"
 )
 
 const errorDomain = "tilth.v1"

@@ -1,0 +1,88 @@
+package farm
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// passing is a folder that lasts no longer than a process: what a killed one could not remove, the next one does.
+type passing struct {
+	dir   string
+	claim *os.File // locked while the process lives
+}
+
+// newPassing makes a folder in parent whose name begins with prefix, and removes those with the prefix that nobody holds
+// any more. Folders of other users are left alone.
+func newPassing(parent, prefix string) (*passing, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	for {
+		dir, err := os.MkdirTemp(parent, prefix)
+		if err != nil {
+			return nil, err
+		}
+		claim, err := hold(dir)
+		if errors.Is(err, errTaken) {
+			continue // another process swept in the moment before it was held
+		}
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		sweep(parent, prefix)
+		return &passing{dir: dir, claim: claim}, nil
+	}
+}
+
+// errTaken is returned by hold for a folder that another process holds or has removed.
+var errTaken = errors.New("folder is taken")
+
+// hold locks a folder. It is known to be there still when this returns without an error.
+func hold(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errTaken
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errTaken
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, errors.Join(errTaken, f.Close())
+	}
+	return f, nil
+}
+
+// sweep removes what killed processes left. It is a courtesy: a failure leaves things as they were.
+func sweep(parent, prefix string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		dir := filepath.Join(parent, e.Name())
+		if claim, err := hold(dir); err == nil {
+			_ = os.RemoveAll(dir)
+			_ = claim.Close()
+		}
+	}
+}
+
+// remove ends the folder.
+func (p *passing) remove() error {
+	if p == nil {
+		return nil
+	}
+	return errors.Join(os.RemoveAll(p.dir), p.claim.Close())
+}
