@@ -257,7 +257,7 @@ func TestCancelledMeasurementEndsAtOnce(t *testing.T) {
 func TestForeignTargetUnderEmulator(t *testing.T) {
 	qemu, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
-		t.Skip("qemu-aarch64 is not installed")
+		t.Fatal("qemu-aarch64 is not installed: run scripts/packages.sh test")
 	}
 	arm, err := target.Parse("arm64", 2)
 	if err != nil {

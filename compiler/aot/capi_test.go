@@ -82,7 +82,7 @@ func TestPackageFromC(t *testing.T) {
 func run(t *testing.T, command []string, input []byte) ([]byte, error) {
 	t.Helper()
 	if _, err := exec.LookPath(command[0]); err != nil {
-		t.Skipf("%s is not installed", command[0])
+		t.Fatalf("%s is not installed: run scripts/packages.sh test", command[0])
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	var stderr bytes.Buffer

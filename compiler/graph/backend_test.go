@@ -41,7 +41,7 @@ func TestBackendCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(dirs) == 0 {
-		t.Skip("libonnx-testdata is not installed")
+		t.Fatal("libonnx-testdata is not installed: run scripts/packages.sh test")
 	}
 	for _, dir := range dirs {
 		name := strings.TrimPrefix(filepath.Base(dir), "test_")
