@@ -27,7 +27,7 @@ type session struct {
 
 	mu      sync.Mutex
 	held    map[string]*held // by subject
-	stopped bool             // no work may begin any more
+	stopped error            // why no work may begin any more; nil while it may
 }
 
 // held is a lease in work.
@@ -66,7 +66,11 @@ func (s *session) run(ctx context.Context) {
 	idle := make(chan struct{})
 	go func() { slots.Wait(); close(idle) }()
 	s.drain(ctx, life, idle)
-	s.stop()
+	if cause := context.Cause(life); cause != nil { // it may not have reached the leases' contexts yet
+		s.stop(cause)
+	} else {
+		s.stop(ErrDraining)
+	}
 	<-idle
 	if life.Err() == nil {
 		s.leave(life)
@@ -172,8 +176,8 @@ func (s *session) hold(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[h.token.GetSubject()] = h
-	if s.stopped {
-		h.drop(ErrDraining)
+	if s.stopped != nil {
+		h.drop(s.stopped)
 	}
 }
 
@@ -224,11 +228,11 @@ func (s *session) drop(tokens []*tilthv1.LeaseToken) {
 }
 
 // stop ends the work of all leases, and of any that is only just coming.
-func (s *session) stop() {
+func (s *session) stop(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped = true
+	s.stopped = cause
 	for _, h := range s.held {
-		h.drop(ErrDraining)
+		h.drop(cause)
 	}
 }
