@@ -4,7 +4,7 @@
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
-tests=(gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
+tests=(libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
 peers=(nodejs npm)
 
 wanted=()
