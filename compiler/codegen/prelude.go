@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 )
@@ -75,6 +76,8 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a) { return a < 0 ? (%s)-a : a; }\n", head, t, name, t, t)
 	case op == "select":
 		u.vectorSelect(head, name, t, d, lanes)
+	case strings.HasPrefix(op, "across_"):
+		u.across(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
 	case op == "any":
 		fmt.Fprintf(&u.prelude, "%sint %s(%s m) { %s any = 0; for (int i = 0; i < %d; i++) any |= m[i]; return any != 0; }\n", head, name, t, ctypes[d].scalar, lanes)
 	case d == array.Float32 && vectorFunctions[op] != "":
