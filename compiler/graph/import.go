@@ -39,6 +39,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	splitTransposed,
 	separateOutputs,
 	assignLayouts,
 }
