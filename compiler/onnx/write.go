@@ -3,6 +3,7 @@ package onnx
 import (
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -171,12 +172,15 @@ func (v *ValueInfo) encode() []byte {
 		}
 		shape.bytes(1, dim)
 	}
+	b.text(1, v.Name)
+	if v.DType == array.Invalid { // readers infer what is left out, and refuse what is wrong
+		return b
+	}
 	tensor.int(1, int64(DataType(v.DType)))
 	if v.HasShape {
 		tensor.bytes(2, shape)
 	}
 	kind.bytes(1, tensor)
-	b.text(1, v.Name)
 	b.bytes(2, kind)
 	return b
 }
