@@ -36,6 +36,9 @@ func emit(g *graph, groups []*group) (*Program, error) {
 
 // value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.
 func (e *emitter) value(v *value) int {
+	if v.data != nil {
+		return e.constant(v, op.RowMajor(len(v.Shape)))
+	}
 	key := fmt.Sprint(v.id)
 	if k, ok := e.index[key]; ok {
 		return k

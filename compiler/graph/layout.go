@@ -11,6 +11,9 @@ import (
 func separateOutputs(g *graph) error {
 	taken := map[*value]bool{}
 	for k, v := range g.outputs {
+		if isEmpty(v.Shape) {
+			continue // a constant without bytes
+		}
 		root := v
 		for root.producer != nil && isView(root.producer) {
 			root = root.producer.in[0]
@@ -80,7 +83,7 @@ func assignLayouts(g *graph) error {
 		n.out.layout = naturalLayout(n)
 	}
 	for k, v := range g.outputs {
-		if rows := op.RowMajor(len(v.Shape)); !op.SameLayout(v.Shape, v.layout, rows) {
+		if rows := op.RowMajor(len(v.Shape)); !isEmpty(v.Shape) && !op.SameLayout(v.Shape, v.layout, rows) {
 			if err := g.copyOutput(k); err != nil {
 				return err
 			}
