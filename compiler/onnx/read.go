@@ -71,7 +71,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("no graph: the file is no ONNX model")
 	}
 	if v := m.Opset(""); v < minOpset {
-		return fmt.Errorf("opset %d is too old: convert the model to opset %d or newer", v, minOpset)
+		return unsupportedf("opset %d is too old: convert the model to opset %d or newer", v, minOpset)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 		}
 		g.Initializers = append(g.Initializers, t)
 	case 15:
-		return fmt.Errorf("sparse initializers are not supported: store them dense")
+		return unsupportedf("sparse initializers are not supported: store them dense")
 	default:
 		v, err := readValueInfo(b)
 		if err != nil {
