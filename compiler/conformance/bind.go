@@ -60,13 +60,11 @@ func parameters(values map[string]*array.Array) []string {
 	return names
 }
 
-// bindAndImport makes initializers of the named inputs, gives the open extents of the others those of their values, and
-// imports the model.
+// bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the model.
 func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string) (b *bound, err error) {
 	g := *m.Graph
 	g.Inputs, g.Initializers = nil, slices.Clone(g.Initializers)
 	b = &bound{inputs: map[string]*array.Array{}}
-	options := graph.Options{Shapes: map[string][]int64{}}
 	for _, info := range m.Graph.Inputs {
 		a := values[info.Name]
 		switch {
@@ -75,21 +73,25 @@ func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string
 			continue
 		case a != nil:
 			b.inputs[info.Name] = a
-			if open(info) {
-				options.Shapes[info.Name] = a.Shape
-			}
+			info = shaped(info, a.Shape)
 		}
 		g.Inputs = append(g.Inputs, info)
 	}
 	model := *m
 	model.Graph = &g
-	b.program, err = graph.Import(&model, options)
+	b.program, err = graph.Import(&model, graph.Options{})
 	return b, err
 }
 
-// open reports whether a model leaves an extent of an input open.
-func open(info *onnx.ValueInfo) bool {
-	return !info.HasShape || slices.ContainsFunc(info.Shape, func(d onnx.Dim) bool { return d.Value < 0 })
+// shaped is an input of the shape of its value, whatever the model says: it may leave extents open, and some test models
+// declare another.
+func shaped(info *onnx.ValueInfo, shape []int64) *onnx.ValueInfo {
+	fixed := *info
+	fixed.HasShape, fixed.Shape = true, make([]onnx.Dim, len(shape))
+	for k, e := range shape {
+		fixed.Shape[k].Value = e
+	}
+	return &fixed
 }
 
 // feeds are the inputs of a data set by name.

@@ -3,6 +3,7 @@ package onnx
 import (
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -41,10 +42,38 @@ func (m *Model) Encode() []byte {
 		b.bytes(7, m.Graph.encode())
 	}
 	for _, o := range m.Opsets {
-		var s message
-		s.text(1, o.Domain)
-		s.int(2, o.Version)
-		b.bytes(8, s)
+		b.bytes(8, o.encode())
+	}
+	for _, f := range m.Functions {
+		b.bytes(25, f.encode())
+	}
+	return b
+}
+
+func (o Opset) encode() []byte {
+	var b message
+	b.text(1, o.Domain)
+	b.int(2, o.Version)
+	return b
+}
+
+func (f *Function) encode() []byte {
+	var b message
+	b.text(1, f.Name)
+	for number, list := range [][]string{4: f.Inputs, 5: f.Outputs, 6: f.Attributes} {
+		for _, s := range list {
+			b.bytes(protowire.Number(number), []byte(s))
+		}
+	}
+	for _, n := range f.Nodes {
+		b.bytes(7, n.encode())
+	}
+	for _, o := range f.Opsets {
+		b.bytes(9, o.encode())
+	}
+	b.text(10, f.Domain)
+	for _, a := range f.Defaults {
+		b.bytes(11, a.encode())
 	}
 	return b
 }
@@ -87,6 +116,11 @@ func (n *Node) encode() []byte {
 func (a *Attribute) encode() []byte {
 	var b message
 	b.text(1, a.Name)
+	b.text(21, a.Ref)
+	if a.Ref != "" {
+		b.int(20, int64(a.Type))
+		return b
+	}
 	switch a.Type {
 	case AttrFloat:
 		b.float(2, a.Float)
@@ -138,12 +172,15 @@ func (v *ValueInfo) encode() []byte {
 		}
 		shape.bytes(1, dim)
 	}
+	b.text(1, v.Name)
+	if v.DType == array.Invalid { // readers infer what is left out, and refuse what is wrong
+		return b
+	}
 	tensor.int(1, int64(DataType(v.DType)))
 	if v.HasShape {
 		tensor.bytes(2, shape)
 	}
 	kind.bytes(1, tensor)
-	b.text(1, v.Name)
 	b.bytes(2, kind)
 	return b
 }
