@@ -352,7 +352,7 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		{"unknown operator", newSketch().input("x", 1).node("y = Fancy x").output("y"), nil,
 			`node "make_y" (Fancy, opset 13): the operator is not supported`},
-		{"foreign domain", foreign.output("y"), nil, `node "make_y" (Relu): operators of domain "com.example" are not supported`},
+		{"foreign domain", foreign.output("y"), nil, `node "make_y" (Relu, opset 0): operators of domain "com.example" are not supported`},
 		{"open batch", open.node("y = Relu x").output("y"), nil,
 			`input "x" has the open extent "batch" at axis 0: give its shape as x=1x3x224x224`},
 		{"wrong rank given", open.Model, map[string][]int64{"x": {1}}, `input "x" has rank 2 and cannot take shape [1]`},

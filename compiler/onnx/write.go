@@ -42,10 +42,38 @@ func (m *Model) Encode() []byte {
 		b.bytes(7, m.Graph.encode())
 	}
 	for _, o := range m.Opsets {
-		var s message
-		s.text(1, o.Domain)
-		s.int(2, o.Version)
-		b.bytes(8, s)
+		b.bytes(8, o.encode())
+	}
+	for _, f := range m.Functions {
+		b.bytes(25, f.encode())
+	}
+	return b
+}
+
+func (o Opset) encode() []byte {
+	var b message
+	b.text(1, o.Domain)
+	b.int(2, o.Version)
+	return b
+}
+
+func (f *Function) encode() []byte {
+	var b message
+	b.text(1, f.Name)
+	for number, list := range [][]string{4: f.Inputs, 5: f.Outputs, 6: f.Attributes} {
+		for _, s := range list {
+			b.bytes(protowire.Number(number), []byte(s))
+		}
+	}
+	for _, n := range f.Nodes {
+		b.bytes(7, n.encode())
+	}
+	for _, o := range f.Opsets {
+		b.bytes(9, o.encode())
+	}
+	b.text(10, f.Domain)
+	for _, a := range f.Defaults {
+		b.bytes(11, a.encode())
 	}
 	return b
 }
@@ -88,6 +116,11 @@ func (n *Node) encode() []byte {
 func (a *Attribute) encode() []byte {
 	var b message
 	b.text(1, a.Name)
+	b.text(21, a.Ref)
+	if a.Ref != "" {
+		b.int(20, int64(a.Type))
+		return b
+	}
 	switch a.Type {
 	case AttrFloat:
 		b.float(2, a.Float)

@@ -9,7 +9,7 @@ import (
 var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
-	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs, recurrentDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))
