@@ -203,15 +203,10 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("cache-write: %w", err)
 	}
-	if len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) {
+	if !g.unscheduled() || s.hasAttached(g) {
 		return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
 	}
 	t := g.Tensor
-	for k, it := range g.Leaves {
-		if it.ID != k || it.Kind != Serial {
-			return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
-		}
-	}
 	c := &Stage{
 		Tensor: &expr.Tensor{Name: t.Name + "_tile", DType: t.DType, Shape: t.Shape},
 		Axes:   g.Axes, Reduce: g.Reduce, Combiner: g.Combiner, Body: g.Body,
