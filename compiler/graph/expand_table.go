@@ -11,7 +11,7 @@ import (
 func expanderTable() map[string]expander {
 	table := map[string]expander{}
 	for _, family := range []map[string]expander{
-		recurrentExpanders(),
+		recurrentExpanders(), quantizeExpanders(), integerExpanders(),
 	} {
 		maps.Copy(table, family)
 	}

@@ -9,8 +9,7 @@ import (
 
 // The operators that a transposed convolution is computed by. They stand in no model.
 const (
-	// TapsName orders weights by output phase: [phases, taps, input channels of a group, output channels], the phases and
-	// taps with one axis for each spatial one.
+	// TapsName orders weights by output phase.
 	TapsName = "convtranspose.taps"
 	// PhasesName is the transposed convolution with weights that are ordered so.
 	PhasesName = "convtranspose.phases"
@@ -148,7 +147,11 @@ func PhaseAttrs(n *Node) (map[string]*onnx.Attribute, error) {
 	if err != nil {
 		return nil, err
 	}
-	attrs := map[string]*onnx.Attribute{"group": {Name: "group", Type: onnx.AttrInt, Int: n.Int("group", 1)}}
+	groups := n.Int("group", 1)
+	attrs := map[string]*onnx.Attribute{
+		"group":    {Name: "group", Type: onnx.AttrInt, Int: groups},
+		"channels": {Name: "channels", Type: onnx.AttrInt, Int: groups * n.In[1].Shape[1]},
+	}
 	for name, v := range map[string][]int64{
 		"strides": win.stride, "dilations": win.dilation, "kernel_shape": win.kernel, "pads": win.padBegin, "output_shape": win.in,
 	} {

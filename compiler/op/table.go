@@ -9,7 +9,8 @@ import (
 var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
-	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs, recurrentDefs,
+	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	recurrentDefs, quantizeDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))
