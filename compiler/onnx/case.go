@@ -26,6 +26,9 @@ func ReadCase(dir string) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.onlyTensors(); err != nil {
+		return nil, fmt.Errorf("read case %s: %w", dir, err)
+	}
 	sets, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
 	if err != nil {
 		return nil, fmt.Errorf("read case %s: %w", dir, err)
@@ -45,6 +48,21 @@ func ReadCase(dir string) (*Case, error) {
 		c.Sets = append(c.Sets, s)
 	}
 	return c, nil
+}
+
+// onlyTensors refuses models with other inputs or outputs, whose values are stored as other messages.
+func (m *Model) onlyTensors() error {
+	for _, v := range m.Graph.Inputs {
+		if v.Kind != "" {
+			return fmt.Errorf("input %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	for _, v := range m.Graph.Outputs {
+		if v.Kind != "" {
+			return fmt.Errorf("output %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	return nil
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first that is not there.
