@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,17 +43,18 @@ func (s sketch) known(name string, a *array.Array) sketch {
 	return s
 }
 
-// node is "result = Op operand operand ..."; "_" leaves an operand out.
+// node is "result ... = Op operand operand ..."; "_" leaves an operand out.
 func (s sketch) node(text string, attributes ...*onnx.Attribute) sketch {
 	fields := strings.Fields(text)
-	inputs := append([]string{}, fields[3:]...)
+	equals := slices.Index(fields, "=")
+	inputs := append([]string{}, fields[equals+2:]...)
 	for k, name := range inputs {
 		if name == "_" {
 			inputs[k] = ""
 		}
 	}
 	s.Graph.Nodes = append(s.Graph.Nodes, &onnx.Node{
-		Name: "make_" + fields[0], Op: fields[2], Outputs: fields[:1], Inputs: inputs, Attributes: attributes,
+		Name: "make_" + fields[0], Op: fields[equals+1], Outputs: fields[:equals], Inputs: inputs, Attributes: attributes,
 	})
 	return s
 }

@@ -29,8 +29,8 @@ func separateOutputs(g *graph) error {
 	return nil
 }
 
-// isView reports whether a node may share its operand's bytes.
-func isView(n *node) bool { return n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
+// isView reports whether a node needs no kernel because its result and its operands share their memory.
+func isView(n *node) bool { return n.free || n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
 
 // copyOutput puts a copy between output k and the value it has.
 func (g *graph) copyOutput(k int) error {

@@ -132,7 +132,7 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 		}
 		g.Initializers = append(g.Initializers, t)
 	case 15:
-		return fmt.Errorf("sparse initializers are not supported: store them dense")
+		return unsupportedf("sparse initializers are not supported: store them dense")
 	default:
 		v, err := readValueInfo(b)
 		if err != nil {
