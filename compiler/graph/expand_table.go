@@ -12,6 +12,7 @@ func expanderTable() map[string]expander {
 	table := map[string]expander{}
 	for _, family := range []map[string]expander{
 		recurrentExpanders(), quantizeExpanders(), integerExpanders(), controlExpanders(), sequenceExpanders(),
+		lossExpanders(), normExpanders(), randomExpanders(),
 	} {
 		maps.Copy(table, family)
 	}
