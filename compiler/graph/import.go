@@ -40,7 +40,6 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
-	splitTransposed,
 	separateOutputs,
 	assignLayouts,
 	shareMemory,
