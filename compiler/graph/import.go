@@ -41,7 +41,6 @@ var passes = []func(*graph) error{
 	foldBatchNorms,
 	fuseLayerNorms,
 	mergeSiblings,
-	splitTransposed,
 	separateOutputs,
 	assignLayouts,
 	shareMemory,
