@@ -240,6 +240,19 @@ func TestTimeAndProfile(t *testing.T) {
 	}
 }
 
+func TestPackageSaysWhatBoundsIt(t *testing.T) {
+	p, path := compiled(t)
+	m := opened(t, path)
+	if peak := m.Peak(); peak.FlopsPerSecond <= 0 || peak.BytesPerSecond <= 0 {
+		t.Errorf("peak %+v", peak)
+	}
+	for k, task := range m.Manifest().Tasks {
+		if w := p.Tasks[k].Workload; task.Flop != w.Flop() || task.Bytes != w.Bytes() || task.Bytes == 0 {
+			t.Errorf("task %s: %g operations and %d bytes, want %g and %d", task.Name, task.Flop, task.Bytes, w.Flop(), w.Bytes())
+		}
+	}
+}
+
 func TestTimeEndsWithItsContext(t *testing.T) {
 	p, path := compiled(t)
 	m := opened(t, path)
