@@ -52,6 +52,13 @@ func (m *message) text(number protowire.Number, v string) {
 	}
 }
 
+// texts is a repeated string; an empty one keeps its place.
+func (m *message) texts(number protowire.Number, list []string) {
+	for _, s := range list {
+		m.bytes(number, []byte(s))
+	}
+}
+
 func (m *message) float(number protowire.Number, v float32) {
 	m.append(func(b []byte) []byte {
 		return protowire.AppendFixed32(protowire.AppendTag(b, number, protowire.Fixed32Type), math.Float32bits(v))

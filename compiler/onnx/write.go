@@ -24,10 +24,36 @@ func (m *Model) encode() *message {
 		b.message(7, m.Graph.encode())
 	}
 	for _, o := range m.Opsets {
-		var s message
-		s.text(1, o.Domain)
-		s.int(2, o.Version)
-		b.message(8, &s)
+		b.message(8, o.encode())
+	}
+	for _, f := range m.Functions {
+		b.message(25, f.encode())
+	}
+	return &b
+}
+
+func (o Opset) encode() *message {
+	var b message
+	b.text(1, o.Domain)
+	b.int(2, o.Version)
+	return &b
+}
+
+func (f *Function) encode() *message {
+	var b message
+	b.text(1, f.Name)
+	b.texts(4, f.Inputs)
+	b.texts(5, f.Outputs)
+	b.texts(6, f.Attributes)
+	for _, n := range f.Nodes {
+		b.message(7, n.encode())
+	}
+	for _, o := range f.Opsets {
+		b.message(9, o.encode())
+	}
+	b.text(10, f.Domain)
+	for _, a := range f.Defaults {
+		b.message(11, a.encode())
 	}
 	return &b
 }
@@ -52,12 +78,8 @@ func (g *Graph) encode() *message {
 
 func (n *Node) encode() *message {
 	var b message
-	for _, s := range n.Inputs {
-		b.bytes(1, []byte(s)) // an empty name keeps its place
-	}
-	for _, s := range n.Outputs {
-		b.bytes(2, []byte(s))
-	}
+	b.texts(1, n.Inputs)
+	b.texts(2, n.Outputs)
 	b.text(3, n.Name)
 	b.text(4, n.Op)
 	for _, a := range n.Attributes {
@@ -70,6 +92,11 @@ func (n *Node) encode() *message {
 func (a *Attribute) encode() *message {
 	var b message
 	b.text(1, a.Name)
+	b.text(21, a.Ref)
+	if a.Ref != "" {
+		b.int(20, int64(a.Type))
+		return &b
+	}
 	switch a.Type {
 	case AttrFloat:
 		b.float(2, a.Float)
@@ -90,9 +117,7 @@ func (a *Attribute) encode() *message {
 			b.int(8, v)
 		}
 	case AttrStrings:
-		for _, v := range a.Strings {
-			b.bytes(9, []byte(v))
-		}
+		b.texts(9, a.Strings)
 	}
 	b.int(20, int64(a.Type))
 	return &b
@@ -127,12 +152,15 @@ func (v *ValueInfo) encode() *message {
 		}
 		shape.message(1, &dim)
 	}
+	b.text(1, v.Name)
+	if v.DType == array.Invalid { // readers infer what is left out, and refuse what is wrong
+		return &b
+	}
 	tensor.int(1, int64(DataType(v.DType)))
 	if v.HasShape {
 		tensor.message(2, &shape)
 	}
 	kind.message(1, &tensor)
-	b.text(1, v.Name)
 	b.message(2, &kind)
 	return &b
 }
