@@ -29,7 +29,7 @@ import (
 // Choice is the schedule to use for a task.
 type Choice struct {
 	Trace []byte
-	// Origin says where the schedule comes from, e.g. "record" or "default"; for the manifest.
+	// Origin says where the schedule comes from, e.g. "tuned" or "default"; for the manifest.
 	Origin string
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64

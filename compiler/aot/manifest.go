@@ -48,7 +48,7 @@ type TaskInfo struct {
 	Name     string `json:"name"`
 	Workload string `json:"workload"`
 	Trace    string `json:"trace"`
-	// Origin says where the schedule comes from, e.g. "record" or "default".
+	// Origin says where the schedule comes from, e.g. "tuned" or "default".
 	Origin string `json:"origin"`
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64 `json:"latency_seconds,omitempty"`
