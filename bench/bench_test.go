@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/profile"
 )
 
 func TestWorstIsRelativeToTheLargestValue(t *testing.T) {
@@ -94,6 +95,21 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
 	if len(lines) != 6 || !strings.HasPrefix(lines[4], "| a | 2 | 4 | **2.00** ") || !strings.Contains(lines[5], "**1.50**") || !strings.Contains(lines[5], "| 1 | 1 ms |") {
 		t.Errorf("table:\n%s", table.String())
+	}
+}
+
+func TestKernelsAreSummedByTask(t *testing.T) {
+	calls := []profile.Call{{Task: "conv", Seconds: 3, Share: 0.3, Work: profile.Work{Flop: 3e9}}, {Task: "dense", Seconds: 2.5, Share: 0.25},
+		{Task: "relu", Seconds: 2.4, Share: 0.24}, {Task: "conv", Seconds: 2, Share: 0.2, Work: profile.Work{Flop: 2e9}}}
+	got := busiest(calls, 2)
+	if len(got) != 2 || got[0].Task != "conv" || got[0].Calls != 2 || got[0].Seconds != 5 || got[0].Flop != 5e9 || got[1].Task != "dense" {
+		t.Errorf("%+v", got)
+	}
+	var out strings.Builder
+	result{Model: "m", Threads: 1, Schedules: tunedSchedules, measurement: measurement{Seconds: 10, Ratio: 0.5, Kernels: got,
+		Peak: aot.Peak{FlopsPerSecond: 4e9}}}.writeKernels(&out, 1)
+	if !strings.Contains(out.String(), "| 50.0 % | 5e+03 | 2 | 1.00 | 25 % |") {
+		t.Errorf("got %s", out.String())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
@@ -62,6 +63,8 @@ type measurement struct {
 	Flop        float64  `json:"flop"`
 	WeightBytes int64    `json:"weight_bytes"`
 	Peak        aot.Peak `json:"peak"`
+	// Kernels are the tasks that take most of the time.
+	Kernels []kernel `json:"kernels,omitempty"`
 }
 
 // runComparison prints a line of JSON for each package.
@@ -216,9 +219,11 @@ func (c *comparison) judge() error {
 		if m.Memory, m.PeakMemory, err = one.memory(); err != nil {
 			return err
 		}
-		if err := one.ask("peak", &m.Peak); err != nil {
+		var p profile.Profile
+		if err := one.ask("profile", &p); err != nil {
 			return err
 		}
+		m.Peak, m.Kernels = p.Peak, busiest(p.Calls, mostKernels)
 		m.judgeTimes(c.peer.samples, one.samples)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 //
 //	run N          answered by a line of JSON: N times in milliseconds, taken after one execution to warm up
 //	outputs DIR    writes the results of the last execution as raw files; a line of JSON lists them as tensorFile
-//	peak           of packages: what the machine can do at best, an aot.Peak
+//	profile        of packages: where the time goes, a profile.Profile
 //	memory         the process's peak of resident memory in bytes: now, and before it read the model
 type contender struct {
 	name    string

@@ -11,7 +11,11 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/internal/profile"
 )
+
+// profileRuns is how many executions a profile's medians are over.
+const profileRuns = 7
 
 // server is the contender that runs a package.
 type server struct {
@@ -68,8 +72,8 @@ func (s *server) answer(ctx context.Context, command, argument string) (any, err
 		return times, err
 	case "outputs":
 		return writeTensors(s.model.Outputs(), argument, "package")
-	case "peak":
-		return s.model.Peak(), nil
+	case "profile":
+		return profile.Of(ctx, s.model, profileRuns)
 	case "memory":
 		peak, err := peakMemory()
 		return map[string]int64{"Peak": peak, "Before": s.before}, err

@@ -140,7 +140,7 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 func (s *suite) compiled(ctx context.Context, e entry, threads int, schedules string) (result, error) {
 	base := filepath.Join(s.dir, fmt.Sprintf("%s-%d", e.name, threads))
 	r := result{Model: e.name, Threads: threads, Schedules: schedules, Version: s.version}
-	arguments := []string{"compile", e.path, "--threads", strconv.Itoa(threads), "--json"}
+	arguments := []string{"compile", e.path, "--threads", strconv.Itoa(threads), "--no-cache", "--json"}
 	if schedules == untunedSchedules {
 		arguments = append(arguments, "--untuned", "-o", base+"-untuned.tar")
 	} else {

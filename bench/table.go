@@ -14,6 +14,8 @@ import (
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	dir := flags.String("dir", ".tools/bench", "folder with the results")
+	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
+	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -21,7 +23,17 @@ func runTable(args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return r.write(w)
+	if err := r.write(w); err != nil || *kernels <= 0 {
+		return err
+	}
+	var out strings.Builder
+	for _, row := range r.latest() {
+		if row.Ratio < *below && len(row.Kernels) > 0 {
+			row.writeKernels(&out, *kernels)
+		}
+	}
+	_, err = io.WriteString(w, out.String())
+	return err
 }
 
 // write writes the results as a table in Markdown, those of the same number of threads and schedules together.
