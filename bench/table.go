@@ -15,6 +15,7 @@ func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	dir := flags.String("dir", ".tools/bench", "folder with the results")
 	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
+	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -23,14 +24,17 @@ func runTable(args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := r.write(w); err != nil || *kernels <= 0 {
+	var out strings.Builder
+	if err := r.write(&out); err != nil {
 		return err
 	}
-	var out strings.Builder
 	for _, row := range r.latest() {
-		if row.Ratio < *below && len(row.Kernels) > 0 {
+		if row.Ratio < *below && *kernels > 0 && len(row.Kernels) > 0 {
 			row.writeKernels(&out, *kernels)
 		}
+	}
+	if *into != "" {
+		return splice(*into, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
