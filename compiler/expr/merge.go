@@ -50,6 +50,9 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	if at, seen := g.dims[t]; seen {
 		return at == k
 	}
+	if !t.joinable(k) {
+		return false
+	}
 	g.dims[t] = k
 	if t.Role == Computed && !w.joinLoads(g, t, t.Axes[k], t.Axes[k+1]) {
 		return false
@@ -169,17 +172,17 @@ func joinShape(shape []int64, k int) []int64 {
 func (m *merger) leaf(t *Tensor) *Tensor {
 	r := t
 	if k, ok := m.dims[t]; ok {
-		r = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: joinShape(t.Shape, k)}
+		r = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: joinShape(t.Shape, k), Strides: joinStrides(t.Strides, k)}
 	}
 	m.tensors[t] = r
 	return r
 }
 
 func (m *merger) stage(t *Tensor) {
-	r := &Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner}
+	r := &Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Strides: t.Strides, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner}
 	values := map[*Var]Expr{}
 	if k, ok := m.dims[t]; ok {
-		r.Shape = joinShape(t.Shape, k)
+		r.Shape, r.Strides = joinShape(t.Shape, k), joinStrides(t.Strides, k)
 		r.Axes = joinVars(t.Axes, k, values)
 	}
 	if k, ok := m.reduce[t]; ok {

@@ -222,9 +222,9 @@ func rereads(g *schedule.Stage, l *expr.Load) bool {
 func movesByOne(g *schedule.Stage, axis *expr.Var) bool {
 	moved := false
 	for _, l := range expr.Loads(g.Body) {
-		flat := expr.I(0)
+		flat, strides := expr.I(0), l.Tensor.MemoryStrides()
 		for k, x := range l.Index {
-			flat = expr.AddE(expr.MulE(flat, expr.I(l.Tensor.Shape[k])), x)
+			flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
 		}
 		coef, linear := expr.Linearize(flat).Coef(axis)
 		if !linear || coef != 0 && coef != 1 {
