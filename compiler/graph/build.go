@@ -15,6 +15,7 @@ type builder struct {
 	*graph
 	functions map[functionName]*onnx.Function
 	expanders map[string]expander
+	training  map[string]expander
 	// budget is how many more nodes may be made, so that a small file cannot ask for endless loops.
 	budget int
 }
@@ -24,7 +25,8 @@ const maxNodes = 1 << 20
 
 func build(m *onnx.Model, opts Options) (*graph, error) {
 	b := &builder{
-		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(), budget: maxNodes,
+		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(),
+		training: trainingExpanders(), budget: maxNodes,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -61,6 +63,9 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, shapes map[string
 		}
 		delete(unknown, info.Name)
 		v := b.newValue(info.Name, op.Type{DType: info.DType, Shape: shape})
+		if isEmpty(shape) {
+			v.data = array.New(info.DType, shape...)
+		}
 		s.items[info.Name] = &item{tensor: v}
 		b.inputs = append(b.inputs, v)
 	}
@@ -95,7 +100,7 @@ func inputShape(info *onnx.ValueInfo, shapes map[string][]int64) ([]int64, error
 	shape := slices.Clone(given)
 	for k, d := range info.Shape {
 		switch {
-		case !ok && d.Value <= 0:
+		case !ok && d.Value < 0:
 			return nil, fmt.Errorf("input %q has the open extent %q at axis %d: give its shape as %s=1x3x224x224",
 				info.Name, d.Param, k, info.Name)
 		case !ok:
@@ -104,7 +109,7 @@ func inputShape(info *onnx.ValueInfo, shapes map[string][]int64) ([]int64, error
 			return nil, fmt.Errorf("input %q has extent %d at axis %d and cannot take shape %v", info.Name, d.Value, k, given)
 		}
 	}
-	if _, err := array.CheckedBytes(info.DType, shape); err != nil || isEmpty(shape) {
+	if _, err := array.CheckedBytes(info.DType, shape); err != nil {
 		return nil, fmt.Errorf("input %q cannot have shape %v", info.Name, shape)
 	}
 	return shape, nil
