@@ -183,7 +183,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
-			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Flop: task.Flop, Bytes: task.Workload.Bytes()})
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Flop: task.Workload.Flop(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})
