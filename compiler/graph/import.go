@@ -40,6 +40,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	shareTopK,
 	separateOutputs,
 	assignLayouts,
 	shareMemory,
