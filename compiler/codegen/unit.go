@@ -95,7 +95,11 @@ func (u *Unit) prepare(symbol string, f *loop.Func) error {
 	var calls strings.Builder
 	for i, pack := range f.Prepared {
 		sizes = append(sizes, fmt.Sprint(pack.Buffer.Bytes()))
-		lowered, err := loop.Lower(schedule.New(pack.Workload))
+		s, err := pack.Schedule()
+		if err != nil {
+			return err
+		}
+		lowered, err := loop.Lower(s)
 		if err != nil {
 			return err
 		}

@@ -41,6 +41,7 @@ var passes = []func(*graph) error{
 	foldBatchNorms,
 	fuseLayerNorms,
 	shareTopK,
+	mergeSiblings,
 	separateOutputs,
 	assignLayouts,
 	shareMemory,
