@@ -28,6 +28,8 @@ type unit struct {
 	flop  float64
 	tile  *tile
 	flat  *flat
+	// winograd is nil where the algorithm does not apply.
+	winograd *winograd
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
@@ -54,6 +56,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		}
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.winograd = newWinograd(s, g, t)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -218,9 +221,17 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	return u.flat.knobs(t)
 }
 
-func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+func (u *unit) legal(t *target.Target, set settings) error {
+	if set[algKnob] != direct {
+		return u.winograd.legal(t, set)
+	}
+	return u.tile.legal(t, set)
+}
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
+	if set[algKnob] != direct {
+		return u.winograd.cost(t, set)
+	}
 	if u.tile != nil {
 		return u.tile.cost(t, set, len(u.feeds) > 0)
 	}
@@ -228,7 +239,10 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
-	if u.tile != nil {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.apply(s, u, set)
+	case u.tile != nil:
 		return u.tile.apply(s, u, set)
 	}
 	return u.flat.apply(s, u.out, set)
