@@ -163,6 +163,41 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 	}
 }
 
+// TestKeptObjectsMakeTheSamePackage: whether a kernel was compiled now or is kept from an earlier compilation shows nowhere.
+func TestKeptObjectsMakeTheSamePackage(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	objects, err := toolchain.OpenObjects(filepath.Join(t.TempDir(), "objects"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Objects = objects
+	var packages [2]string
+	for k := range packages {
+		if _, err := Compile(t.Context(), p, o); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(o.Output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[k] = string(data)
+	}
+	if packages[0] != packages[1] {
+		t.Error("the packages differ")
+	}
+	inputs := map[string]*array.Array{inputName(p): sample(3, rows, width)}
+	want, err := p.Evaluate(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := opened(t, o.Output).Run(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, got, want)
+}
+
 func compare(t *testing.T, got, want map[string]*array.Array) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -47,6 +47,8 @@ type Options struct {
 	Parallel int
 	// Output is the path of the package.
 	Output string
+	// Objects, if not nil, saves compiling what was compiled before: each task is then a translation unit of its own.
+	Objects *toolchain.Objects
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
@@ -85,6 +87,14 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	return c.write(l, object)
 }
 
+// units is how many translation units the kernels are printed into.
+func (o Options) units() int {
+	if o.Objects != nil {
+		return len(o.Choices)
+	}
+	return min(len(o.Choices), max(o.Parallel, 1)*unitsPerCompiler)
+}
+
 // unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
 const unitsPerCompiler = 3
 
@@ -95,7 +105,7 @@ const unitTime = 10 * time.Minute
 // records, so what the printer did not foresee is an error, too.
 func (c *compilation) lower() (err error) {
 	defer trap.AsError(&err)
-	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
+	n := c.options.units()
 	units := make([]*codegen.Unit, n)
 	for k := range units {
 		units[k] = codegen.NewUnit(c.options.Target)
@@ -127,7 +137,8 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime}}, path)
+		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
+		Objects: c.options.Objects}, path)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,25 @@ func drawWorkload(t *rapid.T) *expr.Workload {
 	if err != nil {
 		t.Fatalf("the drawn workload is none: %v", err)
 	}
+	if rapid.IntRange(0, 2).Draw(t, "parts") == 0 {
+		g.makeParts(w)
+	}
 	return w
+}
+
+// makeParts makes inputs and outputs parts of larger tensors.
+func (g *dag) makeParts(w *expr.Workload) {
+	for _, a := range w.Args() {
+		if a.Role == expr.Constant || !rapid.Bool().Draw(g.t, "part") {
+			continue
+		}
+		a.Strides = make([]int64, len(a.Shape))
+		step := int64(1)
+		for k := len(a.Shape) - 1; k >= 0; k-- {
+			a.Strides[k] = step
+			step *= a.Shape[k] + g.int("gap", 0, 3)*g.int("has gap", 0, 1)
+		}
+	}
 }
 
 var testDTypes = []array.DType{array.Float32, array.Float32, array.Float64, array.Int32, array.Int64, array.Uint8, array.Int8}

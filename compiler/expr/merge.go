@@ -38,6 +38,9 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	if at, seen := g[t]; seen {
 		return at == k
 	}
+	if !t.joinable(k) {
+		return false
+	}
 	g[t] = k
 	if t.Role == Computed {
 		for _, l := range Loads(t.Body) {
@@ -138,17 +141,17 @@ func joinShape(shape []int64, k int) []int64 {
 func (m *merger) leaf(t *Tensor) *Tensor {
 	r := t
 	if k, ok := m.grouping[t]; ok {
-		r = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: joinShape(t.Shape, k)}
+		r = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: joinShape(t.Shape, k), Strides: joinStrides(t.Strides, k)}
 	}
 	m.tensors[t] = r
 	return r
 }
 
 func (m *merger) stage(t *Tensor) {
-	r := &Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner}
+	r := &Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Strides: t.Strides, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner}
 	values := map[*Var]Expr{}
 	if k, ok := m.grouping[t]; ok {
-		r.Shape = joinShape(t.Shape, k)
+		r.Shape, r.Strides = joinShape(t.Shape, k), joinStrides(t.Strides, k)
 		joined := &Var{Name: t.Axes[k].Name, Extent: r.Shape[k]}
 		r.Axes = slices.Concat(t.Axes[:k], []*Var{joined}, t.Axes[k+2:])
 		values[t.Axes[k]], values[t.Axes[k+1]] = joined, joined

@@ -37,6 +37,9 @@ func NewWorkload(outputs []*Tensor, args ...*Tensor) (*Workload, error) {
 	if len(outputs) == 0 {
 		return nil, fmt.Errorf("workload: no outputs")
 	}
+	if err := w.checkMemory(); err != nil {
+		return nil, err
+	}
 	for _, t := range w.Stages {
 		if err := checkTensor(t); err != nil {
 			return nil, fmt.Errorf("workload: tensor %s: %w", t.Name, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,17 +43,18 @@ func (s sketch) known(name string, a *array.Array) sketch {
 	return s
 }
 
-// node is "result = Op operand operand ..."; "_" leaves an operand out.
+// node is "result ... = Op operand operand ..."; "_" leaves an operand out.
 func (s sketch) node(text string, attributes ...*onnx.Attribute) sketch {
 	fields := strings.Fields(text)
-	inputs := append([]string{}, fields[3:]...)
+	equals := slices.Index(fields, "=")
+	inputs := append([]string{}, fields[equals+2:]...)
 	for k, name := range inputs {
 		if name == "_" {
 			inputs[k] = ""
 		}
 	}
 	s.Graph.Nodes = append(s.Graph.Nodes, &onnx.Node{
-		Name: "make_" + fields[0], Op: fields[2], Outputs: fields[:1], Inputs: inputs, Attributes: attributes,
+		Name: "make_" + fields[0], Op: fields[equals+1], Outputs: fields[:equals], Inputs: inputs, Attributes: attributes,
 	})
 	return s
 }
@@ -352,7 +354,7 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		{"unknown operator", newSketch().input("x", 1).node("y = Fancy x").output("y"), nil,
 			`node "make_y" (Fancy, opset 13): the operator is not supported`},
-		{"foreign domain", foreign.output("y"), nil, `node "make_y" (Relu): operators of domain "com.example" are not supported`},
+		{"foreign domain", foreign.output("y"), nil, `node "make_y" (Relu, opset 0): operators of domain "com.example" are not supported`},
 		{"open batch", open.node("y = Relu x").output("y"), nil,
 			`input "x" has the open extent "batch" at axis 0: give its shape as x=1x3x224x224`},
 		{"wrong rank given", open.Model, map[string][]int64{"x": {1}}, `input "x" has rank 2 and cannot take shape [1]`},

@@ -36,11 +36,15 @@ func Import(m *onnx.Model, opts Options) (*Program, error) {
 // passes run in this order on a graph in which constants are folded already.
 var passes = []func(*graph) error{
 	removeDead,
+	nestConcats,
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	mergeSiblings,
+	splitTransposed,
 	separateOutputs,
 	assignLayouts,
+	shareMemory,
 }
 
 func removeDead(*graph) error { return nil } // Import does it after each pass

@@ -57,6 +57,8 @@ type binding struct {
 	mins    []expr.Expr
 	extents []int64
 	pack    []schedule.PackDim
+	// strides are set for an argument that is part of a larger tensor.
+	strides []int64
 }
 
 // Lower turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
@@ -130,9 +132,11 @@ func (l *lowerer) bindArgs(f *Func) {
 			f.Args = append(f.Args, nil)
 			continue
 		}
-		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, array.Elements(t.Shape)), Space: Argument, Index: k}
+		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: Argument, Index: k}
 		f.Args = append(f.Args, buffer)
-		l.bindings[t] = whole(t, buffer)
+		b := whole(t, buffer)
+		b.strides = t.Strides
+		l.bindings[t] = b
 	}
 }
 
@@ -421,6 +425,12 @@ func (b *binding) flatten(at []expr.Expr) expr.Expr {
 		at, extents = packedIndex(b.pack, at, b.extents)
 	}
 	index := expr.I(0)
+	if b.strides != nil {
+		for k, x := range at {
+			index = expr.AddE(index, expr.MulE(x, expr.I(b.strides[k])))
+		}
+		return expr.Linearize(index).Expr()
+	}
 	for k, x := range at {
 		index = expr.AddE(expr.MulE(index, expr.I(extents[k])), x)
 	}

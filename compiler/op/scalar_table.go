@@ -34,6 +34,10 @@ func softplus(x expr.Expr) expr.Expr { // log(1+exp(x)) without overflow
 	return expr.AddE(big, expr.Un(expr.Log, expr.AddE(like(x, 1), small)))
 }
 
+func softsign(x expr.Expr) expr.Expr {
+	return expr.DivE(x, expr.AddE(like(x, 1), expr.Un(expr.Abs, x)))
+}
+
 func linear(x expr.Expr, a, b float64) expr.Expr {
 	return expr.AddE(expr.MulE(x, like(x, a)), like(x, b))
 }
@@ -57,9 +61,7 @@ var unaryDefs = []Def{
 	unary("Sigmoid", floats, func(_ *Node, x expr.Expr) expr.Expr { return sigmoid(x) }),
 	unary("Softplus", floats, func(_ *Node, x expr.Expr) expr.Expr { return softplus(x) }),
 	unary("Mish", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.MulE(x, expr.Un(expr.Tanh, softplus(x))) }),
-	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr {
-		return expr.DivE(x, expr.AddE(like(x, 1), expr.Un(expr.Abs, x)))
-	}),
+	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr { return softsign(x) }),
 	unary("Sign", numbers, func(_ *Node, x expr.Expr) expr.Expr {
 		return expr.Sel(positive(x), like(x, 1), expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), like(x, -1), like(x, 0)))
 	}),

@@ -7,9 +7,10 @@ import (
 
 // defs has every operator by name.
 var defs = index(
-	convDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
+	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

@@ -38,7 +38,7 @@ func (s *Schedule) Winograd(stageID int, m int64) (WinogradStages, error) {
 	if !ok {
 		return WinogradStages{}, fmt.Errorf("winograd: there is no F(%dx%d, 3x3), only m = 2 and 4", m, m)
 	}
-	if !g.unscheduled() || g.Consumer != nil || s.hasAttached(g) {
+	if s.scheduled(g) {
 		return WinogradStages{}, fmt.Errorf("winograd: stage %d was already scheduled", stageID)
 	}
 	c, err := s.matchConv(g)
@@ -60,19 +60,6 @@ func (s *Schedule) Winograd(stageID int, m int64) (WinogradStages, error) {
 	g.resetNest()
 	s.record("winograd", stageID, int(m))
 	return WinogradStages{Image: first, Columns: first + 1, Data: first + 2, Product: first + 3, Rows: first + 4, Result: first + 5}, nil
-}
-
-// unscheduled reports whether no primitive changed the stage's nest.
-func (g *Stage) unscheduled() bool {
-	if len(g.Iters) != len(g.Axes)+len(g.Reduce) {
-		return false
-	}
-	for k, it := range g.Leaves {
-		if it.ID != k || it.Kind != Serial {
-			return false
-		}
-	}
-	return true
 }
 
 // tiling is how F(m x m, 3x3) cuts a convolution's output into tiles.
