@@ -54,6 +54,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		}
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.tile.feed(s, g, u.feeds)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -222,7 +223,7 @@ func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
 	if u.tile != nil {
-		return u.tile.cost(t, set, len(u.feeds) > 0)
+		return u.tile.cost(t, set)
 	}
 	return u.flat.cost(t, set)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -35,8 +36,13 @@ type tile struct {
 	packs         []packable
 	// broadcasts is set when vector instructions can read one operand as a broadcast from memory.
 	broadcasts bool
-	// streams counts the tensors that are read once for each element of the tile and reduction step.
-	loadsVector, loadsScalar bool
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
+	// vectors, loadsOwn when each vector of the tile has an operand of its own.
+	loadsShared, loadsScalar, loadsOwn bool
+	accesses                           []access
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
+	fed     *access
+	feedOps int
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -70,11 +76,15 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		x.lanes = max(1, int64(t.VectorBytes)/d)
 	}
 	x.findPacks(s, acc)
-	for _, l := range expr.Loads(acc.Body) {
-		if slices.ContainsFunc(l.Index, func(e expr.Expr) bool { return expr.Uses(e, acc.Axes[x.vec]) }) {
-			x.loadsVector = true
-		} else {
+	x.accesses = accesses(s, acc, x.packs)
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		switch moves := func(axis int) bool { return axis >= 0 && a.movesWith(axis) }; {
+		case !moves(x.vec):
 			x.loadsScalar = true
+		case !moves(x.col) && !moves(x.row):
+			x.loadsShared = true
+		default:
+			x.loadsOwn = true
 		}
 	}
 	return x
@@ -122,6 +132,38 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
+// feed notes the stages that feed the reduction.
+func (x *tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
+	if x.vec < 0 {
+		return
+	}
+	for k, l := range expr.Loads(acc.Body) {
+		for _, f := range feeds {
+			if s.Stages[f].Tensor == l.Tensor {
+				x.fed = &x.accesses[k]
+				x.feedOps += operations(s.Stages[f].Body)
+			}
+		}
+	}
+}
+
+// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+func operations(e expr.Expr) int {
+	count := 0
+	switch n := e.(type) {
+	case *expr.Binary:
+		if n.A.DType() != array.Int64 && n.A.DType() != array.Bool {
+			count = 1
+		}
+	case *expr.Unary:
+		count = 1
+	case *expr.Load:
+		return 0
+	}
+	expr.Children(e, func(c expr.Expr) { count += operations(c) })
+	return count
+}
+
 func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	knobs := []Knob{
 		{"tv", atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
@@ -165,11 +207,11 @@ type sizes struct {
 	tv, tw, th int64
 	// rowTiles and vecTiles are the tiles of one block.
 	rowTiles, vecTiles int64
-	ku, kb             int64
+	ku, kb, pf         int64
 }
 
 func (x *tile) sizes(set settings) sizes {
-	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"]}
+	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"]}
 	blocked := ceilDiv(x.extent(x.row), z.th)
 	if x.row < 0 {
 		blocked = ceilDiv(x.extent(x.col), z.tw)
@@ -197,68 +239,6 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	return nil
 }
 
-// cost estimates cycles on one core: per tile and reduction step the larger of arithmetic, loads and the latency of dependent
-// additions, with a part of the smaller that does not overlap; per tile a start and an end; whole tiles where the shape does not divide; and the imbalance between workers.
-func (x *tile) cost(t *target.Target, set settings, fed bool) float64 {
-	z := x.sizes(set)
-	acc := float64(z.tv * z.tw * z.th)
-	loads := float64(z.tv)
-	if x.loadsScalar {
-		loads += float64(z.tw * z.th)
-	} else {
-		loads += acc
-	}
-	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
-	vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
-	tiles := float64(ceilDiv(x.extent(x.col), z.tw)*ceilDiv(x.extent(x.row), z.th)) * vectors / float64(z.tv)
-	for k, e := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
-			tiles *= float64(e)
-		}
-	}
-	steps := float64(product(x.reduce))
-	code := acc * float64(z.ku)
-	cycles := tiles * (steps*step + 3*acc + 10) * (1 + max(0, code-300)/1000)
-	cycles += x.traffic(t, z, set, tiles, steps)
-	chunks := float64(x.chunks(z))
-	workers := float64(max(1, t.Threads))
-	cycles *= math.Ceil(chunks/workers) * workers / chunks / workers
-	if fed {
-		cycles *= x.feedCost(set)
-	}
-	return cycles
-}
-
-// coldLine is about how many cycles a line takes from memory in a stream that the processor follows by itself.
-const coldLine = 14
-
-// traffic estimates the cycles lost to packed constants: all of them come from memory once, sooner when prefetched, and those
-// of a block that do not stay in the first-level cache are read again for each tile row.
-func (x *tile) traffic(t *target.Target, z sizes, set settings, tiles, steps float64) float64 {
-	if !x.loadsVector || len(x.packs) == 0 {
-		return 0
-	}
-	weights := steps * float64(z.tv) * float64(t.VectorBytes)
-	line := float64(max(1, t.CacheLineBytes))
-	first := steps * float64(x.extent(x.vec)) * float64(t.VectorBytes) / float64(x.lanes) / line * coldLine
-	if set["pf"] > 0 {
-		first *= 0.5
-	}
-	lines := tiles * weights / line
-	block := weights
-	if set["inner"] == 0 {
-		block *= float64(z.vecTiles)
-	}
-	switch {
-	case block <= 0.7*float64(t.L1DataBytes):
-		return first
-	case block <= 0.7*float64(t.L2Bytes):
-		return first + 0.6*lines
-	default:
-		return first + 2.5*lines
-	}
-}
-
 func (x *tile) chunks(z sizes) int64 {
 	blocked, col := ceilDiv(x.extent(x.row), z.th), ceilDiv(x.extent(x.col), z.tw)
 	if x.row < 0 {
@@ -271,19 +251,6 @@ func (x *tile) chunks(z sizes) int64 {
 		}
 	}
 	return max(1, n)
-}
-
-func (x *tile) feedCost(set settings) float64 {
-	switch set["feed"] {
-	case feedInline:
-		return 2
-	case feedRoot:
-		return 1.05
-	case feedBlock:
-		return 1.03
-	default:
-		return 1.3
-	}
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

@@ -73,7 +73,7 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 	x.reductionNest(b, u.acc, z)
 	x.applyPacks(b, z, set["pf"])
 	for _, f := range u.feeds {
-		x.feed(b, u, l, f, set["feed"])
+		x.applyFeed(b, u, l, f, set["feed"])
 	}
 	return b.err
 }
@@ -229,8 +229,8 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 	}
 }
 
-// feed computes a stage that the reduction reads: on its own, in the block, or in the tile.
-func (x *tile) feed(b *builder, u *unit, l loops, id int, where int64) {
+// applyFeed computes a stage that the reduction reads: on its own, in the block, or in the tile.
+func (x *tile) applyFeed(b *builder, u *unit, l loops, id int, where int64) {
 	if b.err != nil || where == feedInline {
 		return
 	}

@@ -1,0 +1,107 @@
+package space
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each axis touches.
+type access struct {
+	elementBytes int64
+	// shape is the tensor's; packed ones are contiguous whatever their shape says.
+	shape  []int64
+	packed bool
+	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction); nil for an index
+	// that is not affine, which is taken to touch all of its dimension.
+	dims [][]int64
+}
+
+const pageBytes = 4096
+
+// accesses are those of a reduction; the result is the last.
+func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []access {
+	axes := append(append([]*expr.Var{}, acc.Axes...), acc.Reduce...)
+	var list []access
+	for _, l := range expr.Loads(acc.Body) {
+		a := access{elementBytes: l.Tensor.DType.Bytes(), shape: l.Tensor.Shape}
+		for _, p := range packs {
+			a.packed = a.packed || s.Workload.Constants[p.constant] == l.Tensor
+		}
+		for _, x := range l.Index {
+			a.dims = append(a.dims, coefficients(x, axes))
+		}
+		list = append(list, a)
+	}
+	result := access{elementBytes: acc.Tensor.DType.Bytes(), shape: acc.Tensor.Shape}
+	for k := range acc.Axes {
+		row := make([]int64, len(axes))
+		row[k] = 1
+		result.dims = append(result.dims, row)
+	}
+	return append(list, result)
+}
+
+func coefficients(x expr.Expr, axes []*expr.Var) []int64 {
+	row := make([]int64, len(axes))
+	l := expr.Linearize(x)
+	for k, v := range axes {
+		c, linear := l.Coef(v)
+		if !linear {
+			return nil
+		}
+		row[k] = max(c, -c)
+	}
+	return row
+}
+
+// movesWith reports whether an axis changes what is read.
+func (a *access) movesWith(axis int) bool {
+	for _, row := range a.dims {
+		if row == nil || row[axis] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// touched is how many cache lines and pages the ranges of the axes touch.
+func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64) {
+	run, runs, gap := a.elementBytes, int64(1), a.elementBytes
+	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
+	for d := len(a.shape) - 1; d >= 0; d-- {
+		e := a.extent(d, extents)
+		if whole {
+			run *= e
+		} else {
+			runs *= e
+		}
+		whole = whole && (e == a.shape[d] || a.packed)
+		if !whole && runs == 1 {
+			gap *= a.shape[d]
+		} else if whole {
+			gap *= a.shape[d]
+		}
+	}
+	lines = float64(runs) * float64(ceilDiv(run, lineBytes))
+	if gap%lineBytes != 0 { // runs begin anywhere in a line
+		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
+	}
+	pages = float64(runs) * (float64(run)/pageBytes + 1)
+	if gap < pageBytes {
+		pages = float64(runs*max(gap, run))/pageBytes + 1
+	}
+	return lines, pages
+}
+
+// extent is how many elements of dimension d the ranges of the axes reach.
+func (a *access) extent(d int, extents []int64) int64 {
+	row := a.dims[d]
+	if row == nil {
+		return a.shape[d]
+	}
+	reach := int64(1)
+	for k, c := range row {
+		reach += c * (extents[k] - 1)
+	}
+	return min(reach, a.shape[d])
+}
