@@ -29,7 +29,7 @@ const maxUnrolled = 256
 //	    out tile = the map that ends the unit
 type tile struct {
 	lanes int64
-	// vec, col and row are axes: the vectorized one, and the last two others that are longer than one; -1 for none.
+	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
 	vec, col, row int
 	extents       []int64
 	reduce        []int64
@@ -40,6 +40,9 @@ type tile struct {
 	// vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
+	panels                             []panel
+	// mustPack is set when vectors can only be loaded from panels.
+	mustPack bool
 	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
 	fed     *access
 	feedOps int
@@ -58,25 +61,53 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
-	for k := len(x.extents) - 1; k >= 0; k-- {
-		switch {
-		case x.extents[k] == 1:
-		case x.vec < 0:
+	for k, e := range x.extents {
+		if e > 1 {
 			x.vec = k
-		case x.col < 0:
-			x.col = k
-		case x.row < 0:
-			x.row = k
 		}
 	}
 	if x.vec < 0 {
 		return x
 	}
-	if d := acc.Tensor.DType.Bytes(); contiguous(acc, x.vec) {
-		x.lanes = max(1, int64(t.VectorBytes)/d)
-	}
 	x.findPacks(s, acc)
 	x.accesses = accesses(s, acc, x.packs)
+	x.choosePositions()
+	x.findPanels(s, acc)
+	if contiguous(acc, x.vec, x.panels) {
+		x.lanes = max(1, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
+	} else {
+		x.panels = nil
+	}
+	x.classifyLoads()
+	return x
+}
+
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the vectors as it
+// is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all operands change, like the batch of
+// a product or the groups of a convolution, stay outside.
+func (x *tile) choosePositions() {
+	shares := func(axis int) bool {
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a access) bool { return a.movesWith(x.vec) && !a.movesWith(axis) })
+	}
+	choose := func(fits func(axis int) bool) {
+		for k := len(x.extents) - 1; k >= 0; k-- {
+			switch {
+			case k == x.vec || x.extents[k] == 1 || !fits(k):
+			case x.col < 0:
+				x.col = k
+			case x.row < 0:
+				x.row = k
+			}
+		}
+	}
+	if choose(shares); x.col < 0 {
+		choose(func(int) bool { return true })
+	}
+}
+
+// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+func (x *tile) classifyLoads() {
 	for _, a := range x.accesses[:len(x.accesses)-1] {
 		switch moves := func(axis int) bool { return axis >= 0 && a.movesWith(axis) }; {
 		case !moves(x.vec):
@@ -87,25 +118,27 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 			x.loadsOwn = true
 		}
 	}
-	return x
 }
 
-// contiguous reports whether every load but those of constants moves by zero or one element along an axis.
-func contiguous(g *schedule.Stage, axis int) bool {
+// contiguous reports whether every load but those of constants and panels moves by zero or one element along an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel) bool {
 	for _, l := range expr.Loads(g.Body) {
-		if l.Tensor.Role == expr.Constant {
-			continue
-		}
-		flat := expr.I(0)
-		for k, x := range l.Index {
-			flat = expr.AddE(expr.MulE(flat, expr.I(l.Tensor.Shape[k])), x)
-		}
-		coef, linear := expr.Linearize(flat).Coef(g.Axes[axis])
-		if !linear || coef != 0 && coef != 1 {
+		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
+		if l.Tensor.Role != expr.Constant && !panelled && expr.Uses(l, g.Axes[axis]) && !movesByOne(l, g.Axes[axis]) {
 			return false
 		}
 	}
 	return true
+}
+
+// movesByOne reports whether what a load reads lies next to what it reads for the next value of an axis.
+func movesByOne(l *expr.Load, axis *expr.Var) bool {
+	flat := expr.I(0)
+	for k, x := range l.Index {
+		flat = expr.AddE(expr.MulE(flat, expr.I(l.Tensor.Shape[k])), x)
+	}
+	coef, linear := expr.Linearize(flat).Coef(axis)
+	return linear && coef == 1
 }
 
 func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
@@ -181,6 +214,9 @@ func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	if len(x.packs) > 0 {
 		knobs = append(knobs, Knob{"pf", []int64{0, 512, 1024, 2048, 4096}})
 	}
+	if len(x.panels) > 0 && !x.mustPack {
+		knobs = append(knobs, Knob{"pk", []int64{0, 1}})
+	}
 	if fed {
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
 	}
@@ -208,10 +244,16 @@ type sizes struct {
 	// rowTiles and vecTiles are the tiles of one block.
 	rowTiles, vecTiles int64
 	ku, kb, pf         int64
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies panels.
+	inner int64
+	pack  bool
 }
 
 func (x *tile) sizes(set settings) sizes {
-	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"]}
+	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"], inner: set["inner"]}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || set["pk"] == 1); z.pack {
+		z.inner = 1 // a panel serves all positions of its block
+	}
 	blocked := ceilDiv(x.extent(x.row), z.th)
 	if x.row < 0 {
 		blocked = ceilDiv(x.extent(x.col), z.tw)

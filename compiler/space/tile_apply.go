@@ -54,6 +54,8 @@ type loops struct {
 	parallel int
 	// block has the loops over the tiles of a block, outermost first; the last is where the reduction is computed.
 	block []int
+	// vectors is the loop over the vectors of tiles of a block.
+	vectors int
 }
 
 func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
@@ -71,6 +73,9 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 	at := l.block[len(l.block)-1]
 	b.do(s.ComputeAt(u.acc, u.out, at))
 	x.reductionNest(b, u.acc, z)
+	if z.pack {
+		x.applyPanels(b, u, l)
+	}
 	x.applyPacks(b, z, set["pf"])
 	for _, f := range u.feeds {
 		x.applyFeed(b, u, l, f, set["feed"])
@@ -86,7 +91,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 			outer = append(outer, k)
 		}
 	}
-	var rowBlock, vecBlock, lane = -1, -1, -1
+	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
 	if x.row >= 0 {
 		var tiles, inside int
 		tiles, inside = b.split(out, x.row, z.th, shift)
@@ -102,11 +107,11 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	}
 	if x.vec >= 0 {
 		tiles, inside := b.split(out, x.vec, z.tv*x.lanes, peel)
-		var vecTile, vecUnit int
+		var vecUnit int
 		vecUnit, lane = b.split(out, inside, x.lanes, peel)
 		vecBlock, vecTile = b.split(out, tiles, z.vecTiles, peel)
 		tileLoops = append(tileLoops, vecUnit)
-		if set["inner"] == 0 {
+		if z.inner == 0 {
 			rest = append(rest, vecTile)
 		} else {
 			rest = append([]int{vecTile}, rest...)
@@ -129,7 +134,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	if lane >= 0 {
 		b.kind(b.s.Vectorize, out, lane)
 	}
-	l := loops{block: rest}
+	l := loops{block: rest, vectors: vecTile}
 	if len(outer) > 0 && b.err == nil {
 		l.parallel = b.fuse(out, outer)
 		b.kind(b.s.Parallel, out, l.parallel)

@@ -57,7 +57,14 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 		return float64(product(x.reduce))
 	}
 	n := x.nest(z, set)
-	work := x.arithmetic(t, z) + n.waiting(t, x.accesses) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	list := x.accesses
+	if z.pack {
+		list = x.packed()
+	}
+	work := x.arithmetic(t, z) + n.waiting(t, list) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	if z.pack {
+		work += x.copyCycles(z, n)
+	}
 	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
 	work += chunkStart * chunks
 	share := math.Ceil(chunks/workers) / chunks
@@ -171,7 +178,7 @@ func (x *tile) nest(z sizes, set settings) nest {
 	vecBlocks := ceilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles
 	positions := []trip{{x.col, colTiles}, {x.row, rowTiles}}
 	vectors := trip{x.vec, z.vecTiles}
-	if set["inner"] == 0 {
+	if z.inner == 0 {
 		n.loops = append([]trip{vectors}, positions...)
 	} else {
 		n.loops = append(positions, vectors)
