@@ -11,8 +11,8 @@ type access struct {
 	// shape is the tensor's; packed ones are contiguous whatever their shape says.
 	shape  []int64
 	packed bool
-	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction); nil for an index
-	// that is not affine, which is taken to touch all of its dimension.
+	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of an axis in
+	// which an index is not affine is the dimension's extent, so that any range of it touches all.
 	dims [][]int64
 }
 
@@ -27,8 +27,8 @@ func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []acc
 		for _, p := range packs {
 			a.packed = a.packed || s.Workload.Constants[p.constant] == l.Tensor
 		}
-		for _, x := range l.Index {
-			a.dims = append(a.dims, coefficients(x, axes))
+		for d, x := range l.Index {
+			a.dims = append(a.dims, coefficients(x, axes, l.Tensor.Shape[d]))
 		}
 		list = append(list, a)
 	}
@@ -41,23 +41,45 @@ func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []acc
 	return append(list, result)
 }
 
-func coefficients(x expr.Expr, axes []*expr.Var) []int64 {
+func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
 	row := make([]int64, len(axes))
 	l := expr.Linearize(x)
 	for k, v := range axes {
 		c, linear := l.Coef(v)
-		if !linear {
-			return nil
+		if row[k] = max(c, -c); !linear {
+			row[k] = extent
 		}
-		row[k] = max(c, -c)
 	}
 	return row
+}
+
+// groupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group of a convolution
+// read the same inputs: the load uses the axis only divided by it. 0 when the load uses it otherwise.
+func groupOf(l *expr.Load, axis *expr.Var) int64 {
+	group := int64(0)
+	for _, x := range l.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			if !expr.Uses(t.Atom, axis) {
+				continue
+			}
+			n, ok := t.Atom.(*expr.Binary)
+			if !ok || n.Op != expr.FloorDiv || n.A != expr.Expr(axis) {
+				return 0
+			}
+			by, ok := n.B.(*expr.Int)
+			if !ok || group != 0 && group != by.Value {
+				return 0
+			}
+			group = by.Value
+		}
+	}
+	return group
 }
 
 // movesWith reports whether an axis changes what is read.
 func (a *access) movesWith(axis int) bool {
 	for _, row := range a.dims {
-		if row == nil || row[axis] != 0 {
+		if row[axis] != 0 {
 			return true
 		}
 	}
@@ -95,12 +117,8 @@ func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64
 
 // extent is how many elements of dimension d the ranges of the axes reach.
 func (a *access) extent(d int, extents []int64) int64 {
-	row := a.dims[d]
-	if row == nil {
-		return a.shape[d]
-	}
 	reach := int64(1)
-	for k, c := range row {
+	for k, c := range a.dims[d] {
 		reach += c * (extents[k] - 1)
 	}
 	return min(reach, a.shape[d])

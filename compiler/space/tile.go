@@ -41,6 +41,8 @@ type tile struct {
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
 	panels                             []panel
+	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	group int64
 	// mustPack is set when vectors can only be loaded from panels.
 	mustPack bool
 	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
@@ -71,9 +73,10 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 	}
 	x.findPacks(s, acc)
 	x.accesses = accesses(s, acc, x.packs)
+	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
-	if contiguous(acc, x.vec, x.panels) {
+	if contiguous(acc, x.vec, x.panels, x.group) {
 		x.lanes = max(1, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
 		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
 	} else {
@@ -81,6 +84,22 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 	}
 	x.classifyLoads()
 	return x
+}
+
+// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles that do, they
+// are like any operand that the vectors of a tile share.
+func (x *tile) findGroups(acc *schedule.Stage, lanes int64) {
+	axis := acc.Axes[x.vec]
+	for k, l := range expr.Loads(acc.Body) {
+		g := groupOf(l, axis)
+		if g == 0 || lanes < 1 || g%lanes != 0 || x.group != 0 && x.group != g {
+			continue
+		}
+		x.group = g
+		for _, row := range x.accesses[k].dims {
+			row[x.vec] = 0
+		}
+	}
 }
 
 // choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the vectors as it
@@ -120,11 +139,12 @@ func (x *tile) classifyLoads() {
 	}
 }
 
-// contiguous reports whether every load but those of constants and panels moves by zero or one element along an axis.
-func contiguous(g *schedule.Stage, axis int, panels []panel) bool {
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
 	for _, l := range expr.Loads(g.Body) {
 		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
-		if l.Tensor.Role != expr.Constant && !panelled && expr.Uses(l, g.Axes[axis]) && !movesByOne(l, g.Axes[axis]) {
+		grouped := group > 0 && groupOf(l, g.Axes[axis]) == group
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !movesByOne(l, g.Axes[axis]) {
 			return false
 		}
 	}
@@ -274,6 +294,9 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	}
 	if regs := int64(t.VectorRegisters); need > regs {
 		return fmt.Errorf("space: tile %dx%dx%d needs %d vector registers of %d", z.th, z.tw, z.tv, need, regs)
+	}
+	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
+		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
 	}
 	if acc*z.ku > maxUnrolled {
 		return fmt.Errorf("space: tile %dx%dx%d unrolled %d times is too much code", z.th, z.tw, z.tv, z.ku)
