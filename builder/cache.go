@@ -2,45 +2,37 @@ package builder
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/lrudir"
 )
 
 // Cache keeps objects that many batches need, references and harnesses, in a folder, by what they are built from. The
 // least recently used go when the folder outgrows its cap. It is safe for concurrent use, by several processes too.
 type Cache struct {
-	dir      string
-	capBytes int64
+	dir      *lrudir.Dir
 	mu       sync.Mutex
 	building map[string]chan struct{}
 }
 
 // OpenCache uses a folder, which is made when it is missing. No cap (0) means 1 GiB.
 func OpenCache(dir string, capBytes int64) (*Cache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("builder: making the cache: %w", err)
+	files, err := lrudir.Open(dir, capBytes)
+	if err != nil {
+		return nil, fmt.Errorf("builder: %w", err)
 	}
-	if capBytes == 0 {
-		capBytes = 1 << 30
-	}
-	return &Cache{dir: dir, capBytes: capBytes, building: map[string]chan struct{}{}}, nil
+	return &Cache{dir: files, building: map[string]chan struct{}{}}, nil
 }
 
 // Get returns the path of a build's result, building it when it is not there. Callers that want the same result at the same
 // time wait for one of them to build it. The file stays at least until a later call of Get.
 func (c *Cache) Get(ctx context.Context, tc *toolchain.Toolchain, b toolchain.Build) (string, error) {
 	key := tc.Key(b)
-	path := filepath.Join(c.dir, key)
+	path := c.dir.Path(key)
 	for {
-		if touch(path) {
+		if c.dir.Touch(key) {
 			return path, nil
 		}
 		c.mu.Lock()
@@ -62,7 +54,10 @@ func (c *Cache) Get(ctx context.Context, tc *toolchain.Toolchain, b toolchain.Bu
 	if err := tc.Build(ctx, b, path); err != nil {
 		return "", err
 	}
-	return path, c.evict(key)
+	if err := c.dir.Evict(key); err != nil {
+		return "", fmt.Errorf("builder: %w", err)
+	}
+	return path, nil
 }
 
 func (c *Cache) finish(key string) {
@@ -70,41 +65,4 @@ func (c *Cache) finish(key string) {
 	defer c.mu.Unlock()
 	close(c.building[key])
 	delete(c.building, key)
-}
-
-// touch marks a file as used and reports whether it is there.
-func touch(path string) bool {
-	now := time.Now()
-	return os.Chtimes(path, now, now) == nil
-}
-
-// evict removes the least recently used files until the cap is kept; the newest one stays whatever its size.
-func (c *Cache) evict(newest string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entries, err := os.ReadDir(c.dir)
-	if err != nil {
-		return fmt.Errorf("builder: reading the cache: %w", err)
-	}
-	var files []fs.FileInfo
-	var total int64
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			continue // gone, or a build's scratch folder
-		}
-		files = append(files, info)
-		total += info.Size()
-	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, info := range files {
-		if total <= c.capBytes || info.Name() == newest {
-			continue
-		}
-		if err := os.Remove(filepath.Join(c.dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("builder: making room in the cache: %w", err)
-		}
-		total -= info.Size()
-	}
-	return nil
 }

@@ -208,7 +208,9 @@ func TestCacheBuildsOnceAndEvicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Cache.capBytes = 2 * info.Size()
+	if c.Cache, err = OpenCache(filepath.Dir(first), 2*info.Size()); err != nil {
+		t.Fatal(err)
+	}
 	broken := &toolchain.Toolchain{Name: c.Toolchain.Name} // cannot build: a hit does not need to
 	if path, err := c.Cache.Get(t.Context(), broken, build(1)); err != nil || path != first {
 		t.Errorf("hit: %s, %v", path, err)

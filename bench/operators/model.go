@@ -27,7 +27,7 @@ func modelTasks(name string) ([]workload, error) {
 
 func readModel(name string) (*onnx.Model, error) {
 	if !strings.HasSuffix(name, ".onnx") {
-		return model.Build(name, 1, 1)
+		return model.Build(name, model.Options{Seed: 1})
 	}
 	return onnx.ReadFile(name)
 }

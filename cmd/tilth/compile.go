@@ -26,7 +26,10 @@ const compileLong = `Compile a model to a package, each task with its best sched
 
 Best schedules come from the records file, or from a tracker. Tasks that were
 never tuned for this target get a default schedule. A package is compiled for one
-number of threads.`
+number of threads.
+
+What the C compiler made of each task is kept in the user's cache folder, up to
+1 GiB, so that a task whose code did not change is not compiled again.`
 
 type compileCommand struct {
 	*app
@@ -34,7 +37,7 @@ type compileCommand struct {
 	target, compiler, output string
 	threads                  int
 	records, tracker         string
-	untuned, asJSON          bool
+	untuned, asJSON, noCache bool
 	log                      logFlag
 }
 
@@ -68,6 +71,7 @@ func newCompile(a *app) *cobra.Command {
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	c.MarkFlagsMutuallyExclusive("tracker", "records", "untuned")
+	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, although an unchanged one was compiled before")
 	jsonFlag(c, &k.asJSON)
 	k.log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
@@ -109,9 +113,29 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 }
 
 func (k *compileCommand) compile(ctx context.Context, p *graph.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
+	objects, err := k.objects()
+	if err != nil {
+		return nil, err
+	}
 	return aot.Compile(ctx, p, aot.Options{
-		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output,
+		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects,
 	})
+}
+
+// objects is the user's cache of compiled kernels; nil when it is not wanted.
+func (k *compileCommand) objects() (*toolchain.Objects, error) {
+	if k.noCache {
+		return nil, nil
+	}
+	dir, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := toolchain.OpenObjects(filepath.Join(dir, "objects"), 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: set XDG_CACHE_HOME, or use --no-cache", err)
+	}
+	return objects, nil
 }
 
 // choose looks the schedules up. A user who has no records yet gets defaults; a file that was named must be there.

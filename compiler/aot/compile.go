@@ -29,7 +29,7 @@ import (
 // Choice is the schedule to use for a task.
 type Choice struct {
 	Trace []byte
-	// Origin says where the schedule comes from, e.g. "record" or "default"; for the manifest.
+	// Origin says where the schedule comes from, e.g. "tuned" or "default"; for the manifest.
 	Origin string
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64
@@ -45,6 +45,8 @@ type Options struct {
 	Parallel int
 	// Output is the path of the package.
 	Output string
+	// Objects, if not nil, saves compiling what was compiled before: each task is then a translation unit of its own.
+	Objects *toolchain.Objects
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
@@ -81,6 +83,14 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	return c.write(l, object)
 }
 
+// units is how many translation units the kernels are printed into.
+func (o Options) units() int {
+	if o.Objects != nil {
+		return len(o.Choices)
+	}
+	return min(len(o.Choices), max(o.Parallel, 1)*unitsPerCompiler)
+}
+
 // unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
 const unitsPerCompiler = 3
 
@@ -91,7 +101,7 @@ const unitTime = 10 * time.Minute
 // records, so what the printer did not foresee is an error, too.
 func (c *compilation) lower() (err error) {
 	defer trap.AsError(&err)
-	n := min(len(c.program.Tasks), max(c.options.Parallel, 1)*unitsPerCompiler)
+	n := c.options.units()
 	units := make([]*codegen.Unit, n)
 	for k := range units {
 		units[k] = codegen.NewUnit(c.options.Target)
@@ -122,7 +132,8 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime}}, path)
+		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
+		Objects: c.options.Objects}, path)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +183,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
-			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds})
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Flop: task.Flop, Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

@@ -109,7 +109,9 @@ func valueBytes(p *graph.Program, v int) int64 {
 func (l *layout) value(v int) spot {
 	root := l.program.Root(v)
 	if l.program.Values[root].Data == nil {
-		return l.values[root]
+		s := l.values[root]
+		s.offset += l.program.Values[v].Offset * l.program.Values[v].DType.Bytes()
+		return s
 	}
 	return l.constant(root, nil)
 }

@@ -73,24 +73,36 @@ func (k *kernelPrinter) run() string {
 // pointers declares the arguments and packed constants.
 func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
-	declare := func(b *loop.Buffer, constant, array, name string) {
+	args := k.f.Workload.Args()
+	declare := func(b *loop.Buffer, constant, array, name string, alignment int64) {
 		t := ctypes[b.Tensor.DType].scalar
 		p.memory[b.Tensor] = name
-		p.line("%s%s *restrict const %s = __builtin_assume_aligned(%s[%d], 64);", constant, t, name, array, b.Index)
+		p.line("%s%s *restrict const %s = __builtin_assume_aligned(%s[%d], %d);", constant, t, name, array, b.Index, alignment)
 		p.line("(void)%s;", name)
 	}
 	for i, b := range k.f.Args {
 		switch {
 		case b == nil:
 		case i < inputs:
-			declare(b, "const ", "args", fmt.Sprintf("a%d", i))
+			declare(b, "const ", "args", fmt.Sprintf("a%d", i), alignment(args[i]))
 		default:
-			declare(b, "", "args", fmt.Sprintf("a%d", i))
+			declare(b, "", "args", fmt.Sprintf("a%d", i), alignment(args[i]))
 		}
 	}
 	for i, pack := range k.f.Prepared {
-		declare(pack.Buffer, "const ", "prepared", fmt.Sprintf("p%d", i))
+		declare(pack.Buffer, "const ", "prepared", fmt.Sprintf("p%d", i), bufferAlignment)
 	}
+}
+
+// bufferAlignment of whole buffers, by the kernel ABI.
+const bufferAlignment = 64
+
+// alignment is what the kernel ABI promises of an argument's address.
+func alignment(t *expr.Tensor) int64 {
+	if t.Strides != nil {
+		return t.DType.Bytes()
+	}
+	return bufferAlignment
 }
 
 // parallel prints a parallel loop: its body becomes a function that runs a part of the iterations, and the values and

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 )
@@ -67,14 +68,22 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s q = a / b; return q - (q * b != a && (a < 0) != (b < 0)); }\n", head, t, name, t, t, t)
 	case op == "floormod":
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s r = a %% b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }\n", head, t, name, t, t, t)
-	case op == "pow":
+	case op == "pow" && lanes == 1:
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s p = 1; if (b < 0) return a == 1 ? 1 : a == -1 ? (b %% 2 ? -1 : 1) : 0; for (; b; b /= 2, a *= a) if (b %% 2) p *= a; return p; }\n", head, t, name, t, t, t)
 	case op == "to_u64":
 		fmt.Fprintf(&u.prelude, "%suint64_t %s(%s a) { return a < 0 ? (uint64_t)(int64_t)a : (uint64_t)a; }\n", head, name, t)
 	case op == "abs" && lanes == 1:
 		fmt.Fprintf(&u.prelude, "%s%s %s(%s a) { return a < 0 ? (%s)-a : a; }\n", head, t, name, t, t)
-	case op == "exp" && d == array.Float32:
-		u.vectorExp(head, name, t, lanes)
+	case op == "select":
+		u.vectorSelect(head, name, t, d, lanes)
+	case strings.HasPrefix(op, "across_"):
+		u.across(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
+	case op == "any":
+		u.anyLane(head, name, t, d, lanes)
+	case d == array.Float32 && vectorFunctions[op] != "":
+		u.vectorMath(head, name, op, lanes)
+	case op == "pow":
+		u.lanewisePow(head, name, t, d, lanes)
 	default:
 		u.lanewiseMath(head, name, op, t, d, lanes)
 	}
@@ -102,39 +111,4 @@ func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 #endif
 }
 `, head, t, name, test, mask)
-}
-
-// vectorExp is e^x on float vectors: x = n ln2 + r, |r| <= ln2/2, by Cody and Waite's two-part reduction, e^r by its Taylor
-// polynomial of degree 7 (truncation below half a unit in the last place), and 2^n through the exponent bits. Beyond the
-// range of floats it saturates at 0 and infinity; NaN stays NaN.
-func (u *Unit) vectorExp(head, name, t string, lanes int64) {
-	mask := u.vector(array.Int32, lanes)
-	splat := t + "_splat"
-	least, most := u.helper("max", array.Float32, lanes), u.helper("min", array.Float32, lanes)
-	fmt.Fprintf(&u.prelude, `%[1]s%[2]s %[3]s(%[2]s x) {
-  %[2]s y = %[6]s(%[5]s(-104.0f), x);
-  y = %[7]s(%[5]s(89.0f), y);
-  %[2]s n = (y * %[5]s(0x1.715476p+0f) + %[5]s(0x1.8p+23f)) - %[5]s(0x1.8p+23f);
-  %[2]s r = y - n * %[5]s(0x1.62e4p-1f) - n * %[5]s(0x1.7f7d1cp-20f);
-  %[2]s p = %[5]s(0x1.a01a02p-13f);
-  p = p * r + %[5]s(0x1.6c16c2p-10f);
-  p = p * r + %[5]s(0x1.111112p-7f);
-  p = p * r + %[5]s(0x1.555556p-5f);
-  p = p * r + %[5]s(0x1.555556p-3f);
-  p = p * r + %[5]s(0x1p-1f);
-  p = p * r + %[5]s(1.0f);
-  p = p * r + %[5]s(1.0f);
-  %[4]s e = __builtin_convertvector(n, %[4]s), half = e >> 1;
-  return p * (%[2]s)((half + 127) << 23) * (%[2]s)((e - half + 127) << 23);
-}
-`, head, t, name, mask, splat, least, most)
-}
-
-var vectorBuiltins = map[string]string{
-	"exp": "exp", "tanh": "tanh", "sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "round": "rint",
-}
-
-func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { %s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y; }\n",
-		head, t, name, t, t, lanes, vectorBuiltins[op], ctypes[d].builtin)
 }

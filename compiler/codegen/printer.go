@@ -240,6 +240,9 @@ func (p *printer) store(n *loop.Store) {
 }
 
 func (p *printer) vectorStore(n *loop.Store) {
+	if p.horizontal(n) {
+		return
+	}
 	at := expr.Linearize(n.Index)
 	coef, linear := at.Coef(p.lane)
 	if !linear || coef != 1 || !vectorizable(n.Buffer.Tensor.DType) {

@@ -98,24 +98,31 @@ func (p *printer) scalarBinary(n *expr.Binary) string {
 			return fmt.Sprintf("(%s %s %s)", a, infix[n.Op]+infix[n.Op], p.scalar(n.B))
 		}
 	}
-	a, b := p.scalar(n.A), p.scalar(n.B)
-	if op, ok := infix[n.Op]; ok {
-		if d.IsInt() && !n.Op.IsComparison() && d.Bytes() < 4 { // C computes in int: come back to the type
-			return fmt.Sprintf("((%s)(%s %s %s))", ctypes[d].scalar, a, op, b)
-		}
-		return fmt.Sprintf("(%s %s %s)", a, op, b)
-	}
 	switch {
-	case n.Op == expr.Pow && d.IsFloat():
-		return fmt.Sprintf("__builtin_pow%s(%s, %s)", ctypes[d].builtin, a, b)
-	case n.Op == expr.Mod && d.IsFloat():
-		return fmt.Sprintf("__builtin_fmod%s(%s, %s)", ctypes[d].builtin, a, b)
 	case n.Op == expr.FloorDiv && nonNegative(n.A):
-		return fmt.Sprintf("(%s / %s)", a, b)
-	case n.Op == expr.FloorMod && nonNegative(n.A), n.Op == expr.Mod:
+		return fmt.Sprintf("(%s / %s)", p.scalar(n.A), p.scalar(n.B))
+	case n.Op == expr.FloorMod && nonNegative(n.A):
+		return fmt.Sprintf("(%s %% %s)", p.scalar(n.A), p.scalar(n.B))
+	}
+	return p.unit.binary(n.Op, d, p.scalar(n.A), p.scalar(n.B))
+}
+
+// binary is a C expression of an operator on two scalars of a type.
+func (u *Unit) binary(op expr.BinaryOp, d array.DType, a, b string) string {
+	sign, isInfix := infix[op]
+	switch {
+	case isInfix && d.IsInt() && !op.IsComparison() && d.Bytes() < 4: // C computes in int: come back to the type
+		return fmt.Sprintf("((%s)(%s %s %s))", ctypes[d].scalar, a, sign, b)
+	case isInfix:
+		return fmt.Sprintf("(%s %s %s)", a, sign, b)
+	case op == expr.Pow && d.IsFloat():
+		return fmt.Sprintf("__builtin_pow%s(%s, %s)", ctypes[d].builtin, a, b)
+	case op == expr.Mod && d.IsFloat():
+		return fmt.Sprintf("__builtin_fmod%s(%s, %s)", ctypes[d].builtin, a, b)
+	case op == expr.Mod:
 		return fmt.Sprintf("(%s %% %s)", a, b)
 	}
-	return fmt.Sprintf("%s(%s, %s)", p.unit.helper(n.Op.String(), d, 1), a, b)
+	return fmt.Sprintf("%s(%s, %s)", u.helper(op.String(), d, 1), a, b)
 }
 
 func nonNegative(e expr.Expr) bool {

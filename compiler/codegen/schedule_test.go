@@ -11,7 +11,10 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	s := schedule.New(w)
 	p := &primitives{t: t, s: s}
 	p.packs()
-	all := []func(){p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.parallel, p.vectorize, p.unroll}
+	for rapid.Bool().Draw(t, "rfactor") {
+		p.rfactor()
+	}
+	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.parallel, p.vectorize, p.unroll}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -99,6 +102,16 @@ func (p *primitives) cacheRead() {
 	if err == nil && rapid.IntRange(0, 3).Draw(p.t, "inside") > 0 {
 		_ = p.s.ComputeAt(c, g.ID, p.leaf(g))
 	}
+}
+
+func (p *primitives) rfactor() {
+	g := p.stage()
+	if len(g.Reduce) == 0 {
+		return
+	}
+	factor := rapid.SampledFrom([]int64{1, 2, 3, 4, 5, 8, 16}).Draw(p.t, "factor")
+	part := rapid.SampledFrom([]schedule.Part{schedule.Lanes, schedule.Pieces}).Draw(p.t, "part")
+	_, _ = p.s.RFactor(g.ID, rapid.IntRange(0, len(g.Reduce)-1).Draw(p.t, "axis"), factor, part)
 }
 
 func (p *primitives) parallel() {

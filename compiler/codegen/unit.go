@@ -98,7 +98,11 @@ func (u *Unit) prepare(symbol string, f *loop.Func) error {
 	var calls strings.Builder
 	for i, pack := range f.Prepared {
 		sizes = append(sizes, fmt.Sprint(pack.Buffer.Bytes()))
-		lowered, err := loop.Lower(schedule.New(pack.Workload))
+		s, err := pack.Schedule()
+		if err != nil {
+			return err
+		}
+		lowered, err := loop.Lower(s)
 		if err != nil {
 			return err
 		}
@@ -153,7 +157,7 @@ func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
 	for i, t := range w.Args() {
-		n := array.Elements(t.Shape)
+		n := t.SpanElements()
 		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role]))
 	}
 	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))

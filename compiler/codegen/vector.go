@@ -145,6 +145,11 @@ func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {
 		if !d.IsFloat() {
 			return "", false
 		}
+	case expr.Pow:
+		if !d.IsFloat() {
+			return "", false
+		}
+		return fmt.Sprintf("%s(%s, %s)", p.unit.helper("pow", d, p.lanes), p.vector(n.A), p.vector(n.B)), true
 	case expr.Min, expr.Max:
 		return fmt.Sprintf("%s(%s, %s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A), p.vector(n.B)), true
 	default:
@@ -161,8 +166,11 @@ func (p *printer) vectorUnary(n *expr.Unary) (string, bool) {
 	switch n.Op {
 	case expr.Neg:
 		return fmt.Sprintf("(-%s)", p.vector(n.A)), true
-	case expr.Exp, expr.Tanh, expr.Sqrt, expr.Abs, expr.Floor, expr.Ceil, expr.Round:
-		return fmt.Sprintf("%s(%s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A)), true
+	case expr.Rsqrt:
+		return fmt.Sprintf("(%s / %s(%s))", p.broadcast(expr.F(d, 1)), p.unit.helper("sqrt", d, p.lanes), p.vector(n.A)), true
 	}
-	return "", false
+	if lanewiseBuiltins[n.Op.String()] == "" {
+		return "", false
+	}
+	return fmt.Sprintf("%s(%s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A)), true
 }

@@ -89,11 +89,10 @@ func (p *parser) output(names []string) error {
 func (p *parser) tensor(kind, name, rest string) (*Tensor, error) {
 	typed, body, isStage := strings.Cut(rest, " = ")
 	typed, over, _ := strings.Cut(typed, " over ")
-	d, shape, err := parseType(typed)
+	t, err := parseType(name, typed)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tensor{Name: name, DType: d, Shape: shape}
 	if kind == "input" || kind == "constant" {
 		t.Role = Input
 		if kind == "constant" {
@@ -111,22 +110,37 @@ func (p *parser) tensor(kind, name, rest string) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Axes, t.Reduce = newVars("i", shape), newVars("r", extents)
+	t.Axes, t.Reduce = newVars("i", t.Shape), newVars("r", extents)
 	return t, p.body(t, body)
 }
 
-func parseType(s string) (array.DType, []int64, error) {
-	name, shape, ok := strings.Cut(s, "[")
+// parseType reads a type as typeText writes it.
+func parseType(tensor, s string) (*Tensor, error) {
+	dense, strides, isPart := strings.Cut(s, "@")
+	name, shape, ok := strings.Cut(dense, "[")
 	d := array.ParseDType(name)
 	if !ok || d == array.Invalid || !strings.HasSuffix(shape, "]") {
-		return 0, nil, fmt.Errorf("%q is not a tensor type", s)
+		return nil, fmt.Errorf("%q is not a tensor type", s)
 	}
 	extents, err := parseExtents(strings.TrimSuffix(shape, "]"))
 	if err != nil {
-		return 0, nil, err
+		return nil, err
+	}
+	t := &Tensor{Name: tensor, DType: d, Shape: extents}
+	if isPart {
+		if t.Strides, err = parseStrides(strides); err != nil {
+			return nil, err
+		}
 	}
 	_, err = array.CheckedBytes(d, extents)
-	return d, extents, err
+	return t, err
+}
+
+func parseStrides(s string) ([]int64, error) {
+	if !strings.HasPrefix(s, "[") || !strings.HasSuffix(s, "]") {
+		return nil, fmt.Errorf("%q are not strides", s)
+	}
+	return parseExtents(s[1 : len(s)-1])
 }
 
 func parseExtents(s string) ([]int64, error) {

@@ -56,7 +56,7 @@ func pick[T any](list []T, kept []int) []T {
 
 func (s *squeezer) leaf(t *Tensor) *Tensor {
 	s.kept[t] = s.keep(t.Shape)
-	s.tensors[t] = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: pick(t.Shape, s.kept[t])}
+	s.tensors[t] = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: pick(t.Shape, s.kept[t]), Strides: t.keptStrides(s.kept[t])}
 	return s.tensors[t]
 }
 

@@ -19,6 +19,8 @@ const textHeader = "tilth-workload 1"
 //	constant t1 f32[8,16]
 //	sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
 //	output t2
+//
+// The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1].
 func (w *Workload) Text() string {
 	names := map[*Tensor]string{}
 	var b strings.Builder
@@ -28,11 +30,11 @@ func (w *Workload) Text() string {
 	}
 	for _, t := range w.Inputs {
 		declare(t)
-		fmt.Fprintf(&b, "input %s %v%s\n", names[t], t.DType, shapeText(t.Shape))
+		fmt.Fprintf(&b, "input %s %s\n", names[t], typeText(t))
 	}
 	for _, t := range w.Constants {
 		declare(t)
-		fmt.Fprintf(&b, "constant %s %v%s\n", names[t], t.DType, shapeText(t.Shape))
+		fmt.Fprintf(&b, "constant %s %s\n", names[t], typeText(t))
 	}
 	for _, t := range w.Stages {
 		declare(t)
@@ -47,7 +49,7 @@ func (w *Workload) Text() string {
 }
 
 func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]string) {
-	fmt.Fprintf(b, "%v %s %v%s", t.Combiner, names[t], t.DType, shapeText(t.Shape))
+	fmt.Fprintf(b, "%v %s %s", t.Combiner, names[t], typeText(t))
 	vars := map[*Var]string{}
 	for k, v := range t.Axes {
 		vars[v] = "i" + strconv.Itoa(k)
@@ -64,6 +66,15 @@ func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]st
 	b.WriteString(" = ")
 	writeExpr(b, t.Body, names, vars)
 	b.WriteString("\n")
+}
+
+// typeText is for example f32[4,8], and f32[4,8]@[24,1] for a part of a larger tensor.
+func typeText(t *Tensor) string {
+	text := t.DType.String() + shapeText(t.Shape)
+	if t.Strides != nil {
+		text += "@" + shapeText(t.Strides)
+	}
+	return text
 }
 
 func shapeText(shape []int64) string {

@@ -37,6 +37,9 @@ func NewWorkload(outputs []*Tensor, args ...*Tensor) (*Workload, error) {
 	if len(outputs) == 0 {
 		return nil, fmt.Errorf("workload: no outputs")
 	}
+	if err := w.checkMemory(); err != nil {
+		return nil, err
+	}
 	for _, t := range w.Stages {
 		if err := checkTensor(t); err != nil {
 			return nil, fmt.Errorf("workload: tensor %s: %w", t.Name, err)
@@ -89,6 +92,30 @@ func (w *Workload) Flop() float64 {
 			n *= float64(v.Extent)
 		}
 		total += n * float64(array.Elements(t.Shape))
+	}
+	return total
+}
+
+// Bytes is the least that one execution moves: every output once, and of every input and constant what is read of it,
+// which is all of it unless it is read at fewer places than it has elements.
+func (w *Workload) Bytes() int64 {
+	reads := map[*Tensor]int64{}
+	for _, t := range w.Stages {
+		points := array.Elements(t.Shape)
+		for _, v := range t.Reduce {
+			points *= v.Extent
+		}
+		for _, l := range Loads(t.Body) {
+			reads[l.Tensor] += points
+		}
+	}
+	var total int64
+	for _, t := range w.Args() {
+		elements := array.Elements(t.Shape)
+		if t.Role != Computed {
+			elements = min(elements, reads[t])
+		}
+		total += elements * t.DType.Bytes()
 	}
 	return total
 }

@@ -52,6 +52,10 @@ func scaleAndShift(n *node) (scale, shift []float64) {
 func foldable(n *node) bool {
 	switch n.Op {
 	case "Conv":
+	case "ConvTranspose":
+		if n.Int("group", 1) != 1 {
+			return false
+		}
 	case "Gemm":
 		if n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || len(n.in) > 2 && n.in[2] != nil && len(n.in[2].Shape) != 1 {
 			return false
@@ -86,7 +90,7 @@ func (g *graph) scaleWeights(n, p *node, scale, shift []float64) error {
 
 // outputAxis is the axis of the weights that counts the results' channels.
 func outputAxis(n *node) int {
-	if n.Op == "Gemm" && n.Int("transB", 0) == 0 {
+	if n.Op == "ConvTranspose" || n.Op == "Gemm" && n.Int("transB", 0) == 0 {
 		return 1
 	}
 	return 0

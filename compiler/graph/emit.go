@@ -34,17 +34,23 @@ func emit(g *graph, groups []*group) (*Program, error) {
 	return e.program, nil
 }
 
-// value is the index of a value that arrives or is computed; a view is an alias of its operand.
+// value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.
 func (e *emitter) value(v *value) int {
+	if v.data != nil {
+		return e.constant(v, op.RowMajor(len(v.Shape)))
+	}
 	key := fmt.Sprint(v.id)
 	if k, ok := e.index[key]; ok {
 		return k
 	}
-	alias := -1
-	if n := v.producer; n != nil && isView(n) && n.group == nil {
-		alias = e.value(n.in[0])
+	made := Value{Name: v.name, DType: v.DType, Shape: v.physical(), Alias: -1}
+	if p, _ := v.place(); p.root != v {
+		made.Alias, made.Offset = e.value(p.root), p.offset
+		if !p.isDense(made.Shape) {
+			made.Strides = p.strides
+		}
 	}
-	e.index[key] = e.add(Value{Name: v.name, DType: v.DType, Shape: op.Physical(v.Shape, v.layout), Alias: alias})
+	e.index[key] = e.add(made)
 	return e.index[key]
 }
 
@@ -107,6 +113,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 				in[k] = l.Constant(v.id, v.data)
 			default:
 				in[k] = l.Input(v.id, v.name, v.Type, v.layout)
+				in[k].Tensor.Strides = v.argumentStrides()
 			}
 		}
 		out, err := op.Lower(l, n.Node, in)
@@ -116,7 +123,9 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 		computed[n.out] = out
 	}
 	result := grp.tail().out
-	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(computed[result], result.layout)})
+	stored := l.Store(computed[result], result.layout)
+	stored.Strides = result.argumentStrides()
+	w, err := expr.NewWorkload([]*expr.Tensor{stored})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,6 +138,10 @@ func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, 
 		args = append(args, e.value(values[l.Args[t].ID]))
 	}
 	for _, t := range w.Constants {
+		if made := l.Args[t].Made; made != nil {
+			args = append(args, e.add(Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
+			continue
+		}
 		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
 	}
 	return append(args, e.value(result))

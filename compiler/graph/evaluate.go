@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -10,39 +11,82 @@ import (
 // Evaluate runs the program in Go, by the workloads' meaning and without any schedule. It is slow, and what compiled
 // packages are compared with. inputs has an array for each input's name; the result one for each output's.
 func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Array, error) {
-	arrays := make([]*array.Array, len(p.Values))
-	for k, v := range p.Values {
-		arrays[k] = v.Data
-	}
+	m := memory{program: p, roots: make([][]byte, len(p.Values))}
 	for _, k := range p.Inputs {
-		if arrays[k] = inputs[p.Values[k].Name]; arrays[k] == nil {
-			return nil, fmt.Errorf("evaluate %q: input %q is missing", p.Name, p.Values[k].Name)
+		v, a := p.Values[k], inputs[p.Values[k].Name]
+		switch {
+		case a == nil:
+			return nil, fmt.Errorf("evaluate %q: input %q is missing", p.Name, v.Name)
+		case a.DType != v.DType || !slices.Equal(a.Shape, v.Shape):
+			return nil, fmt.Errorf("evaluate %q: input %q is %v%v where %v%v is due", p.Name, v.Name, a.DType, a.Shape, v.DType, v.Shape)
 		}
+		if err := a.Check(); err != nil {
+			return nil, fmt.Errorf("evaluate %q: input %q: %w", p.Name, v.Name, err)
+		}
+		m.roots[k] = a.Data
 	}
 	for _, c := range p.Calls {
-		w := p.Tasks[c.Task].Workload
-		known := len(c.Args) - len(w.Outputs)
-		args := make([]*array.Array, known)
-		for k, v := range c.Args[:known] {
-			args[k] = withShape(arrays[p.Root(v)], w.Args()[k].Shape)
-		}
-		outs, err := expr.Evaluate(w, args)
-		if err != nil {
+		if err := m.call(c); err != nil {
 			return nil, fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
-		}
-		for k, v := range c.Args[known:] {
-			arrays[v] = withShape(outs[k], p.Values[v].Shape)
 		}
 	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
-		outputs[p.Values[k].Name] = withShape(arrays[p.Root(k)], p.Values[k].Shape)
+		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape)
 	}
 	return outputs, nil
 }
 
-// withShape is an array's bytes in another shape: an alias may differ from its root, and a workload's canonical arguments
-// from the program's values.
-func withShape(a *array.Array, shape []int64) *array.Array {
-	return &array.Array{DType: a.DType, Shape: shape, Data: a.Data}
+// memory has the bytes of each root value of a program that were written so far.
+type memory struct {
+	program *Program
+	roots   [][]byte
+}
+
+func (m memory) call(c Call) error {
+	w := m.program.Tasks[c.Task].Workload
+	tensors := w.Args()
+	known := len(c.Args) - len(w.Outputs)
+	args := make([]*array.Array, known)
+	for k, v := range c.Args[:known] {
+		args[k] = m.read(v, tensors[k].Shape)
+	}
+	outs, err := expr.Evaluate(w, args)
+	if err != nil {
+		return err
+	}
+	for k, v := range c.Args[known:] {
+		m.write(v, outs[k])
+	}
+	return nil
+}
+
+// read takes a value out of memory, in a shape that may differ from its own by axes of extent one and joined neighbours.
+func (m memory) read(v int, shape []int64) *array.Array {
+	value := m.program.Values[v]
+	if value.Data != nil {
+		return &array.Array{DType: value.DType, Shape: shape, Data: value.Data.Data}
+	}
+	a := array.New(value.DType, shape...)
+	array.CopyStrided(value.DType, value.Shape, array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)}, m.at(v))
+	return a
+}
+
+func (m memory) write(v int, a *array.Array) {
+	value := m.program.Values[v]
+	array.CopyStrided(value.DType, value.Shape, m.at(v), array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)})
+}
+
+// at is where a value lies in the memory of its root.
+func (m memory) at(v int) array.Strided {
+	value, root := m.program.Values[v], m.program.Root(v)
+	if m.roots[root] == nil {
+		r := m.program.Values[root]
+		m.roots[root] = make([]byte, array.Elements(r.Shape)*r.DType.Bytes())
+	}
+	strides := value.Strides
+	if strides == nil {
+		strides = expr.RowMajorStrides(value.Shape)
+	}
+	return array.Strided{Data: m.roots[root][value.Offset*value.DType.Bytes():], Strides: strides}
 }

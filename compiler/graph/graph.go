@@ -20,6 +20,8 @@ type value struct {
 	producer *node
 	// layout is the order of the axes in memory, once layouts are assigned.
 	layout []int
+	// within is set when the value's elements lie in another one's memory.
+	within *within
 }
 
 // node is an operator applied to values; an operand that was left out is nil.
@@ -29,6 +31,8 @@ type node struct {
 	out *value
 	// order is the position in the graph's nodes; users of a value come after its producer.
 	order int
+	// free is set when the result needs no kernel: its elements are where they should be.
+	free bool
 	// group is the kernel that computes the node, once the graph is partitioned.
 	group *group
 }

@@ -8,7 +8,8 @@ import (
 
 // Options are what the user says beside the model.
 type Options struct {
-	// Shapes fixes the shapes of inputs by name; needed where the model leaves an extent open.
+	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model gives an
+	// open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
 }
 
@@ -36,11 +37,14 @@ func Import(m *onnx.Model, opts Options) (*Program, error) {
 // passes run in this order on a graph in which constants are folded already.
 var passes = []func(*graph) error{
 	removeDead,
+	nestConcats,
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	mergeSiblings,
 	separateOutputs,
 	assignLayouts,
+	shareMemory,
 }
 
 func removeDead(*graph) error { return nil } // Import does it after each pass

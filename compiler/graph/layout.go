@@ -11,6 +11,9 @@ import (
 func separateOutputs(g *graph) error {
 	taken := map[*value]bool{}
 	for k, v := range g.outputs {
+		if isEmpty(v.Shape) {
+			continue // a constant without bytes
+		}
 		root := v
 		for root.producer != nil && isView(root.producer) {
 			root = root.producer.in[0]
@@ -26,8 +29,8 @@ func separateOutputs(g *graph) error {
 	return nil
 }
 
-// isView reports whether a node may share its operand's bytes.
-func isView(n *node) bool { return n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
+// isView reports whether a node needs no kernel because its result and its operands share their memory.
+func isView(n *node) bool { return n.free || n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
 
 // copyOutput puts a copy between output k and the value it has.
 func (g *graph) copyOutput(k int) error {
@@ -80,7 +83,7 @@ func assignLayouts(g *graph) error {
 		n.out.layout = naturalLayout(n)
 	}
 	for k, v := range g.outputs {
-		if rows := op.RowMajor(len(v.Shape)); !op.SameLayout(v.Shape, v.layout, rows) {
+		if rows := op.RowMajor(len(v.Shape)); !isEmpty(v.Shape) && !op.SameLayout(v.Shape, v.layout, rows) {
 			if err := g.copyOutput(k); err != nil {
 				return err
 			}

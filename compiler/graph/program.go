@@ -19,15 +19,19 @@ type Program struct {
 	Calls []Call
 }
 
-// Value is a tensor in memory, row-major in Shape.
+// Value is a tensor in memory.
 type Value struct {
 	Name  string
 	DType array.DType
 	Shape []int64
 	// Data is set for constants.
 	Data *array.Array
-	// Alias is the index of the value whose bytes this one shares, or -1.
+	// Alias is the index of the value in whose memory this one lies, which lies in no other's; or -1.
 	Alias int
+	// Offset is where the value begins in the memory of Alias, in elements.
+	Offset int64
+	// Strides are the distances between neighbours along each dimension of Shape, in elements; nil when the value is row-major.
+	Strides []int64
 }
 
 // Task is one distinct kernel.
@@ -46,15 +50,15 @@ type Call struct {
 	// Name has the names of the model's nodes that are computed, joined by "+".
 	Name string
 	Task int
-	// Args index Values, in the order of the workload's Args. They have the same bytes; the workload's canonical shapes may
-	// lack axes of extent 1 and join neighbours.
+	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the workload's
+	// canonical shapes may lack axes of extent 1 and join neighbours.
 	Args []int
 }
 
-// Root is the value that holds the bytes of value v.
+// Root is the value whose memory value v lies in.
 func (p *Program) Root(v int) int {
-	for p.Values[v].Alias >= 0 {
-		v = p.Values[v].Alias
+	if alias := p.Values[v].Alias; alias >= 0 {
+		return alias
 	}
 	return v
 }

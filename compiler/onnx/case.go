@@ -26,25 +26,49 @@ func ReadCase(dir string) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
+	if err := m.onlyTensors(); err != nil {
+		return nil, fmt.Errorf("read case %s: %w", dir, err)
+	}
+	sets, err := ReadDataSets(dir)
+	return &Case{Model: m, Sets: sets}, err
+}
+
+// ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. Having none is an error.
+func ReadDataSets(dir string) ([]DataSet, error) {
+	folders, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
 	if err != nil {
 		return nil, fmt.Errorf("read case %s: %w", dir, err)
 	}
-	if len(sets) == 0 {
+	if len(folders) == 0 {
 		return nil, fmt.Errorf("read case %s: no test_data_set_* folder", dir)
 	}
-	c := &Case{Model: m}
-	for _, set := range sets {
-		s := DataSet{Name: filepath.Base(set)}
-		if s.Inputs, err = readTensors(set, "input"); err != nil {
+	var sets []DataSet
+	for _, folder := range folders {
+		s := DataSet{Name: filepath.Base(folder)}
+		if s.Inputs, err = readTensors(folder, "input"); err != nil {
 			return nil, err
 		}
-		if s.Outputs, err = readTensors(set, "output"); err != nil {
+		if s.Outputs, err = readTensors(folder, "output"); err != nil {
 			return nil, err
 		}
-		c.Sets = append(c.Sets, s)
+		sets = append(sets, s)
 	}
-	return c, nil
+	return sets, nil
+}
+
+// onlyTensors refuses models with other inputs or outputs, whose values are stored as other messages.
+func (m *Model) onlyTensors() error {
+	for _, v := range m.Graph.Inputs {
+		if v.Kind != "" {
+			return fmt.Errorf("input %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	for _, v := range m.Graph.Outputs {
+		if v.Kind != "" {
+			return fmt.Errorf("output %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	return nil
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first that is not there.

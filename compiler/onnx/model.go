@@ -2,7 +2,11 @@
 // untrusted files ask for. It knows the format only; what operators mean is package op's business.
 package onnx
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import (
+	"io"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
 
 // Model is a ModelProto.
 type Model struct {
@@ -11,6 +15,7 @@ type Model struct {
 	ProducerVersion string
 	Opsets          []Opset
 	Graph           *Graph
+	Functions       []*Function
 }
 
 // Opset is a version of an operator set; Domain is empty for ONNX's own.
@@ -28,6 +33,17 @@ type Graph struct {
 	Inputs, Outputs []*ValueInfo
 }
 
+// Function is a FunctionProto: an operator that the model defines by others.
+type Function struct {
+	Name, Domain    string
+	Inputs, Outputs []string
+	// Attributes names those without a default value; Defaults has the others.
+	Attributes []string
+	Defaults   []*Attribute
+	Nodes      []*Node
+	Opsets     []Opset
+}
+
 // Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an optional one left out.
 type Node struct {
 	Name, Op, Domain string
@@ -37,7 +53,9 @@ type Node struct {
 
 // Attribute is an AttributeProto; Type says which of the fields holds.
 type Attribute struct {
-	Name    string
+	Name string
+	// Ref names the attribute of the enclosing function whose value this one has; no other field holds then.
+	Ref     string
 	Type    AttributeType
 	Float   float32
 	Int     int64
@@ -69,6 +87,8 @@ const (
 type Tensor struct {
 	Name  string
 	Value *array.Array
+	// Content writes the elements, little-endian, of a tensor whose Value has none. Only writing a model asks for it.
+	Content func(io.Writer) error
 }
 
 // ValueInfo is a ValueInfoProto of a tensor.
@@ -90,8 +110,11 @@ type Dim struct {
 }
 
 // Opset is the version of a domain that the model imports; 0 when it does not.
-func (m *Model) Opset(domain string) int64 {
-	for _, o := range m.Opsets {
+func (m *Model) Opset(domain string) int64 { return OpsetOf(m.Opsets, domain) }
+
+// OpsetOf is the version of a domain in a list of imports; 0 when it is not there.
+func OpsetOf(imports []Opset, domain string) int64 {
+	for _, o := range imports {
 		if o.Domain == domain || domain == "" && o.Domain == "ai.onnx" {
 			return o.Version
 		}

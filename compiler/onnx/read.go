@@ -14,7 +14,6 @@ const (
 	maxNodes      = 1 << 20
 	maxNesting    = 16
 	maxRank       = 16
-	minOpset      = 7
 )
 
 // ReadFile reads a model from a file.
@@ -56,7 +55,9 @@ func Read(data []byte) (*Model, error) {
 			m.Graph, err = r.graph(b, 0)
 			return err
 		case 8:
-			return r.opset(m, f)
+			return readOpset(&m.Opsets, f)
+		case 25:
+			return r.function(m, f)
 		}
 		return nil
 	})
@@ -70,16 +71,13 @@ func (m *Model) check() error {
 	if m.Graph == nil {
 		return fmt.Errorf("no graph: the file is no ONNX model")
 	}
-	if v := m.Opset(""); v < minOpset {
-		return fmt.Errorf("opset %d is too old: convert the model to opset %d or newer", v, minOpset)
-	}
 	return nil
 }
 
 // reader counts what has been read against the limits.
 type reader struct{ nodes int }
 
-func (r *reader) opset(m *Model, f field) error {
+func readOpset(to *[]Opset, f field) error {
 	b, err := f.message()
 	if err != nil {
 		return err
@@ -94,7 +92,7 @@ func (r *reader) opset(m *Model, f field) error {
 		}
 		return nil
 	})
-	m.Opsets = append(m.Opsets, o)
+	*to = append(*to, o)
 	return err
 }
 
@@ -134,7 +132,7 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 		}
 		g.Initializers = append(g.Initializers, t)
 	case 15:
-		return fmt.Errorf("sparse initializers are not supported: store them dense")
+		return unsupportedf("sparse initializers are not supported: store them dense")
 	default:
 		v, err := readValueInfo(b)
 		if err != nil {
@@ -197,7 +195,7 @@ func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
 	if a.Type == AttrUndefined {
 		a.Type = a.guessType()
 	}
-	if a.Type == AttrTensor && a.Tensor == nil || a.Type == AttrGraph && a.Graph == nil {
+	if a.Ref == "" && (a.Type == AttrTensor && a.Tensor == nil || a.Type == AttrGraph && a.Graph == nil) {
 		return nil, fmt.Errorf("attribute %q of type %d has no value", a.Name, a.Type)
 	}
 	return a, nil
@@ -225,6 +223,8 @@ func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
 	case 9:
 		a.Strings = append(a.Strings, string(f.bytes))
 		return f.want(protowire.BytesType)
+	case 21:
+		return f.text(&a.Ref)
 	case 20:
 		a.Type = AttributeType(f.value)
 		return f.want(protowire.VarintType)

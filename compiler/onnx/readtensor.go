@@ -44,7 +44,7 @@ func (r *rawTensor) part(f field) error {
 	case 2:
 		return f.int(&r.code)
 	case 3:
-		return fmt.Errorf("is stored in segments: save the model in one piece")
+		return unsupportedf("is stored in segments: save the model in one piece")
 	case 4, 5, 7, 10, 11:
 		r.fields = append(r.fields, f)
 	case 8:
@@ -60,15 +60,15 @@ func (r *rawTensor) part(f field) error {
 
 func (r *rawTensor) array() (*array.Array, error) {
 	if r.location == 1 {
-		return nil, fmt.Errorf("its data is in an external file: save the model with its weights inside")
+		return nil, unsupportedf("its data is in an external file: save the model with its weights inside")
 	}
 	d := tensorTypes[int32(r.code)]
 	if d == array.Invalid {
 		name := otherTypes[int32(r.code)]
-		return nil, fmt.Errorf("element type %d %s is not supported", r.code, name)
+		return nil, unsupportedf("element type %d %s is not supported", r.code, name)
 	}
 	if len(r.dims) > maxRank {
-		return nil, fmt.Errorf("rank %d is over the limit of %d", len(r.dims), maxRank)
+		return nil, unsupportedf("rank %d is over the limit of %d", len(r.dims), maxRank)
 	}
 	size, err := array.CheckedBytes(d, r.dims)
 	if err != nil {

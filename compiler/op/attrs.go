@@ -27,6 +27,9 @@ func (n *Node) fail(format string, args ...any) {
 	}
 }
 
+// Err is the first failure of a getter.
+func (n *Node) Err() error { return n.err }
+
 // Int is an integer attribute.
 func (n *Node) Int(name string, def int64) int64 {
 	if a := n.attr(name, onnx.AttrInt); a != nil {
@@ -57,6 +60,33 @@ func (n *Node) Ints(name string, def []int64) []int64 {
 		return a.Ints
 	}
 	return def
+}
+
+// Floats is a list of floating point numbers.
+func (n *Node) Floats(name string) []float32 {
+	if a := n.attr(name, onnx.AttrFloats); a != nil {
+		return a.Floats
+	}
+	return nil
+}
+
+// Texts is a list of strings.
+func (n *Node) Texts(name string) []string {
+	if a := n.attr(name, onnx.AttrStrings); a != nil {
+		return a.Strings
+	}
+	return nil
+}
+
+// Graph is a graph attribute, which must be there.
+func (n *Node) Graph(name string) *onnx.Graph {
+	if n.Attrs[name] == nil {
+		n.fail("attribute %q is missing", name)
+	}
+	if a := n.attr(name, onnx.AttrGraph); a != nil {
+		return a.Graph
+	}
+	return nil
 }
 
 // Tensor is a tensor attribute; nil when absent.

@@ -34,6 +34,10 @@ func softplus(x expr.Expr) expr.Expr { // log(1+exp(x)) without overflow
 	return expr.AddE(big, expr.Un(expr.Log, expr.AddE(like(x, 1), small)))
 }
 
+func softsign(x expr.Expr) expr.Expr {
+	return expr.DivE(x, expr.AddE(like(x, 1), expr.Un(expr.Abs, x)))
+}
+
 func linear(x expr.Expr, a, b float64) expr.Expr {
 	return expr.AddE(expr.MulE(x, like(x, a)), like(x, b))
 }
@@ -51,15 +55,26 @@ var unaryDefs = []Def{
 	direct("Atan", floats, expr.Atan), direct("Sinh", floats, expr.Sinh), direct("Cosh", floats, expr.Cosh),
 	direct("Asinh", floats, expr.Asinh), direct("Acosh", floats, expr.Acosh), direct("Atanh", floats, expr.Atanh),
 	direct("Not", bools, expr.Not),
+	unary("BitwiseNot", bitwise, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.Not, x) }),
+	unary("IsInf", isTest, func(n *Node, x expr.Expr) expr.Expr {
+		found := expr.Un(expr.IsInf, x)
+		switch negative, above := n.Int("detect_negative", 1) != 0, n.Int("detect_positive", 1) != 0; {
+		case !negative && !above:
+			return &expr.Int{Value: 0, Type: array.Bool}
+		case !negative:
+			return expr.Bin(expr.And, found, positive(x))
+		case !above:
+			return expr.Bin(expr.And, found, expr.Un(expr.Not, positive(x)))
+		}
+		return found
+	}),
 	unary("IsNaN", isTest, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.IsNaN, x) }),
 	unary("Relu", numbers, func(_ *Node, x expr.Expr) expr.Expr { return expr.MaxE(x, like(x, 0)) }),
 	unary("Reciprocal", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
 	unary("Sigmoid", floats, func(_ *Node, x expr.Expr) expr.Expr { return sigmoid(x) }),
 	unary("Softplus", floats, func(_ *Node, x expr.Expr) expr.Expr { return softplus(x) }),
 	unary("Mish", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.MulE(x, expr.Un(expr.Tanh, softplus(x))) }),
-	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr {
-		return expr.DivE(x, expr.AddE(like(x, 1), expr.Un(expr.Abs, x)))
-	}),
+	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr { return softsign(x) }),
 	unary("Sign", numbers, func(_ *Node, x expr.Expr) expr.Expr {
 		return expr.Sel(positive(x), like(x, 1), expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), like(x, -1), like(x, 0)))
 	}),
@@ -148,6 +163,7 @@ var binaryDefs = []Def{
 	commutative(binary("Mul", numbers, expr.Mul)), binary("Div", numbers, expr.Div),
 	binary("And", bools, expr.And), binary("Or", bools, expr.Or),
 	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }),
+	binary("BitwiseAnd", bitwise, expr.And), binary("BitwiseOr", bitwise, expr.Or), binary("BitwiseXor", bitwise, expr.Xor),
 	binary("Equal", comparison, expr.Eq), binary("Less", comparison, expr.Lt), binary("LessOrEqual", comparison, expr.Le),
 	swapped("Greater", expr.Lt), swapped("GreaterOrEqual", expr.Le),
 	fold("Min", numbers, expr.Min), fold("Max", numbers, expr.Max), fold("Sum", floats, expr.Add),

@@ -7,9 +7,11 @@ import (
 
 // defs has every operator by name.
 var defs = index(
-	convDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
+	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

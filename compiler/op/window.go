@@ -89,15 +89,25 @@ func (w *window) at(k int, o, r expr.Expr) expr.Expr {
 	return expr.AddE(expr.MulE(o, expr.I(w.stride[k])), expr.MulE(r, expr.I(w.dilation[k])))
 }
 
-// pad is x with the padding that the windows reach: a stage in channels-last order, or x itself when there is none and it
-// lies that way already. x has axes N, C and the spatial ones.
+// pad is x with the padding that the windows reach. x has axes N, C and the spatial ones.
 func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
+	extent := make([]int64, len(w.in))
+	for k := range extent {
+		extent[k] = w.extent(k)
+	}
+	return l.padSpatial(x, w.padBegin, extent, fill)
+}
+
+// padSpatial is the part of x, with fill around it, that begins begin[k] before the first element of spatial axis k (or after
+// it, when negative) and has extent[k] elements there: a stage in channels-last order, or x itself when it lies that way
+// already and nothing is added or left out in front.
+func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) Operand {
 	layout := ChannelsLast(len(x.Shape))
 	shape := append([]int64{}, x.Shape[:2]...)
 	padded := false
-	for k := range w.in {
-		shape = append(shape, w.extent(k))
-		padded = padded || w.padBegin[k] > 0 || w.extent(k) > w.in[k]
+	for k, e := range extent {
+		shape = append(shape, e)
+		padded = padded || begin[k] != 0 || e > x.Shape[2+k]
 	}
 	if !padded && x.Tensor != nil && SameLayout(x.Shape, x.Layout, layout) {
 		return x
@@ -110,14 +120,14 @@ func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
 	return l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr {
 		index := append([]expr.Expr{}, i...)
 		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
-		for k := range w.in {
-			p := expr.SubE(i[2+k], expr.I(w.padBegin[k]))
+		for k, e := range extent {
+			p := expr.SubE(i[2+k], expr.I(begin[k]))
 			index[2+k] = p
-			if w.padBegin[k] > 0 {
+			if begin[k] > 0 {
 				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Le, expr.I(0), p))
 			}
-			if w.extent(k)-w.padBegin[k] > w.in[k] {
-				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(w.in[k])))
+			if e-begin[k] > x.Shape[2+k] {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(x.Shape[2+k])))
 			}
 		}
 		return expr.Sel(inside, x.At(index...), fill)

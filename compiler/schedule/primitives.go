@@ -203,15 +203,10 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("cache-write: %w", err)
 	}
-	if len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) {
+	if s.scheduled(g) {
 		return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
 	}
 	t := g.Tensor
-	for k, it := range g.Leaves {
-		if it.ID != k || it.Kind != Serial {
-			return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
-		}
-	}
 	c := &Stage{
 		Tensor: &expr.Tensor{Name: t.Name + "_tile", DType: t.DType, Shape: t.Shape},
 		Axes:   g.Axes, Reduce: g.Reduce, Combiner: g.Combiner, Body: g.Body,
@@ -233,7 +228,9 @@ func (s *Schedule) Parallel(stageID, iterID int) error {
 	return s.annotate("parallel", stageID, iterID, Parallel)
 }
 
-// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when lowered.
+// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when lowered. The
+// lanes of a reduction's vector are combined with one another and then with the result so far, so it belongs at the end of a
+// reduction whose partial results RFactor keeps in lanes.
 func (s *Schedule) Vectorize(stageID, iterID int) error {
 	return s.annotate("vectorize", stageID, iterID, Vectorized)
 }
@@ -250,7 +247,7 @@ func (s *Schedule) annotate(name string, stageID, iterID int, kind Kind) error {
 		return fmt.Errorf("%s: %w", name, err)
 	case it.Kind != Serial:
 		return fmt.Errorf("%s: iterator %d of stage %d is already annotated", name, iterID, stageID)
-	case it.Reduce && kind != Unrolled:
+	case it.Reduce && kind == Parallel:
 		return fmt.Errorf("%s: iterator %d of stage %d is a reduction", name, iterID, stageID)
 	case kind == Parallel && g.Consumer != nil:
 		return fmt.Errorf("%s: stage %d is computed inside another", name, stageID)

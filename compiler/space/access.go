@@ -76,6 +76,21 @@ func groupOf(l *expr.Load, axis *expr.Var) int64 {
 	return group
 }
 
+// memoryStep is how many elements of memory lie between what a load reads for one value of an axis and for the next.
+func memoryStep(l *expr.Load, axis *expr.Var) (elements int64, linear bool) {
+	flat, strides := expr.I(0), l.Tensor.MemoryStrides()
+	for k, x := range l.Index {
+		flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
+	}
+	return expr.Linearize(flat).Coef(axis)
+}
+
+// adjacent reports whether what a load reads for neighbouring values of an axis are neighbours in memory.
+func adjacent(l *expr.Load, axis *expr.Var) bool {
+	step, linear := memoryStep(l, axis)
+	return linear && step == 1
+}
+
 // movesWith reports whether an axis changes what is read.
 func (a *access) movesWith(axis int) bool {
 	for _, row := range a.dims {

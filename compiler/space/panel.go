@@ -31,7 +31,7 @@ func (x *tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 		if slices.ContainsFunc(x.panels, func(p panel) bool { return p.tensor == l.Tensor }) {
 			continue
 		}
-		p := panel{tensor: l.Tensor, access: k, strided: !movesByOne(l, acc.Axes[x.vec])}
+		p := panel{tensor: l.Tensor, access: k, strided: !adjacent(l, acc.Axes[x.vec])}
 		for d := range l.Tensor.Shape {
 			if d != at {
 				p.order = append(p.order, d)

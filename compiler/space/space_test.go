@@ -66,7 +66,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 
 func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 	for _, name := range []string{"resnet-18", "resnet-50-v2", "mobilenet-v2", "squeezenet-v1.1", "mlp"} {
-		m, err := model.Build(name, 1, 1)
+		m, err := model.Build(name, model.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,5 +178,26 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	}
 	if _, err := loop.Lower(applied); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestASumOfEverythingHasASchedule: its result has no axis that a tile could be cut from.
+func TestASumOfEverythingHasASchedule(t *testing.T) {
+	x := expr.NewInput("x", array.Float32, 30, 20)
+	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
+	root := expr.Compute("root", nil, func([]expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, sum.At()) })
+	for name, out := range map[string]*expr.Tensor{"a sum": sum, "a sum and a map": root} {
+		w, err := expr.NewWorkload([]*expr.Tensor{out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(w, parseTarget(t, "x86-64-v3"))
+		applied, err := s.Apply(s.Default())
+		if err == nil {
+			_, err = loop.Lower(applied)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -144,21 +144,11 @@ func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
 	for _, l := range expr.Loads(g.Body) {
 		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
 		grouped := group > 0 && groupOf(l, g.Axes[axis]) == group
-		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !movesByOne(l, g.Axes[axis]) {
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !adjacent(l, g.Axes[axis]) {
 			return false
 		}
 	}
 	return true
-}
-
-// movesByOne reports whether what a load reads lies next to what it reads for the next value of an axis.
-func movesByOne(l *expr.Load, axis *expr.Var) bool {
-	flat := expr.I(0)
-	for k, x := range l.Index {
-		flat = expr.AddE(expr.MulE(flat, expr.I(l.Tensor.Shape[k])), x)
-	}
-	coef, linear := expr.Linearize(flat).Coef(axis)
-	return linear && coef == 1
 }
 
 func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {

@@ -66,6 +66,9 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 			b.do(s.Inline(f))
 		}
 	}
+	if len(x.extents) == 0 { // one sum: there is no tile to compute it in
+		return b.err
+	}
 	l := x.outerNest(b, u.out, z, set)
 	if b.err != nil {
 		return b.err

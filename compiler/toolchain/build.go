@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ type Build struct {
 	// Parallel bounds the compilers that run at once; 0 means 1.
 	Parallel int
 	Limits   Limits
+	// Objects, if not nil, has the objects of earlier builds, and gets those that are compiled now.
+	Objects *Objects `json:"-"`
 }
 
 // KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is what
@@ -115,20 +118,39 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 	return objects, err
 }
 
+// compile makes an object file of a source, unless an earlier build has left it.
 func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object string) error {
 	path, flags, err := tc.compiler(b.Target)
 	if err != nil {
 		return err
 	}
+	args := append(flags, tc.flags(b)...)
+	key := ""
+	if b.Objects != nil {
+		key = objectKey(path, args, b, source)
+		if b.Objects.fetch(key, filepath.Join(dir, object)) {
+			return nil
+		}
+	}
+	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
+	if err := b.Limits.run(ctx, step, dir, path, append(args, "-c", source, "-o", object)...); err != nil {
+		return err
+	}
+	if b.Objects != nil {
+		b.Objects.keep(key, filepath.Join(dir, object))
+	}
+	return nil
+}
+
+// flags are the compiler's flags beside the target's.
+func (tc *Toolchain) flags(b Build) []string {
 	level := b.Level
 	if level == 0 {
 		level = 2
 	}
-	flags = append(flags, commonFlags...)
-	flags = append(flags, "-O"+strconv.Itoa(level))
+	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
 	if tc.family == "clang" && level == KernelLevel && b.Target.Arch == target.X86 {
 		flags = append(flags, keepOrder...)
 	}
-	flags = append(flags, b.Flags...)
-	return b.Limits.run(ctx, fmt.Sprintf("compiling %s with %s", source, tc.Name), dir, path, append(flags, "-c", source, "-o", object)...)
+	return append(flags, b.Flags...)
 }

@@ -1,5 +1,7 @@
 /* The contract between generated kernels and whoever calls them: the measuring harness and compiled packages.
- * All buffers are 64-byte aligned. Arguments come in the workload's order: inputs, constants, outputs. */
+ * Arguments come in the workload's order: inputs, constants, outputs. All buffers are 64-byte aligned, but for inputs and
+ * outputs that have strides: those are parts of larger tensors, aligned to their elements. A kernel leaves the gaps between
+ * an output's elements as they are. */
 #ifndef TILTH_KERNEL_H
 #define TILTH_KERNEL_H
 #include <stdint.h>
@@ -25,7 +27,7 @@ enum tilth_dtype {
 
 struct tilth_arg {
   const char *name;
-  int64_t elements, bytes;
+  int64_t elements, bytes; /* of memory: with the gaps of an argument that has strides */
   int32_t dtype; /* enum tilth_dtype */
   int32_t role;  /* enum tilth_role */
 };

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGN = 64, CANARY = 0xC5, POISON = 0xFF };
+enum { ALIGN = 64, CANARY = 0xC5 };
 /* A vector loop that is off by one row should still hit the guard. */
 #define GUARD_BYTES (64 << 10)
 #define HUGE_PAGE (2 << 20)

@@ -16,6 +16,9 @@ struct buffer {
 /* Allocates a buffer filled with poison. 0 on success, else errno. */
 int buffer_open(struct buffer *b, const char *name, int64_t bytes);
 
+/* What buffers hold before anything is written. */
+enum { POISON = 0xFF };
+
 /* Fills the buffer so that whatever is not written shows (floats become NaN) and renews the canaries. */
 void buffer_poison(struct buffer *b);
 

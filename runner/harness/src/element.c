@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "buffer.h"
+
 int64_t element_bytes(int32_t dtype) {
   static const int8_t bytes[] = {0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1};
   return dtype > 0 && dtype < (int32_t)sizeof bytes ? bytes[dtype] : 0;
@@ -101,11 +103,13 @@ static struct difference compare_exact(const void *got, const void *want, int64_
   return at(i, INFINITY, got, want, dtype);
 }
 
-static uint32_t magnitude(float v) {
+static uint32_t bits_of(float v) {
   uint32_t bits;
   memcpy(&bits, &v, 4);
-  return bits & 0x7fffffff;
+  return bits;
 }
+
+static uint32_t magnitude(float v) { return bits_of(v) & 0x7fffffff; }
 
 static float from_magnitude(uint32_t bits) {
   float v;
@@ -113,12 +117,15 @@ static float from_magnitude(uint32_t bits) {
   return v;
 }
 
-/* The common type gets a loop that vectorises: magnitudes order as their bits do, NaN and infinity above all others.
- * 0 when something is not finite or the reference is all zeros; then *relative is not set. */
+/* The common type gets a loop that vectorises: magnitudes order as their bits do, NaN and infinity above all others. Gaps
+ * between elements hold poison on both sides and count nothing. 0 when something is not finite or the reference is all
+ * zeros; then *relative is not set. */
 static int scan_float32(const float *got, const float *want, int64_t n, double *relative) {
+  const uint32_t poison = POISON * 0x01010101u;
   uint32_t worst = 0, largest = 0;
   for (int64_t i = 0; i < n; i++) {
-    uint32_t d = magnitude(got[i] - want[i]), a = magnitude(want[i]);
+    uint32_t counts = bits_of(got[i]) == poison && bits_of(want[i]) == poison ? 0 : ~0u;
+    uint32_t d = magnitude(got[i] - want[i]) & counts, a = magnitude(want[i]) & counts;
     worst = d > worst ? d : worst;
     largest = a > largest ? a : largest;
   }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/conformance"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+const checkLong = `Run ONNX backend test cases: each model is compiled with default schedules, loaded
+and run, and what it computes is compared with the expected outputs.
+
+A case is a folder with model.onnx and test_data_set_N/{input,output}_K.pb; a DIR
+is one or has some below it, at any depth. One line is printed for each: pass,
+fail with the worst error, or unsupported with the operator and the reason.
+
+float32 and float64 may differ by 1e-7 + 1e-3 |expected|, as in ONNX's own
+runner; float16 by 1e-4 + 4e-3 |expected|, bfloat16 by 1e-3 + 2e-2 |expected|;
+integers and bools not at all. NaN equals NaN. Inputs that say which shape or
+which part (shapes, axes, repeats) are made constants of the model when it cannot
+be compiled otherwise.
+
+Cases run in processes of their own, several in one compilation: a case that
+crashes or hangs fails with the signal, and takes no other with it.
+
+The exit status is 1 when a case fails; unsupported ones are no failure.`
+
+type checkCommand struct {
+	*app
+	target, compiler string
+	threads, jobs    int
+	limit            time.Duration
+	asJSON           bool
+}
+
+func newCheck(a *app) *cobra.Command {
+	k := &checkCommand{app: a}
+	c := &cobra.Command{
+		Use: "check DIR...", Short: "Run ONNX backend test cases", Long: checkLong,
+		Example: `  tilth check /usr/share/libonnx-testdata/data/node
+  tilth check mymodel/ --threads 1 --json`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	k.targetFlags(c)
+	c.Flags().IntVar(&k.jobs, "jobs", 0, "processes at once (default one a processor)")
+	c.Flags().DurationVar(&k.limit, "limit", 2*time.Minute, "`time` that a case may take")
+	c.Flags().BoolVar(&k.asJSON, "json", false, "print a line of JSON for each case, and the summary on stderr")
+	return a.leaf(c, k.run)
+}
+
+func (k *checkCommand) targetFlags(c *cobra.Command) {
+	c.Flags().StringVar(&k.target, "target", "native", "what to compile for, which this machine must be able to run: native, a preset such as x86-64-v3, or a JSON `file`")
+	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
+	compilerFlag(c, &k.compiler)
+}
+
+func (k *checkCommand) run(ctx context.Context, dirs []string) error {
+	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
+		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
+	}
+	if err := k.possible(ctx); err != nil {
+		return err
+	}
+	cases, err := conformance.Find(dirs...)
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program to start it again: %w", err)
+	}
+	jobs := k.jobs
+	if jobs == 0 {
+		jobs = runtime.NumCPU()
+	}
+	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler)
+	}}
+	var summary conformance.Summary
+	err = pool.Run(ctx, cases, func(r conformance.Result) {
+		summary.Add(r)
+		k.print(r)
+	})
+	if err != nil {
+		return err
+	}
+	return k.finish(summary)
+}
+
+// possible says why no case can be run, before any is: no compiler, or a target that this machine is not.
+func (k *checkCommand) possible(ctx context.Context) error {
+	wanted, _, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	if err != nil {
+		return err
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	if err := wanted.RunsOn(machine); err != nil {
+		return fmt.Errorf("%w: use --target native", err)
+	}
+	return nil
+}
+
+func (k *checkCommand) print(r conformance.Result) {
+	if !k.asJSON {
+		fmt.Fprintln(k.stdout, r)
+		return
+	}
+	e := json.NewEncoder(k.stdout)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(r) // as with text, a reader that went away ends the program
+}
+
+func (k *checkCommand) finish(s conformance.Summary) error {
+	out := k.stdout
+	if k.asJSON {
+		out = k.stderr
+	}
+	fmt.Fprintln(out, s)
+	if s.Fail > 0 {
+		return fmt.Errorf("%d of %d cases failed", s.Fail, s.Total())
+	}
+	return nil
+}
+
+// checkServerName is the command that tilth check starts its processes with.
+const checkServerName = "check-cases"
+
+// newCheckServer runs the cases that it reads from its standard input.
+func newCheckServer(a *app) *cobra.Command {
+	k := &checkCommand{app: a}
+	c := &cobra.Command{Use: checkServerName, Short: "Serve tilth check", Hidden: true, Args: cobra.NoArgs}
+	k.targetFlags(c)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
+		if err != nil {
+			return err
+		}
+		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc}, k.stdin, k.stdout)
+	})
+}

@@ -1,0 +1,252 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// vectorFunctions are mathematical functions on float vectors, written with the compilers' generic vector arithmetic so that
+// every target has them. {f} is the vector type, {i} int32_t, {d} double, {l} int64_t and {u} uint64_t vectors of as many
+// lanes, {name} the function; {select}, {min} and {max} are helpers on {f}. Denormal numbers, infinities and NaN are treated
+// as the C library does. Polynomials are minimax fits (Lawson's iteration) of this project; the reductions are those of Cody
+// and Waite, "Software Manual for the Elementary Functions" (1980). The largest errors, in units in the last place over a sweep
+// of all floats, are those that TestVectorMathIsAccurate asserts.
+var vectorFunctions = map[string]string{
+	"exp": vectorExp, "exp_part": vectorExpPart, "exp_near": vectorExpNear, "exp_far": vectorExpFar, "log": vectorLog,
+	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
+}
+
+// vectorExp is x = n ln2 + r with |r| <= ln2/2, e^r by a polynomial of degree 6, and 2^n added to the exponent bits. Adding
+// 1.5*2^23 rounds to an integer, which then stands in the lowest bits. Vectors with a lane whose result may not be a normal
+// number, which are rare, are computed apart: testing for them takes a third less time than arithmetic that serves all.
+const vectorExp = `{f} {name}({f} x) {
+  {i} far = (({f})(({i})x & 0x7fffffff) <= 87.3f) == 0;
+  if (__builtin_expect({any}(far), 0)) return {exp_far}(x);
+  {f} t = x * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
+  return ({f})(({i}){exp_part}(x, n) + (({i})t << 23));
+}
+`
+
+// vectorExpPart is e^(x - n ln2).
+const vectorExpPart = `{f} {name}({f} x, {f} n) {
+  {f} r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  {f} p = r * 0x1.6a23cep-10f + 0x1.123a2p-7f;
+  p = p * r + 0x1.5558f2p-5f;
+  p = p * r + 0x1.555492p-3f;
+  p = p * r + 0x1.fffffcp-2f;
+  p = p * r + 1.0f;
+  return p * r + 1.0f;
+}
+`
+
+// vectorExpNear is e^x without a test, for |x| < 87 or NaN.
+const vectorExpNear = `{f} {name}({f} x) {
+  {f} t = x * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
+  return {exp_part}(x, n) * ({f})((({i})t << 23) + 0x3f800000);
+}
+`
+
+// vectorExpFar is e^x for all x: 2^n in two steps, which reach infinity and denormal results.
+const vectorExpFar = `static __attribute__((unused, noinline, cold)) {f} {name}({f} x) {
+  {f} y = {min}({f}_splat(89.0f), {max}({f}_splat(-104.0f), x));
+  {f} t = y * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
+  {i} e = ({i})t - 0x4b400000, half = e >> 1;
+  return {exp_part}(y, n) * ({f})((half + 127) << 23) * ({f})((e - half + 127) << 23);
+}
+`
+
+// vectorLog is x = m 2^n with m between the roots of 1/2 and 2, and log(m) = f - f*f/2 + f*f*f P(f) with f = m-1.
+const vectorLog = `{f} {name}({f} x) {
+  {i} tiny = x < 0x1p-126f;
+  {f} y = {select}(tiny, x * 0x1p+23f, x);
+  {i} b = ({i})y - 0x3f3504f3;
+  {f} n = __builtin_convertvector(b >> 23, {f}) + {select}(tiny, {f}_splat(-23.0f), {f}_splat(0.0f));
+  {f} f = ({f})((b & 0x7fffff) + 0x3f3504f3) - 1.0f, s = f * f;
+  {f} p = f * -0x1.38b57ep-4f + 0x1.055b6ep-3f;
+  p = p * f - 0x1.0d8544p-3f;
+  p = p * f + 0x1.22da1cp-3f;
+  p = p * f - 0x1.547244p-3f;
+  p = p * f + 0x1.99a008p-3f;
+  p = p * f - 0x1.000226p-2f;
+  p = p * f + 0x1.555554p-2f;
+  {f} r = p * f * s + n * 0x1.7f7d1cp-20f - s * 0.5f + f + n * 0x1.62e4p-1f;
+  r = {select}(x < __builtin_inff(), r, x);
+  return {select}(x > 0.0f, r, {select}(x == 0.0f, {f}_splat(-__builtin_inff()), {f}_splat(__builtin_nanf(""))));
+}
+`
+
+// vectorTanh is an odd polynomial near zero, and 1 - 2/(e^(2|x|) + 1) elsewhere.
+const vectorTanh = `{f} {name}({f} x) {
+  {i} sign = ({i})x & (-0x7fffffff - 1);
+  {f} a = ({f})(({i})x & 0x7fffffff), z = a * a;
+  {f} p = z * -0x1.963d52p-8f + 0x1.586698p-6f;
+  p = p * z - 0x1.b90fcp-5f;
+  p = p * z + 0x1.110c98p-3f;
+  p = p * z - 0x1.555548p-2f;
+  p = p * z * a + a;
+  {f} far = 1.0f - 2.0f / ({exp_near}({min}({f}_splat(20.0f), a + a)) + 1.0f);
+  return ({f})(({i}){select}(a < 0.55f, p, far) | sign);
+}
+`
+
+// vectorErf is an odd polynomial near zero, and 1 - e^P(|x|) elsewhere, with P near log(erfc). Beyond 3.92 it rounds to one.
+const vectorErf = `{f} {name}({f} x) {
+  {i} sign = ({i})x & (-0x7fffffff - 1);
+  {f} a = ({f})(({i})x & 0x7fffffff), z = a * a;
+  {f} p = z * -0x1.39584p-11f + 0x1.470d3p-8f;
+  p = p * z - 0x1.b68382p-6f;
+  p = p * z + 0x1.ce19e2p-4f;
+  p = p * z - 0x1.8126e2p-2f;
+  p = p * z + 0x1.06eba6p-3f;
+  p = p * a + a;
+  {f} c = {min}({f}_splat(3.95f), a);
+  {f} q = c * 0x1.9ae904p-13f - 0x1.8ee17p-9f;
+  q = q * c + 0x1.6c2a76p-6f;
+  q = q * c - 0x1.a9b42ep-4f;
+  q = q * c - 0x1.463ccp-1f;
+  q = q * c - 0x1.20af5ap+0f;
+  q = q * c - 0x1.9a5c58p-13f;
+  return ({f})(({i}){select}(a < 0.921875f, p, 1.0f - {exp_near}(q)) | sign);
+}
+`
+
+// trigonometric is |x| = n pi/2 + r, reduced in double precision with a first part of pi/2 of 33 bits, so that its product with n
+// is exact, then the sine or cosine of r by the quadrant n plus a shift. Lanes beyond 2^20 are left to the C library.
+//
+// It is formatted with the shift of the quadrant, the sign and the C library's name.
+const trigonometric = `{f} {name}({f} x) {
+  {f} a = ({f})(({i})x & 0x7fffffff);
+  {d} y = __builtin_convertvector({select}(a <= 0x1p+20f, a, {f}_splat(0.0f)), {d});
+  {d} t = y * 0x1.45f306dc9c883p-1 + 0x1.8p+52, n = t - 0x1.8p+52;
+  {f} r = __builtin_convertvector((y - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34, {f}), z = r * r;
+  {i} q = __builtin_convertvector(({l})t & 3, {i}) + %d;
+  {f} s = z * -0x1.994062p-13f + 0x1.11073p-7f;
+  s = s * z - 0x1.555546p-3f;
+  s = s * z * r + r;
+  {f} c = z * 0x1.99e86ap-16f - 0x1.6c0c28p-10f;
+  c = c * z + 0x1.55554ap-5f;
+  c = c * z * z - z * 0.5f + 1.0f;
+  {f} v = ({f})(({i}){select}((q & 1) == 0, s, c) ^ ((q & 2) << 30)%s);
+  {i} far = (a <= 0x1p+20f) == 0;
+  if (__builtin_expect({any}(far), 0)) for (int k = 0; k < {lanes}; k++) if (far[k]) v[k] = __builtin_%sf(x[k]);
+  return v;
+}
+`
+
+var (
+	vectorSin = fmt.Sprintf(trigonometric, 0, " ^ (({i})x & (-0x7fffffff - 1))", "sin")
+	vectorCos = fmt.Sprintf(trigonometric, 1, "", "cos")
+)
+
+// vectorPow is 2^(y log2 x) in double precision: log2 of the mantissa by the series of atanh, 2^f by its Taylor polynomial.
+// Lanes with a base that is not positive and finite, or an exponent that is not finite, are left to the C library.
+const vectorPow = `{f} {name}({f} x, {f} y) {
+  {i} far = ((x > 0.0f) & (x < __builtin_inff()) & (y - y == 0.0f)) == 0;
+  {u} b = ({u})__builtin_convertvector({select}(far, {f}_splat(1.0f), x), {d}) + 0x095f619980c433ull;
+  {d} n = ({d})(b >> 52 | 0x4330000000000000ull) - 0x1.00000000003ffp+52;
+  {d} m = ({d})((b & 0xfffffffffffffull) + 0x3fe6a09e667f3bcdull);
+  {d} s = (m - 1.0) / (m + 1.0), z = s * s;
+  {d} p = z * (1.0 / 13) + 1.0 / 11;
+  p = p * z + 1.0 / 9;
+  p = p * z + 1.0 / 7;
+  p = p * z + 1.0 / 5;
+  p = p * z + 1.0 / 3;
+  {d} e = (n + (p * z * s + s) * 0x1.71547652b82fep+1) * __builtin_convertvector({select}(far, {f}_splat(0.0f), y), {d});
+  e = {dmin}({d}_splat(300.0), {dmax}({d}_splat(-300.0), e));
+  {d} t = e + 0x1.8p+52, r = (e - (t - 0x1.8p+52)) * 0x1.62e42fefa39efp-1;
+  {d} w = r * (1.0 / 40320) + 1.0 / 5040;
+  w = w * r + 1.0 / 720;
+  w = w * r + 1.0 / 120;
+  w = w * r + 1.0 / 24;
+  w = w * r + 1.0 / 6;
+  w = w * r + 0.5;
+  w = w * r + 1.0;
+  w = w * r + 1.0;
+  {f} v = __builtin_convertvector(({d})(({l})w + (({l})t << 52)), {f});
+  if (__builtin_expect({any}(far), 0)) for (int k = 0; k < {lanes}; k++) if (far[k]) v[k] = __builtin_powf(x[k], y[k]);
+  return v;
+}
+`
+
+// vectorMath declares a function of vectorFunctions with the helpers and types that it uses.
+func (u *Unit) vectorMath(head, name, op string, lanes int64) {
+	text := vectorFunctions[op]
+	declare := []struct {
+		mark string
+		name func() string
+	}{
+		{"{f}", func() string { return u.vector(array.Float32, lanes) }},
+		{"{i}", func() string { return u.vector(array.Int32, lanes) }},
+		{"{d}", func() string { return u.vector(array.Float64, lanes) }},
+		{"{l}", func() string { return u.vector(array.Int64, lanes) }},
+		{"{u}", func() string { return u.vector(array.Uint64, lanes) }},
+		{"{select}", func() string { return u.helper("select", array.Float32, lanes) }},
+		{"{any}", func() string { return u.helper("any", array.Int32, lanes) }},
+		{"{min}", func() string { return u.helper("min", array.Float32, lanes) }},
+		{"{max}", func() string { return u.helper("max", array.Float32, lanes) }},
+		{"{dmin}", func() string { return u.helper("min", array.Float64, lanes) }},
+		{"{dmax}", func() string { return u.helper("max", array.Float64, lanes) }},
+		{"{exp_part}", func() string { return u.helper("exp_part", array.Float32, lanes) }},
+		{"{exp_near}", func() string { return u.helper("exp_near", array.Float32, lanes) }},
+		{"{exp_far}", func() string { return u.helper("exp_far", array.Float32, lanes) }},
+		{"{lanes}", func() string { return fmt.Sprint(lanes) }},
+		{"{name}", func() string { return name }},
+	}
+	var marks []string
+	for _, d := range declare {
+		if strings.Contains(text, d.mark) {
+			marks = append(marks, d.mark, d.name())
+		}
+	}
+	if strings.HasPrefix(text, "static") {
+		head = ""
+	}
+	u.prelude.WriteString(head + strings.NewReplacer(marks...).Replace(text))
+}
+
+// vectorSelect declares the choice between two vectors by a mask whose lanes are 0 or -1.
+func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
+	mask := u.vector(ctypes[d].mask, lanes)
+	fmt.Fprintf(&u.prelude, `%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
+#ifdef __clang__
+  return m ? a : b;
+#else
+  return (%[2]s)(((%[4]s)a & m) | ((%[4]s)b & ~m));
+#endif
+}
+`, head, t, name, mask)
+}
+
+// anyLane declares whether any lane of a mask is set.
+func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
+	fmt.Fprintf(&u.prelude, `%sint %s(%s m) {
+#ifdef __clang__
+  return __builtin_reduce_or(m) != 0;
+#else
+  %s any = 0;
+  for (int k = 0; k < %d; k++) any |= m[k];
+  return any != 0;
+#endif
+}
+`, head, name, t, ctypes[d].scalar, lanes)
+}
+
+// lanewiseBuiltins are the functions of the C library that vectors go through lane by lane.
+var lanewiseBuiltins = map[string]string{
+	"exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "abs": "fabs", "floor": "floor", "ceil": "ceil",
+	"round": "rint", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
+	"cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
+}
+
+func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
+	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { %s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y; }\n",
+		head, t, name, t, t, lanes, lanewiseBuiltins[op], ctypes[d].builtin)
+}
+
+// lanewisePow is x to the power of y, lane by lane.
+func (u *Unit) lanewisePow(head, name, t string, d array.DType, lanes int64) {
+	fmt.Fprintf(&u.prelude, "%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
+		head, t, name, t, t, t, lanes, ctypes[d].builtin)
+}

@@ -1,0 +1,62 @@
+// Package conformance runs ONNX backend test cases through the compiler: each model is imported, compiled with default
+// schedules by the real C compiler, loaded and run, and its outputs are compared with the expected ones.
+//
+// Cases run in batches, in processes of their own: a batch is compiled as one package, since starting compilers would
+// take most of the time, and a case that crashes or hangs takes down its process only. The cases of a batch that ended so,
+// or that does not compile, run again one by one, so that the culprit costs itself and no other.
+package conformance
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// modelFile is what makes a folder a test case.
+const modelFile = "model.onnx"
+
+// Location is a test case on the disk.
+type Location struct {
+	// Name is the case's path below the folder that was searched, or its base name when it is that folder.
+	Name string `json:"name"`
+	// Dir is the folder with model.onnx and test_data_set_*.
+	Dir string `json:"dir"`
+}
+
+// Find returns the cases at or below folders, in the order of their paths in each. A folder without any is an error.
+func Find(dirs ...string) ([]Location, error) {
+	var found []Location
+	for _, dir := range dirs {
+		before := len(found)
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || d.Name() != modelFile {
+				return err
+			}
+			found = append(found, location(dir, filepath.Dir(path)))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("finding test cases: %w", err)
+		}
+		if len(found) == before {
+			if _, err := os.Stat(dir); err != nil {
+				return nil, fmt.Errorf("finding test cases: %w", err)
+			}
+			return nil, fmt.Errorf("no test case in %s: a case is a folder with %s and test_data_set_0", dir, modelFile)
+		}
+	}
+	return found, nil
+}
+
+func location(root, dir string) Location {
+	name, err := filepath.Rel(root, dir)
+	if err != nil || name == "." {
+		if absolute, err := filepath.Abs(dir); err == nil {
+			dir = absolute
+		}
+		name = filepath.Base(dir)
+	}
+	return Location{Name: strings.TrimPrefix(filepath.ToSlash(name), "./"), Dir: dir}
+}

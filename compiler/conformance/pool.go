@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Pool runs cases in several processes.
+type Pool struct {
+	// Start makes a process that calls Serve on its standard input and output.
+	Start func(context.Context) *exec.Cmd
+	// Jobs is how many processes run at once; 0 means 1.
+	Jobs int
+	// Limit is how long a batch, and then each of its cases, may take; 0 means two minutes.
+	Limit time.Duration
+}
+
+const (
+	// batchCases is how many cases share a package. Compiling one of 24 takes about as long as five of one.
+	batchCases   = 24
+	defaultLimit = 2 * time.Minute
+)
+
+// Run calls report with the result of each case, in their order, as soon as those before are known. The error is of ctx.
+func (p *Pool) Run(ctx context.Context, cases []Location, report func(Result)) error {
+	batches := make(chan batch)
+	o := &ordered{results: make([]*Result, len(cases)), report: report}
+	var wait sync.WaitGroup
+	for range max(p.Jobs, 1) {
+		wait.Go(func() { p.work(ctx, batches, o) })
+	}
+	size := p.batchSize(len(cases))
+	for at := 0; at < len(cases) && ctx.Err() == nil; at += size {
+		batches <- batch{at, cases[at:min(at+size, len(cases))]}
+	}
+	close(batches)
+	wait.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// batchSize leaves no process without work while another has a full batch.
+func (p *Pool) batchSize(cases int) int {
+	jobs := max(p.Jobs, 1)
+	return max(1, min(batchCases, (cases+jobs-1)/jobs))
+}
+
+// batch is cases that are compiled together; at is the number of the first.
+type batch struct {
+	at    int
+	cases []Location
+}
+
+func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
+	limit := p.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	child := &process{start: p.Start, limit: limit}
+	defer child.stop()
+	for b := range batches {
+		for k, r := range runBatch(ctx, child, b.cases) {
+			o.set(b.at+k, r)
+		}
+	}
+}
+
+// runBatch runs the cases together, and one by one when that ends badly.
+func runBatch(ctx context.Context, child *process, cases []Location) []Result {
+	results, err := child.ask(ctx, cases)
+	if err == nil {
+		return results
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if len(cases) == 1 {
+		return []Result{failed(cases[0].Name, err)}
+	}
+	alone := []Result{}
+	for _, c := range cases {
+		alone = append(alone, runBatch(ctx, child, []Location{c})...)
+	}
+	if !anyFailed(alone) { // a bug that shows in company only must not be lost
+		alone[0] = failed(cases[0].Name, errors.New("together with the cases after it: "+err.Error()))
+	}
+	return alone
+}
+
+func anyFailed(results []Result) bool {
+	for _, r := range results {
+		if r.Status == Fail {
+			return true
+		}
+	}
+	return len(results) == 0
+}
+
+// ordered passes results on in the order of their cases.
+type ordered struct {
+	mu      sync.Mutex
+	results []*Result
+	next    int
+	report  func(Result)
+}
+
+func (o *ordered) set(k int, r Result) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.results[k] = &r
+	for o.next < len(o.results) && o.results[o.next] != nil {
+		o.report(*o.results[o.next])
+		o.next++
+	}
+}

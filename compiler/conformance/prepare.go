@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/internal/trap"
+)
+
+// job is a data set of a case, imported.
+type job struct {
+	*bound
+	set string
+	// outputs are the names of the wanted outputs, in the model's order.
+	outputs []string
+	want    map[string]*array.Array
+}
+
+// refusal is the error of a model that the compiler does not take.
+type refusal struct{ cause error }
+
+func (e *refusal) Error() string { return e.cause.Error() }
+func (e *refusal) Unwrap() error { return e.cause }
+
+// refused is the result of a case that cannot be run.
+func refused(name string, err error) *Result {
+	r := failed(name, err)
+	var refusal *refusal
+	if errors.Is(err, onnx.ErrUnsupported) || errors.As(err, &refusal) {
+		r = unsupported(name, err)
+	}
+	return &r
+}
+
+// prepare reads and imports a case. The error says why it cannot be run.
+func prepare(dir string) (jobs []job, err error) {
+	defer trap.AsError(&err)
+	m, err := onnx.ReadFile(filepath.Join(dir, modelFile))
+	if err != nil {
+		return nil, err
+	}
+	if err := onlyTensors(m.Graph); err != nil {
+		return nil, &refusal{err}
+	}
+	sets, err := onnx.ReadDataSets(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range sets {
+		j, err := prepareSet(m, set)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+func prepareSet(m *onnx.Model, set onnx.DataSet) (job, error) {
+	j := job{set: set.Name, want: map[string]*array.Array{}}
+	if len(set.Outputs) == 0 || len(set.Outputs) > len(m.Graph.Outputs) {
+		return j, fmt.Errorf("%s has %d outputs, the model %d", set.Name, len(set.Outputs), len(m.Graph.Outputs))
+	}
+	for k, a := range set.Outputs {
+		info := m.Graph.Outputs[k]
+		j.outputs = append(j.outputs, info.Name)
+		j.want[info.Name] = retype(a, info.DType)
+	}
+	values, err := feeds(m, set)
+	if err != nil {
+		return j, err
+	}
+	if j.bound, err = importSet(m, values); err != nil && !errors.Is(err, trap.ErrInternal) {
+		return j, &refusal{err}
+	}
+	return j, err
+}
+
+// onlyTensors refuses models whose inputs or outputs are something else.
+func onlyTensors(g *onnx.Graph) error {
+	for _, list := range []struct {
+		kind  string
+		infos []*onnx.ValueInfo
+	}{{"input", g.Inputs}, {"output", g.Outputs}} {
+		for _, info := range list.infos {
+			if info.Kind != "" {
+				return fmt.Errorf("%s %q is of type %s: only tensors are supported", list.kind, info.Name, info.Kind)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// process is a process that serves requests, started when it is first needed and again when it has died.
+type process struct {
+	start func(context.Context) *exec.Cmd
+	limit time.Duration
+
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr *head
+}
+
+// ask returns the results of a batch. The error says how the process died, or what it answered instead.
+func (p *process) ask(ctx context.Context, cases []Location) ([]Result, error) {
+	if p.cmd == nil {
+		if err := p.launch(ctx); err != nil {
+			return nil, fmt.Errorf("starting a process for test cases: %w", err)
+		}
+	}
+	var expired atomic.Bool
+	timer := time.AfterFunc(p.limit, func() {
+		expired.Store(true)
+		p.kill()
+	})
+	a, err := p.exchange(request{cases})
+	timer.Stop()
+	if err != nil {
+		return nil, p.cause(expired.Load())
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	if len(a.Results) != len(cases) {
+		return nil, fmt.Errorf("%d results for %d cases", len(a.Results), len(cases))
+	}
+	return a.Results, nil
+}
+
+// launch starts the process in a group of its own, which is killed as a whole: it runs compilers.
+func (p *process) launch(ctx context.Context) (err error) {
+	cmd := p.start(ctx)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	p.stderr = &head{}
+	cmd.Stderr = p.stderr
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.stdout = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.cmd = cmd
+	return nil
+}
+
+func (p *process) exchange(q request) (a answer, err error) {
+	if err := json.NewEncoder(p.stdin).Encode(q); err != nil {
+		return a, err
+	}
+	line, err := p.stdout.ReadBytes('\n')
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(line, &a)
+}
+
+func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+
+// cause is how a process that does not answer any more came to its end.
+func (p *process) cause(expired bool) error {
+	p.kill() // it may only have closed its output
+	err := p.cmd.Wait()
+	p.cmd = nil
+	switch {
+	case expired:
+		return fmt.Errorf("hung: no result within %v", p.limit)
+	case p.stderr.line() != "":
+		return fmt.Errorf("crashed: %s", p.stderr.line())
+	}
+	return fmt.Errorf("crashed: %w", err)
+}
+
+// stop ends the process and waits for it.
+func (p *process) stop() {
+	if p.cmd == nil {
+		return
+	}
+	p.stdin.Close()
+	timer := time.AfterFunc(stopGrace, p.kill)
+	_ = p.cmd.Wait() // it has answered everything
+	timer.Stop()
+}
+
+// stopGrace is how long a process may take to end when its input has.
+const stopGrace = 10 * time.Second
+
+// maxHead is how much of a process's error output is kept: Go tells the signal of a crash first.
+const maxHead = 16 << 10
+
+// head keeps the beginning of what is written to it.
+type head struct{ text []byte }
+
+// Write never fails: what is too much is dropped.
+func (h *head) Write(data []byte) (int, error) {
+	h.text = append(h.text, data[:min(len(data), maxHead-len(h.text))]...)
+	return len(data), nil
+}
+
+// line is the line that names the signal or the error; empty when there is none.
+func (h *head) line() string {
+	for line := range strings.Lines(string(h.text)) {
+		if strings.HasPrefix(line, "SIG") {
+			return strings.TrimSpace(line)
+		}
+	}
+	first, _, _ := strings.Cut(string(h.text), "\n")
+	return strings.TrimSpace(first)
+}

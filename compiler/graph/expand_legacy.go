@@ -1,0 +1,42 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// legacyOpset is the operator set from which on operands are broadcast by the rules of numpy.
+const legacyOpset = 7
+
+// alignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of numpy
+// do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis on. The
+// slope of PRelu stands for channels.
+func (b *builder) alignLegacy(n op.Node, values []*value) error {
+	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
+		return nil
+	}
+	rank, own := len(values[0].Shape), len(values[1].Shape)
+	axis := int64(rank - own)
+	switch n.Op {
+	case "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater":
+		if n.Int("broadcast", 0) != 0 {
+			axis = n.Int("axis", axis)
+		}
+	case "PRelu":
+		axis = min(1, axis)
+	default:
+		return nil
+	}
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	missing := int64(rank-own) - axis
+	if axis < 0 || missing <= 0 || n.Err() != nil {
+		return nil // what does not fit is refused by the operator itself
+	}
+	shape := slices.Concat(values[1].Shape, slices.Repeat([]int64{1}, int(missing)))
+	e := &expansion{builder: b, node: n}
+	values[1] = e.reshape(values[1], shape...)
+	return e.err
+}

@@ -1,0 +1,65 @@
+package graph
+
+import (
+	"fmt"
+)
+
+// Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of programs[k]
+// is called JoinedName(k, NAME).
+func Join(name string, programs []*Program) *Program {
+	j := &joiner{joined: &Program{Name: name}, tasks: map[string]int{}}
+	for k, p := range programs {
+		j.add(k, p)
+	}
+	return j.joined
+}
+
+// JoinedName is the name in a joined program of an input or output of the k-th program.
+func JoinedName(k int, name string) string { return fmt.Sprintf("%d/%s", k, name) }
+
+type joiner struct {
+	joined *Program
+	// tasks are the joined program's tasks by their workloads' digests.
+	tasks map[string]int
+}
+
+func (j *joiner) add(k int, p *Program) {
+	first := len(j.joined.Values)
+	for _, v := range p.Values {
+		v.Name = JoinedName(k, v.Name)
+		if v.Alias >= 0 {
+			v.Alias += first
+		}
+		j.joined.Values = append(j.joined.Values, v)
+	}
+	shifted := func(values []int) []int {
+		list := make([]int, len(values))
+		for i, v := range values {
+			list[i] = v + first
+		}
+		return list
+	}
+	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
+	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
+	numbers := make([]int, len(p.Tasks))
+	for i, t := range p.Tasks {
+		numbers[i] = j.task(t)
+	}
+	for _, c := range p.Calls {
+		c.Task, c.Args = numbers[c.Task], shifted(c.Args)
+		j.joined.Calls = append(j.joined.Calls, c)
+	}
+}
+
+func (j *joiner) task(t Task) int {
+	digest := t.Workload.Digest()
+	k, ok := j.tasks[digest]
+	if !ok {
+		k = len(j.joined.Tasks)
+		j.tasks[digest] = k
+		j.joined.Tasks = append(j.joined.Tasks, t)
+		return k
+	}
+	j.joined.Tasks[k].Count += t.Count
+	return k
+}

@@ -1,0 +1,96 @@
+package graph
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// item is what a name of the model stands for while it is read: a tensor, a sequence, or an optional. An optional with an
+// element is that element; one without is an item with neither.
+type item struct {
+	tensor   *value
+	sequence *sequence
+}
+
+// sequence is a list of tensors whose length is known when the model is read. It is never changed once made.
+type sequence struct{ elements []*value }
+
+// frame is what the nodes of a model, or of a function that it calls, share.
+type frame struct {
+	opsets []onnx.Opset
+	// attributes are those of the call, for references in the function's body; nil in the model itself.
+	attributes map[string]*onnx.Attribute
+	// depth is the number of calls around the body.
+	depth int
+}
+
+// scope holds the names of one graph: the model's, a function's or that of an attribute, which sees its outer scopes as
+// well.
+type scope struct {
+	*frame
+	outer *scope
+	// items has a nil item for an input of a function that the call leaves out.
+	items map[string]*item
+	used  map[string]bool
+}
+
+func newScope(f *frame, outer *scope, nodes []*onnx.Node, outputs []string) *scope {
+	s := &scope{frame: f, outer: outer, items: map[string]*item{}, used: map[string]bool{}}
+	for _, name := range outputs {
+		s.used[name] = true
+	}
+	s.markUsed(nodes)
+	return s
+}
+
+// markUsed notes what the nodes read, those of graphs inside them too.
+func (s *scope) markUsed(nodes []*onnx.Node) {
+	for _, n := range nodes {
+		for _, name := range n.Inputs {
+			s.used[name] = true
+		}
+		for _, a := range n.Attributes {
+			if a.Graph == nil {
+				continue
+			}
+			s.markUsed(a.Graph.Nodes)
+			for _, o := range a.Graph.Outputs {
+				s.used[o.Name] = true
+			}
+		}
+	}
+}
+
+// find is the innermost item of a name; false when there is none. The item of a function's input that the call leaves
+// out, and that of the empty name, is nil.
+func (s *scope) find(name string) (*item, bool) {
+	if name == "" {
+		return nil, true
+	}
+	for ; s != nil; s = s.outer {
+		if it, ok := s.items[name]; ok {
+			return it, true
+		}
+	}
+	return nil, false
+}
+
+// attributes are a node's, with references to those of the enclosing function resolved.
+func (s *scope) attributesOf(n *onnx.Node) map[string]*onnx.Attribute {
+	attrs := map[string]*onnx.Attribute{}
+	for _, a := range n.Attributes {
+		if a.Ref == "" {
+			attrs[a.Name] = a
+			continue
+		}
+		if given := s.attributes[a.Ref]; given != nil {
+			named := *given
+			named.Name = a.Name
+			attrs[a.Name] = &named
+		}
+	}
+	return attrs
+}
+
+// isEmpty reports whether a value has no elements; such values are known without being computed.
+func isEmpty(shape []int64) bool { return array.Elements(shape) == 0 }

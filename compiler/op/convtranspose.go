@@ -1,0 +1,145 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+var convTransposeDefs = []Def{{
+	Name: "ConvTranspose", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "convtranspose",
+	Infer: inferConvTranspose, Lower: lowerConvTranspose, Layout: channelsLastResult, Work: convTransposeWork, Detail: convTransposeDetail,
+}}
+
+// transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are those
+// of the convolution that is transposed: in is the extent of the result, out that of x.
+func transposedWindow(n *Node, x, w []int64) (window, error) {
+	rank := len(x) - 2
+	ones := make([]int64, rank)
+	for k := range ones {
+		ones[k] = 1
+	}
+	win := window{out: x[2:], kernel: n.Ints("kernel_shape", w[2:]), stride: n.Ints("strides", ones), dilation: n.Ints("dilations", ones)}
+	pads, extra := n.Ints("pads", make([]int64, 2*rank)), n.Ints("output_padding", make([]int64, rank))
+	if !sameShape(win.kernel, w[2:]) || len(win.stride) != rank || len(win.dilation) != rank || len(pads) != 2*rank || len(extra) != rank {
+		return win, fmt.Errorf("kernel_shape %v, strides %v, dilations %v, pads %v or output_padding %v do not fit weights %v",
+			win.kernel, win.stride, win.dilation, pads, extra, w)
+	}
+	for k := range rank {
+		for _, v := range []int64{win.kernel[k], win.stride[k], win.dilation[k]} {
+			if v < 1 || v > maxWindow {
+				return win, fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
+			}
+		}
+		if least := min(pads[k], pads[k+rank], extra[k]); least < -maxWindow || max(pads[k], pads[k+rank], extra[k]) > maxWindow {
+			return win, fmt.Errorf("pads %v or output_padding %v are too large", pads, extra)
+		}
+		if x[2+k] > 1<<32 {
+			return win, fmt.Errorf("input %v is too large", x)
+		}
+	}
+	win.padBegin, win.padEnd = append([]int64{}, pads[:rank]...), append([]int64{}, pads[rank:]...)
+	return win, win.placeTransposed(n, extra)
+}
+
+// placeTransposed computes the extents of the result; output_shape and auto_pad decide the pads instead of being decided by
+// them.
+func (w *window) placeTransposed(n *Node, extra []int64) error {
+	rank := len(w.out)
+	auto := n.Text("auto_pad", "NOTSET")
+	given := n.Ints("output_shape", nil)
+	if len(given) == rank+2 { // some exporters give N and C too
+		given = given[2:]
+	}
+	if given != nil && len(given) != rank {
+		return fmt.Errorf("output_shape %v does not fit %d spatial axes", given, rank)
+	}
+	for k := range rank {
+		natural := (w.out[k]-1)*w.stride[k] + extra[k] + w.reach(k)
+		want := natural - w.padBegin[k] - w.padEnd[k]
+		switch auto {
+		case "NOTSET", "":
+		case "VALID":
+			want = natural
+		case "SAME_UPPER", "SAME_LOWER":
+			want = w.out[k] * w.stride[k]
+		default:
+			return fmt.Errorf("auto_pad %q is unknown", auto)
+		}
+		if given != nil {
+			want = given[k]
+		}
+		if want < 1 || want > 1<<40 {
+			return fmt.Errorf("the result would have extent %d", want)
+		}
+		if given != nil || auto != "NOTSET" && auto != "" {
+			total := max(0, natural-want) // what is longer than natural ends in zeros
+			w.padBegin[k] = total - total/2
+			if auto == "SAME_UPPER" {
+				w.padBegin[k] = total / 2
+			}
+			w.padEnd[k] = total - w.padBegin[k]
+		}
+		w.in = append(w.in, want)
+	}
+	return nil
+}
+
+func inferConvTranspose(n *Node) (Type, error) {
+	d, err := floats(n)
+	if err != nil {
+		return Type{}, err
+	}
+	x, w := n.In[0].Shape, n.In[1].Shape
+	if len(x) < 3 || len(w) != len(x) {
+		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
+	}
+	groups := n.Int("group", 1)
+	if groups < 1 || x[1]%groups != 0 || w[0] != x[1] {
+		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
+	}
+	if n.Has(2) && !sameShape(n.In[2].Shape, []int64{w[1] * groups}) {
+		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[1]*groups)
+	}
+	win, err := transposedWindow(n, x, w)
+	if err != nil {
+		return Type{}, err
+	}
+	if _, err := newPhases(win, groups, w); err != nil {
+		return Type{}, err
+	}
+	return Type{d, append([]int64{x[0], w[1] * groups}, win.in...)}, nil
+}
+
+// lowerConvTranspose orders the weights by phase, now when they are known, and computes the phases.
+func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
+	if err != nil {
+		return Operand{}, err
+	}
+	p, err := newPhases(win, n.Int("group", 1), n.In[1].Shape)
+	if err != nil {
+		return Operand{}, err
+	}
+	taps, err := l.settle(p.order(l, in[1]))
+	if err != nil {
+		return Operand{}, err
+	}
+	return p.lower(l, n, in[0], taps, in), nil
+}
+
+func convTransposeWork(n *Node) float64 {
+	return 2 * float64(array.Elements(n.In[0].Shape)) * float64(array.Elements(n.In[1].Shape[1:]))
+}
+
+func convTransposeDetail(n *Node) string {
+	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
+	if err != nil {
+		return ""
+	}
+	text := win.String()
+	if g := n.Int("group", 1); g > 1 {
+		text += fmt.Sprintf(" g%d", g)
+	}
+	return text
+}

@@ -1,0 +1,243 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// phases computes a transposed convolution without inserting zeros: outputs whose positions have the same remainder by the
+// stride, a phase, read the same weights, so each phase is an ordinary convolution with every stride-th weight.
+//
+// The result's element o, counted from the first position that the padding cuts off, is u = o+pad, and
+//
+//	y[u] = sum over r with (u - r*dilation) divisible by stride of x[(u - r*dilation) / stride] * w[r]
+//
+// With o+shift = stride*q + p, phase p at place q reads
+//
+//	acc[p,q] = sum over t of x[q + (p+rest) floordiv stride - step*(taps-1) + step*t] * w'[p,t],  rest = pad - shift
+type phases struct {
+	out                      []int64
+	kernel, stride, dilation []int64
+	groups, inner, channels  int64
+	// Of each spatial axis: taps is the number of weights of a phase, step the distance of what they read, count the number
+	// of phases that have weights, places the number of positions of each.
+	taps, step, count, places []int64
+	shift, rest               []int64
+	// joint is, where the output channels alone would not fill vectors, the extent of an axis with the phases and channels
+	// together (element phase*channels + channel), rounded up with zeros; else 0, and each phase is an axis.
+	joint int64
+}
+
+// jointChannels is the number of output channels below which phases are vectorized along with them, in multiples of
+// jointMultiple. Every phase then reads the same operands, which costs one more place on each axis where the stride does not
+// divide the padding.
+const jointChannels, jointMultiple = 16, 16
+
+// newPhases takes a transposed window apart; w is the shape of the weights.
+func newPhases(win window, groups int64, w []int64) (*phases, error) {
+	p := &phases{out: win.in, kernel: win.kernel, stride: win.stride, dilation: win.dilation}
+	p.groups, p.inner, p.channels = groups, w[0]/groups, w[1]*groups
+	joint := groups == 1 && p.channels < jointChannels && slices.Max(p.stride) > 1
+	for k, pad := range win.padBegin {
+		p.addAxis(k, pad, joint)
+	}
+	if joint {
+		p.joint = (array.Elements(p.count)*p.channels + jointMultiple - 1) / jointMultiple * jointMultiple
+	}
+	if size, err := array.CheckedBytes(array.Float64, p.tapsShape()); err != nil || size > maxKnownBytes {
+		return nil, fmt.Errorf("weights %v, ordered by phase as %v, are too large", w, p.tapsShape())
+	}
+	return p, nil
+}
+
+// addAxis settles one axis. Dilation of strided kernels is written out with zeros, since its phases would read at different
+// distances.
+func (p *phases) addAxis(k int, pad int64, joint bool) {
+	s, reach := p.stride[k], (p.kernel[k]-1)*p.dilation[k]+1
+	taps, step, count, shift := p.kernel[k], p.dilation[k], int64(1), int64(0)
+	if s > 1 {
+		taps, step, count = (reach+s-1)/s, 1, min(s, reach)
+		if joint || count < s { // phase p reads the weights from p on
+			shift = pad - s*expr.FloorDivInt(pad, s)
+		}
+	}
+	p.taps, p.step, p.count = append(p.taps, taps), append(p.step, step), append(p.count, count)
+	p.shift, p.rest = append(p.shift, shift), append(p.rest, pad-shift)
+	p.places = append(p.places, (p.out[k]+shift-1)/s+1)
+}
+
+// tapsShape is [phases, taps, input channels of a group, output channels], or [taps, input channels, joint].
+func (p *phases) tapsShape() []int64 {
+	if p.joint > 0 {
+		return append(append([]int64{}, p.taps...), p.inner, p.joint)
+	}
+	shape := append(append([]int64{}, p.count...), p.taps...)
+	return append(shape, p.inner, p.channels)
+}
+
+// order is the weights w[c, oc, r] as taps; places beyond the kernel are zero.
+func (p *phases) order(l *Lowering, w Operand) Operand {
+	w = l.Readable(w)
+	shape := p.tapsShape()
+	return l.Map("taps", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
+		c, oc := i[len(i)-2], i[len(i)-1]
+		var phase []expr.Expr
+		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
+		if p.joint > 0 {
+			inside = expr.Bin(expr.Lt, oc, expr.I(array.Elements(p.count)*p.channels))
+			phase, oc = p.separate(oc)
+		} else {
+			phase, i = i[:len(p.out)], i[len(p.out):]
+		}
+		if p.groups > 1 {
+			perGroup := expr.I(p.channels / p.groups)
+			c = expr.AddE(expr.MulE(expr.Bin(expr.FloorDiv, oc, perGroup), expr.I(p.inner)), c)
+			oc = expr.Bin(expr.FloorMod, oc, perGroup)
+		}
+		index := []expr.Expr{c, oc}
+		for k := range p.out {
+			r, valid := p.weight(k, phase[k], i[k])
+			index = append(index, r)
+			inside = expr.Bin(expr.And, inside, valid)
+		}
+		return expr.Sel(inside, w.At(index...), expr.Zero(w.DType))
+	})
+}
+
+// separate takes a position on the joint axis apart; beyond its last phase, the result is inside the axes but meaningless.
+func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
+	channel = expr.Bin(expr.FloorMod, j, expr.I(p.channels))
+	rest := expr.Bin(expr.FloorDiv, j, expr.I(p.channels))
+	phase = make([]expr.Expr, len(p.count))
+	for k := len(p.count) - 1; k >= 0; k-- {
+		phase[k] = expr.Bin(expr.FloorMod, rest, expr.I(p.count[k]))
+		rest = expr.Bin(expr.FloorDiv, rest, expr.I(p.count[k]))
+	}
+	return phase, channel
+}
+
+// weight is the position in the kernel of tap t of a phase, and the condition that there is one. Taps are in the order of
+// what they read, which is the reverse of the kernel's.
+func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
+	t = expr.SubE(expr.I(p.taps[k]-1), t)
+	if p.stride[k] == 1 {
+		return t, &expr.Int{Value: 1, Type: trueType}
+	}
+	first := expr.Bin(expr.FloorMod, expr.AddE(phase, expr.I(p.rest[k])), expr.I(p.stride[k]))
+	at := expr.AddE(first, expr.MulE(t, expr.I(p.stride[k])))
+	d, reach := p.dilation[k], (p.kernel[k]-1)*p.dilation[k]+1
+	valid = expr.Bin(expr.Lt, at, expr.I(reach))
+	if d > 1 {
+		valid = expr.Bin(expr.And, valid, expr.Bin(expr.Eq, expr.Bin(expr.FloorMod, at, expr.I(d)), expr.I(0)))
+	}
+	return expr.Bin(expr.FloorDiv, at, expr.I(d)), valid
+}
+
+// first is the position in x that the first tap of a phase reads at place 0.
+func (p *phases) first(k int, phase int64) int64 {
+	return expr.FloorDivInt(phase+p.rest[k], p.stride[k]) - p.step[k]*(p.taps[k]-1)
+}
+
+// reach is what padSpatial adds to x, or leaves out, so that it begins and ends with what any phase reads.
+func (p *phases) reach() (begin, extent []int64) {
+	for k := range p.out {
+		first, last := p.first(k, 0), p.first(k, p.count[k]-1)
+		begin = append(begin, -first)
+		extent = append(extent, last-first+p.places[k]+p.step[k]*(p.taps[k]-1))
+	}
+	return begin, extent
+}
+
+// ahead is how much further along x a phase reads than phase 0.
+func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
+	if p.first(k, 0) == p.first(k, p.count[k]-1) {
+		return expr.I(0)
+	}
+	s := p.stride[k]
+	rest := p.rest[k] - s*expr.FloorDivInt(p.rest[k], s)
+	return expr.Bin(expr.FloorDiv, expr.AddE(phase, expr.I(rest)), expr.I(s))
+}
+
+// lower computes every phase, and the result from them; w are ordered taps, all the node's operands.
+func (p *phases) lower(l *Lowering, n *Node, x, w Operand, all []Operand) Operand {
+	begin, extent := p.reach()
+	x = l.padSpatial(x, begin, extent, expr.Zero(x.DType))
+	acc := p.sum(l, n.Out.Shape[0], x, w)
+	return addBias(l, n, p.interleave(l, n, acc), all, 2)
+}
+
+// sum has the axes N, joint and the places; or N, channels, phases and places. Channels are last in memory.
+func (p *phases) sum(l *Lowering, batch int64, x, w Operand) Operand {
+	rank := len(p.out)
+	depthwise := p.inner == 1 && p.groups > 1 && p.groups == p.channels
+	extents := append([]int64{}, p.taps...)
+	if !depthwise {
+		extents = append(extents, p.inner)
+	}
+	shape := append(append([]int64{batch, p.channels}, p.count...), p.places...)
+	if p.joint > 0 {
+		shape = append([]int64{batch, p.joint}, p.places...)
+	}
+	return l.Reduce("phases", expr.Sum, shape, ChannelsLast(len(shape)), extents, func(i, r []expr.Expr) expr.Expr {
+		place := i[len(i)-rank:]
+		phase := i[2 : len(i)-rank]
+		c, xc := expr.I(0), i[1]
+		if !depthwise {
+			c, xc = r[rank], p.channel(i[1], r[rank])
+		}
+		xi := []expr.Expr{i[0], xc}
+		for k := range rank {
+			at := expr.AddE(place[k], expr.MulE(r[k], expr.I(p.step[k])))
+			if p.joint == 0 {
+				at = expr.AddE(at, p.ahead(k, phase[k]))
+			}
+			xi = append(xi, at)
+		}
+		wi := append(append(append([]expr.Expr{}, phase...), r[:rank]...), c, i[1])
+		return expr.MulE(wide(x.At(xi...)), wide(w.At(wi...)))
+	})
+}
+
+// channel is the input channel that channel c of the group of output channel oc reads.
+func (p *phases) channel(oc, c expr.Expr) expr.Expr {
+	if p.groups == 1 {
+		return c
+	}
+	group := expr.Bin(expr.FloorDiv, oc, expr.I(p.channels/p.groups))
+	return expr.AddE(expr.MulE(group, expr.I(p.inner)), c)
+}
+
+// interleave reads each element of the result from its phase; it is zero in a phase without weights.
+func (p *phases) interleave(l *Lowering, n *Node, acc Operand) Operand {
+	t := Type{acc.DType, n.Out.Shape}
+	return l.Lazy(t, ChannelsLast(len(t.Shape)), func(i []expr.Expr) expr.Expr {
+		var phase, place []expr.Expr
+		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
+		for k := range p.out {
+			o := expr.AddE(i[2+k], expr.I(p.shift[k]))
+			at := expr.Bin(expr.FloorMod, o, expr.I(p.stride[k]))
+			if p.count[k] < p.stride[k] {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, at, expr.I(p.count[k])))
+			}
+			phase = append(phase, at)
+			place = append(place, expr.Bin(expr.FloorDiv, o, expr.I(p.stride[k])))
+		}
+		index := append([]expr.Expr{i[0], i[1]}, phase...)
+		if p.joint > 0 {
+			index = []expr.Expr{i[0], p.together(phase, i[1])}
+		}
+		return expr.Sel(inside, acc.At(append(index, place...)...), expr.Zero(acc.DType))
+	})
+}
+
+// together is the position on the joint axis.
+func (p *phases) together(phase []expr.Expr, channel expr.Expr) expr.Expr {
+	j := expr.I(0)
+	for k, e := range phase {
+		j = expr.AddE(expr.MulE(j, expr.I(p.count[k])), e)
+	}
+	return expr.AddE(expr.MulE(j, expr.I(p.channels)), channel)
+}

@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Part says which part of a divided reduction axis, r = outer*factor + inner, becomes an axis of the partial results.
+type Part uint8
+
+const (
+	// Lanes keeps one partial result for each inner part: what vectors accumulate side by side.
+	Lanes Part = iota
+	// Pieces keeps one for each outer part: what workers accumulate one after the other.
+	Pieces
+)
+
+// RFactor divides a reduction in two, as Halide and TVM do: a new stage, whose number is returned, combines the terms of one
+// part of reduction axis k (counted among the stage's reduction axes) for each value of the other part, which is its last axis;
+// the stage itself combines these partial results. The factor need not divide: what lies beyond the end counts as the
+// combiner's identity. Every combiner is associative and commutative, so this is always legal; sums of floating point numbers
+// are rounded in another order. It must come before other primitives on the stage.
+func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int, err error) {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("rfactor: %w", err)
+	case k < 0 || k >= len(g.Reduce):
+		return 0, fmt.Errorf("rfactor: stage %d has no reduction axis %d", stageID, k)
+	case factor < 1 || factor > g.Reduce[k].Extent:
+		return 0, fmt.Errorf("rfactor: factor %d of stage %d is not between 1 and the extent %d", factor, stageID, g.Reduce[k].Extent)
+	case s.scheduled(g):
+		return 0, fmt.Errorf("rfactor: stage %d was already scheduled", stageID)
+	case expr.Size(g.Body) > maxBodyNodes/4:
+		return 0, fmt.Errorf("rfactor: the body of stage %d is too large", stageID)
+	}
+	p := g.partial(k, factor, part)
+	s.addStage(p)
+	kept := p.Axes[len(p.Axes)-1]
+	combined := expr.ReduceOver(g.Tensor.Name, g.Combiner, g.Tensor.Shape, []int64{kept.Extent}, func(i, r []expr.Expr) expr.Expr {
+		return p.Tensor.At(append(i, r...)...)
+	})
+	g.Axes, g.Reduce, g.Body = combined.Axes, combined.Reduce, combined.Body
+	g.resetNest()
+	s.record("rfactor", stageID, k, int(factor), int(part))
+	return p.ID, nil
+}
+
+// partial is the stage of the partial results.
+func (g *Stage) partial(k int, factor int64, part Part) *Stage {
+	axis := g.Reduce[k]
+	outer := &expr.Var{Name: axis.Name + "o", Extent: (axis.Extent + factor - 1) / factor}
+	inner := &expr.Var{Name: axis.Name + "i", Extent: factor}
+	kept, reduced := inner, outer
+	if part == Pieces {
+		kept, reduced = outer, inner
+	}
+	at := expr.AddE(expr.MulE(outer, expr.I(factor)), inner)
+	body := expr.Substitute(g.Body, map[*expr.Var]expr.Expr{axis: at})
+	if axis.Extent%factor != 0 {
+		body = expr.Sel(expr.Bin(expr.Lt, at, expr.I(axis.Extent)), body, g.Combiner.Identity(g.Tensor.DType))
+	}
+	return &Stage{
+		Tensor:   &expr.Tensor{Name: g.Tensor.Name + "_part", DType: g.Tensor.DType, Shape: append(slices.Clone(g.Tensor.Shape), kept.Extent)},
+		Axes:     append(slices.Clone(g.Axes), kept),
+		Reduce:   slices.Replace(slices.Clone(g.Reduce), k, k+1, reduced),
+		Combiner: g.Combiner, Body: body,
+	}
+}
+
+// scheduled reports whether any primitive changed the stage's nest, or another stage is computed inside it.
+func (s *Schedule) scheduled(g *Stage) bool {
+	if len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) || g.Consumer != nil {
+		return true
+	}
+	for k, it := range g.Leaves {
+		if it.ID != k || it.Kind != Serial {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package toolchain
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/lrudir"
+)
+
+// Objects keeps object files between builds in a folder, by the digest of all that they depend on: the source and its
+// headers, the compiler and its flags. An entry ends with its own digest, so that a damaged one is noticed and made
+// again. A folder that cannot be read or written costs time, never a build. It is safe for concurrent use, by several
+// processes too.
+type Objects struct{ dir *lrudir.Dir }
+
+// OpenObjects uses a folder, which is made when it is missing. No cap (0) means 1 GiB.
+func OpenObjects(dir string, capBytes int64) (*Objects, error) {
+	files, err := lrudir.Open(dir, capBytes)
+	if err != nil {
+		return nil, fmt.Errorf("objects: %w", err)
+	}
+	return &Objects{files}, nil
+}
+
+// fetch writes the object of that key to a file and reports whether there was one.
+func (o *Objects) fetch(key, file string) bool {
+	if !o.dir.Touch(key) {
+		return false
+	}
+	data, err := os.ReadFile(o.dir.Path(key))
+	if err != nil {
+		return false
+	}
+	object, ok := unseal(data)
+	return ok && os.WriteFile(file, object, 0o600) == nil
+}
+
+// keep stores an object file under a key, and makes room for it.
+func (o *Objects) keep(key, file string) {
+	object, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	err = atomicfile.Write(o.dir.Path(key), func(w io.Writer) error {
+		_, err := w.Write(seal(object))
+		return err
+	})
+	if err == nil {
+		_ = o.dir.Evict(key)
+	}
+}
+
+func seal(object []byte) []byte {
+	sum := sha256.Sum256(object)
+	return append(bytes.Clone(object), sum[:]...)
+}
+
+func unseal(data []byte) (object []byte, ok bool) {
+	if len(data) < sha256.Size {
+		return nil, false
+	}
+	object = data[:len(data)-sha256.Size]
+	sum := sha256.Sum256(object)
+	return object, bytes.Equal(sum[:], data[len(object):])
+}
+
+// objectKey is the digest of what an object file depends on. The compiler is known by its executable's path, size and time,
+// which change when it is replaced.
+func objectKey(compiler string, args []string, b Build, source string) string {
+	identity := compiler
+	if real, err := filepath.EvalSymlinks(compiler); err == nil {
+		if info, err := os.Stat(real); err == nil {
+			identity = fmt.Sprintf("%s %d %d", real, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	var text string
+	for _, f := range b.Sources {
+		if f.Name == source {
+			text = f.Text
+		}
+	}
+	data, err := json.Marshal([]any{identity, args, b.Headers, text})
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

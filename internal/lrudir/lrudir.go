@@ -1,0 +1,82 @@
+// Package lrudir bounds a folder of files that can be made again: the least recently used go when it outgrows its cap.
+package lrudir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Dir is such a folder. The time of a file's last use is its modification time. It is safe for concurrent use, by several
+// processes too, as long as files appear in it by renaming.
+type Dir struct {
+	path     string
+	capBytes int64
+	mu       sync.Mutex
+}
+
+// Open uses the folder at path, which is made when it is missing. No cap (0) means 1 GiB.
+func Open(path string, capBytes int64) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	if capBytes == 0 {
+		capBytes = 1 << 30
+	}
+	return &Dir{path: path, capBytes: capBytes}, nil
+}
+
+// Path is where the file of that name is, or belongs.
+func (d *Dir) Path(name string) string { return filepath.Join(d.path, name) }
+
+// Touch marks a file as used and reports whether it is there.
+func (d *Dir) Touch(name string) bool {
+	now := time.Now()
+	return os.Chtimes(d.Path(name), now, now) == nil
+}
+
+// Evict removes the least recently used files until the cap is kept; the newest one stays whatever its size.
+func (d *Dir) Evict(newest string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files, total, err := d.files()
+	if err != nil {
+		return err
+	}
+	for _, info := range files {
+		if total <= d.capBytes {
+			return nil
+		}
+		if info.Name() == newest {
+			continue
+		}
+		if err := os.Remove(d.Path(info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("making room in the cache: %w", err)
+		}
+		total -= info.Size()
+	}
+	return nil
+}
+
+// files are the folder's files, the least recently used first, and their size in bytes.
+func (d *Dir) files() (files []fs.FileInfo, total int64, err error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the cache: %w", err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue // gone, or a scratch folder
+		}
+		files = append(files, info)
+		total += info.Size()
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	return files, total, nil
+}

@@ -1,0 +1,76 @@
+package opcases
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Array is a tensor. Without values it has made-up ones. A constant is an initializer of the model.
+type Array struct {
+	Type   string   `json:"type"`
+	Shape  []int64  `json:"shape"`
+	Values []number `json:"values,omitempty"`
+	Const  bool     `json:"const,omitempty"`
+}
+
+// number is written like JSON's, or as "NaN", "+Inf", "-Inf".
+type number string
+
+func (n *number) UnmarshalJSON(data []byte) error {
+	*n = number(strings.Trim(string(data), `"`))
+	return nil
+}
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if v, err := strconv.ParseFloat(string(n), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return []byte(n), nil
+	}
+	return json.Marshal(string(n))
+}
+
+// Array is the tensor.
+func (r *Array) Array() (*array.Array, error) {
+	d := array.ParseDType(r.Type)
+	if d == array.Invalid || r.Values != nil && int64(len(r.Values)) != array.Elements(r.Shape) {
+		return nil, fmt.Errorf("%d values for %s%v", len(r.Values), r.Type, r.Shape)
+	}
+	a := array.New(d, r.Shape...)
+	for i := range a.Len() {
+		switch {
+		case r.Values != nil && d.IsFloat():
+			v, err := strconv.ParseFloat(string(r.Values[i]), 64)
+			if err != nil {
+				return nil, err
+			}
+			a.SetFloat(i, v)
+		case r.Values != nil:
+			v, err := strconv.ParseInt(string(r.Values[i]), 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			a.SetInt(i, v)
+		case d.IsFloat():
+			a.SetFloat(i, math.Round(1000*math.Sin(float64(i*i%1009)))/1000)
+		default:
+			a.SetInt(i, i*i%11)
+		}
+	}
+	return a, nil
+}
+
+func arrayOf(a *array.Array) *Array {
+	r := &Array{Type: a.DType.String(), Shape: a.Shape, Values: []number{}}
+	for i := range a.Len() {
+		text := strconv.FormatInt(a.Int(i), 10)
+		if a.DType.IsFloat() {
+			text = strconv.FormatFloat(a.Float(i), 'g', 7, 64)
+		}
+		r.Values = append(r.Values, number(text))
+	}
+	return r
+}
