@@ -61,6 +61,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
 		u.winograd = newWinograd(s, g, t)
+		u.tile.feed(s, g, u.feeds)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -240,7 +241,7 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 		return u.winograd.cost(t, set)
 	}
 	if u.tile != nil {
-		return u.tile.cost(t, set, len(u.feeds) > 0)
+		return u.tile.cost(t, set)
 	}
 	if u.rows != nil {
 		return u.rows.cost(t, set)
