@@ -90,7 +90,7 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 // isKnown reports whether an operand is a constant or was left out.
 func isKnown(v *value) bool { return v == nil || v.data != nil }
 
-// isZero reports whether a zero point was left out or is known to be zero.
+// isZero reports whether an operand was left out or is known to be zero.
 func isZero(v *value) bool {
 	if v == nil {
 		return true
@@ -99,7 +99,7 @@ func isZero(v *value) bool {
 		return false
 	}
 	for i := range v.data.Len() {
-		if v.data.Int(i) != 0 {
+		if v.data.Float(i) != 0 {
 			return false
 		}
 	}

@@ -10,7 +10,8 @@ var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
-	recurrentDefs, quantizeDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))
