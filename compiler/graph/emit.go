@@ -121,9 +121,12 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if slices.Contains(grp.stored, n.out) {
+		switch {
+		case slices.Contains(grp.stored, n.out):
 			out = store(l, out, n.out)
 			outputs = append(outputs, out.Tensor)
+		case slices.Contains(grp.feeds, n.out):
+			out = store(l, out, n.out)
 		}
 		computed[n.out] = out
 	}
@@ -134,7 +137,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 	return w.Merge(), e.args(w, l, values, grp.stored), nil
 }
 
-// store writes a result to where its value lies; what follows in the kernel reads it there.
+// store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
 func store(l *op.Lowering, o op.Operand, v *value) op.Operand {
 	t := l.Store(o, v.layout)
 	t.Strides = v.argumentStrides()

@@ -16,6 +16,8 @@ type group struct {
 	nodes  []*node
 	// stored are the results that others read, in order; the last node's is the last.
 	stored []*value
+	// feeds are results that only the anchor reads; schedules decide how much of them is computed at a time.
+	feeds []*value
 }
 
 func (g *group) tail() *node { return g.nodes[len(g.nodes)-1] }
@@ -26,7 +28,7 @@ func (g *group) begin() int { return g.stored[0].producer.order }
 
 // partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with most
 // work first; what is left forms kernels of its own. A result that has other readers than the operators that follow it is
-// stored, and they are computed in the same kernel. Views that no kernel takes become aliases. The result is in an order in
+// stored, and they are computed in the same kernel. What only a product reads is computed in the product's kernel. Views that no kernel takes become aliases. The result is in an order in
 // which the kernels can run.
 func partition(g *graph) []*group {
 	g.number()
@@ -47,6 +49,7 @@ func partition(g *graph) []*group {
 			groups = append(groups, p.grow(n))
 		}
 	}
+	groups = p.absorbFeeds(groups)
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.begin(), b.begin()) })
 	return groups
 }
