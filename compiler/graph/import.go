@@ -40,6 +40,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	fuseAttention,
 	mergeSiblings,
 	splitTransposed,
 	separateOutputs,

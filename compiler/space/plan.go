@@ -29,10 +29,15 @@ type unit struct {
 	tile  *tile
 	flat  *flat
 	rows  *rows
+	// attention is set for a whole attention.
+	attention *attention
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
+	if a := newAttention(w, t); a != nil {
+		return &plan{units: []*unit{{out: a.out, acc: -1, attention: a, flop: w.Flop()}}}
+	}
 	if r := newRows(w, t); r != nil {
 		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, rows: r, flop: w.Flop()}}}
 	}
@@ -50,7 +55,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		if g.Inlined || taken[g.ID] || g.Combiner == expr.None {
 			continue
 		}
-		u := reductionUnit(s, g, &next)
+		u := reductionUnit(s, g, taken, &next)
 		u.feeds = feeds(s, g, taken)
 		taken[u.out], taken[g.ID] = true, true
 		for _, f := range u.feeds {
@@ -125,10 +130,10 @@ func expensive(e expr.Expr) bool {
 	return found
 }
 
-// reductionUnit finds the map that ends a reduction: its only consumer, of the same shape and axis by axis. Without one, the
+// reductionUnit finds the map that ends a reduction: its only consumer, of the same shape and axis by axis, which ends no other. Without one, the
 // reduction ends itself through cache-write.
-func reductionUnit(s *schedule.Schedule, g *schedule.Stage, next *int) *unit {
-	if c := s.Consumers(g); len(c) == 1 && !g.IsOutput && c[0].Combiner == expr.None && pointwise(c[0], g.Tensor) {
+func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
+	if c := s.Consumers(g); len(c) == 1 && !g.IsOutput && !taken[c[0].ID] && c[0].Combiner == expr.None && pointwise(c[0], g.Tensor) {
 		return &unit{out: c[0].ID, acc: g.ID}
 	}
 	u := &unit{out: g.ID, acc: *next, cacheWrite: true}
@@ -219,17 +224,31 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	if u.tile != nil {
 		return u.tile.knobs(t, len(u.feeds) > 0)
 	}
+	if u.attention != nil {
+		return u.attention.knobs()
+	}
 	if u.rows != nil {
 		return u.rows.knobs()
 	}
 	return u.flat.knobs(t)
 }
 
-func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+func (u *unit) legal(t *target.Target, set settings) error {
+	switch {
+	case u.tile != nil:
+		return u.tile.legal(t, set)
+	case u.attention != nil:
+		return u.attention.legal(t, set)
+	}
+	return nil
+}
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
 	if u.tile != nil {
 		return u.tile.cost(t, set, len(u.feeds) > 0)
+	}
+	if u.attention != nil {
+		return u.attention.cost(t, set)
 	}
 	if u.rows != nil {
 		return u.rows.cost(t, set)
@@ -240,6 +259,9 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
 	if u.tile != nil {
 		return u.tile.apply(s, u, set)
+	}
+	if u.attention != nil {
+		return u.attention.apply(s, set)
 	}
 	if u.rows != nil {
 		return u.rows.apply(s, t, set)
@@ -270,7 +292,7 @@ func (u *unit) choose(t *target.Target) settings {
 }
 
 func (u *unit) settledCost(t *target.Target, set settings) float64 {
-	if u.tile != nil && u.tile.legal(t, set) != nil {
+	if u.legal(t, set) != nil {
 		return inf
 	}
 	return u.cost(t, set)
