@@ -10,6 +10,8 @@ var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
+	dataShapeDefs, signalWindowDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs,
 )
 
