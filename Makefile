@@ -3,10 +3,10 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test race bench lint generate clean
+.PHONY: help build demo test race bench bench-operators lint generate clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 build: ## build bin/tilth
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tilth ./cmd/tilth
@@ -24,10 +24,14 @@ race: ## the same under the race detector
 	@scripts/packages.sh test
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-bench: ## compare with ONNX Runtime, and print what a trial costs
+bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh
+
+bench-operators: ## single operators: GFLOP/s, and per cent of what the machine can do
+	@scripts/packages.sh demo
+	$(GO) run ./bench/operators $(OPERATORS)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh

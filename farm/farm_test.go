@@ -44,7 +44,7 @@ func config(t *testing.T) LocalConfig {
 
 func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobSpec {
 	t.Helper()
-	m, err := model.Build("mlp", 1, 1)
+	m, err := model.Build("mlp", model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

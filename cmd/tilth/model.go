@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -13,35 +13,63 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
+const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list
+the models. The same name, options and seed give the same file.`
+
 func newModel(a *app) *cobra.Command {
-	var batch int64
-	var seed uint64
+	var o model.Options
 	var output string
+	var asJSON bool
 	c := &cobra.Command{
-		Use: "model NAME", Short: "Write a built-in test model (random weights) as ONNX",
-		Long: "Write a built-in test model, with random weights, as ONNX. The same name, batch and seed give the same file.\n\nModels: " +
-			strings.Join(model.Names(), ", ") + ".",
-		Example: `  tilth model resnet-18
-  tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx`,
-		Args:      cobra.ExactArgs(1),
+		Use: "model [NAME]", Short: "Write a built-in test model (random weights) as ONNX", Long: modelLong,
+		Example: `  tilth model
+  tilth model resnet-18
+  tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx
+  tilth model bert-small --seq 64`,
+		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: model.Names(),
 	}
-	c.Flags().Int64Var(&batch, "batch", 1, "images in a batch")
-	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the weights")
+	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
+	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default NAME.onnx)")
+	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
-		m, err := model.Build(args[0], batch, seed)
-		if err != nil {
-			return &usageError{err}
+		if len(args) == 0 {
+			return listModels(a, asJSON)
 		}
-		if output == "" {
-			output = args[0] + ".onnx"
+		if o.Batch == 0 || c.Flags().Changed("seq") && o.Seq == 0 {
+			return usagef("--batch and --seq want positive numbers")
 		}
-		data := m.Encode()
-		if err := atomicfile.Write(output, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stderr, "wrote %s (%s)\n", output, show.Bytes(int64(len(data))))
-		return nil
+		return writeModel(a, args[0], o, output)
 	})
+}
+
+func listModels(a *app, asJSON bool) error {
+	return list(a.stdout, asJSON, model.List(), show.NewTable("MODEL", ">TOKENS", "WHAT IT IS"), func(d model.Description) []string {
+		tokens := show.Missing
+		if d.Seq > 0 {
+			tokens = strconv.FormatInt(d.Seq, 10)
+		}
+		return []string{d.Name, tokens, d.About}
+	})
+}
+
+func writeModel(a *app, name string, o model.Options, output string) error {
+	if err := model.Check(name, o); err != nil {
+		return &usageError{err}
+	}
+	if output == "" {
+		output = name + ".onnx"
+	}
+	var size int64
+	err := atomicfile.Write(output, func(w io.Writer) (err error) {
+		size, err = model.Write(w, name, o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", output, show.Bytes(size))
+	return nil
 }

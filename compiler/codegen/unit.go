@@ -64,6 +64,9 @@ func (u *Unit) kernel(symbol, id string, s *schedule.Schedule) (Info, string, er
 	if err != nil {
 		return Info{}, "", err
 	}
+	if u.vectorBytes > 0 { // the reference stays as plain as it can be
+		f.Body = loop.Partition(f.Body)
+	}
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
 		return Info{}, "", err
 	}
@@ -92,7 +95,11 @@ func (u *Unit) prepare(symbol string, f *loop.Func) error {
 	var calls strings.Builder
 	for i, pack := range f.Prepared {
 		sizes = append(sizes, fmt.Sprint(pack.Buffer.Bytes()))
-		lowered, err := loop.Lower(schedule.New(pack.Workload))
+		s, err := pack.Schedule()
+		if err != nil {
+			return err
+		}
+		lowered, err := loop.Lower(s)
 		if err != nil {
 			return err
 		}

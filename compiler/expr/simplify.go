@@ -63,13 +63,25 @@ func (s Simplifier) Simplify(e Expr) Expr {
 	case *Unary:
 		return Un(n.Op, s.Simplify(n.A))
 	case *Select:
-		return Sel(s.Simplify(n.Cond), s.Simplify(n.A), s.Simplify(n.B))
+		return s.selection(n)
 	case *Cast:
 		return To(n.Type, s.Simplify(n.A))
 	case *Load:
 		return s.load(n)
 	}
 	return e
+}
+
+// selection leaves the side alone that a decided condition drops.
+func (s Simplifier) selection(n *Select) Expr {
+	cond := s.Simplify(n.Cond)
+	if c, ok := cond.(*Int); ok {
+		if c.Value != 0 {
+			return s.Simplify(n.A)
+		}
+		return s.Simplify(n.B)
+	}
+	return Sel(cond, s.Simplify(n.A), s.Simplify(n.B))
 }
 
 func (s Simplifier) load(n *Load) Expr {

@@ -181,6 +181,14 @@ func (e *expansion) scalar(d array.DType, v float64) *value {
 	return e.known(a)
 }
 
+// cast converts a value, unless it has the type already.
+func (e *expansion) cast(d array.DType, v *value) *value {
+	if v != nil && v.DType == d {
+		return v
+	}
+	return e.op("Cast", attributes{intOf("to", int64(onnx.DataType(d)))}, v)
+}
+
 // reshape gives a value another shape.
 func (e *expansion) reshape(v *value, shape ...int64) *value {
 	return e.op("Reshape", attributes{intOf("allowzero", 1)}, v, e.ints(shape...))

@@ -28,7 +28,7 @@ func (r *recurrentLayer) direction(k int64, x *value) *direction {
 	if r.batchFirst {
 		axis = 1
 	}
-	d.hidden, d.cell = d.own(5, axis, r.batch, r.size), d.own(6, axis, r.batch, r.size)
+	d.hidden, d.cell = d.initial(5, axis), d.initial(6, axis)
 	if !r.failed() {
 		r.prepare(d)
 	}
@@ -45,6 +45,14 @@ func (d *direction) own(k int, axis int64, shape ...int64) *value {
 		v = d.slice(v, axis, d.index, d.index+1)
 	}
 	return d.reshape(v, shape...)
+}
+
+// initial is the state before the first step; nil where it is zero, so that the first step needs no product.
+func (d *direction) initial(k int, axis int64) *value {
+	if isZero(d.tensor(k)) {
+		return nil
+	}
+	return d.own(k, axis, d.batch, d.size)
 }
 
 // run goes through the steps and puts the hidden states in their places in all.

@@ -11,7 +11,8 @@ import (
 func expanderTable() map[string]expander {
 	table := map[string]expander{}
 	for _, family := range []map[string]expander{
-		recurrentExpanders(),
+		recurrentExpanders(), quantizeExpanders(), integerExpanders(), controlExpanders(), sequenceExpanders(),
+		lossExpanders(), normExpanders(), randomExpanders(),
 	} {
 		maps.Copy(table, family)
 	}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -50,7 +51,7 @@ func checkIterations(s *schedule.Schedule) error {
 	return nil
 }
 
-// binding says where a tensor's elements are: the part [mins, mins+extents) of it, in a buffer.
+// binding says where a tensor's elements are: the part of it that begins at mins, in a buffer of the given extents.
 type binding struct {
 	buffer  *Buffer
 	mins    []expr.Expr
@@ -73,9 +74,9 @@ func Lower(s *schedule.Schedule) (*Func, error) {
 			continue
 		}
 		if !g.IsOutput {
-			buffer := l.scratch(g, g.Tensor.Shape)
-			f.Body = append(f.Body, &Alloc{buffer})
-			l.bindings[g.Tensor] = whole(g.Tensor, buffer)
+			b := l.scratch(g, nil, g.Tensor.Shape)
+			f.Body = append(f.Body, &Alloc{b.buffer})
+			l.bindings[g.Tensor] = b
 		}
 		zero := make([]expr.Expr, len(g.Axes))
 		for k := range zero {
@@ -126,15 +127,9 @@ func (l *lowerer) bindArgs(f *Func) {
 	w := l.s.Workload
 	for k, t := range w.Args() {
 		c := k - len(w.Inputs)
-		if dims := l.s.Packs[c]; c >= 0 && c < len(w.Constants) && dims != nil {
-			pack := newPack(c, t, dims)
-			pack.PrefetchBytes = l.s.Prefetches[c]
-			pack.Buffer.Index = len(f.Prepared)
-			f.Prepared = append(f.Prepared, pack)
+		if isConstant := c >= 0 && c < len(w.Constants); isConstant && (l.s.Packs[c] != nil || l.s.Transforms[c] != nil) {
+			l.bindPrepared(f, c)
 			f.Args = append(f.Args, nil)
-			b := whole(t, pack.Buffer)
-			b.pack = dims
-			l.bindings[t] = b
 			continue
 		}
 		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: Argument, Index: k}
@@ -145,8 +140,38 @@ func (l *lowerer) bindArgs(f *Func) {
 	}
 }
 
-func (l *lowerer) scratch(g *schedule.Stage, extents []int64) *Buffer {
-	return &Buffer{Tensor: flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(extents)), Space: Scratch}
+// bindPrepared replaces a constant by its transform, packed.
+func (l *lowerer) bindPrepared(f *Func, constant int) {
+	t, dims := l.s.Workload.Constants[constant], l.s.Packs[constant]
+	if tr := l.s.Transforms[constant]; tr != nil {
+		t = tr.Tensor
+	}
+	if dims == nil {
+		for d := range t.Shape {
+			dims = append(dims, schedule.PackDim{Dim: d})
+		}
+	}
+	pack := newPack(constant, t, l.s.Transforms[constant], dims)
+	pack.PrefetchBytes = l.s.Prefetches[constant]
+	pack.Buffer.Index = len(f.Prepared)
+	f.Prepared = append(f.Prepared, pack)
+	l.bindings[t] = whole(t, pack.Buffer)
+	l.bindings[t].pack = dims
+}
+
+// scratch is a new buffer for a part of a stage; nil mins are zeros.
+func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) *binding {
+	stored := extents
+	if g.Skew > 0 && len(extents) > 0 {
+		stored = slices.Clone(extents)
+		stored[len(stored)-1] += g.Skew
+	}
+	b := whole(g.Tensor, &Buffer{Tensor: flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: Scratch})
+	b.extents = stored
+	if mins != nil {
+		b.mins = mins
+	}
+	return b
 }
 
 // generate emits the leaves from position pos inward.
@@ -286,9 +311,8 @@ func (l *lowerer) attached(n *nest, pos int) (Block, error) {
 			return nil, err
 		}
 		mins, extents, lets := clamp(region, p.Tensor.Shape)
-		buffer := l.scratch(p, extents)
-		block = append(append(block, lets...), &Alloc{buffer})
-		l.bindings[p.Tensor] = &binding{buffer: buffer, mins: mins, extents: extents}
+		l.bindings[p.Tensor] = l.scratch(p, mins, extents)
+		block = append(append(block, lets...), &Alloc{l.bindings[p.Tensor].buffer})
 		body, err := l.generate(newNest(p, mins, extents), 0)
 		if err != nil {
 			return nil, err

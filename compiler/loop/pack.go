@@ -40,9 +40,14 @@ func packedIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index 
 	return index, packedShape(dims, shape)
 }
 
-// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none.
-func newPack(constant int, t *expr.Tensor, dims []schedule.PackDim) Pack {
-	source := expr.NewConstant("c", t.DType, t.Shape...)
+// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none. The
+// source is the constant t itself, or the result of its transform.
+func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims []schedule.PackDim) Pack {
+	given := expr.NewConstant("c", t.DType, t.Shape...)
+	source := given
+	if transform != nil {
+		given, source = transform.Source, transform.Result
+	}
 	shape := packedShape(dims, t.Shape)
 	packed := expr.Compute("packed", shape, func(i []expr.Expr) expr.Expr {
 		at := make([]expr.Expr, len(t.Shape))
@@ -64,12 +69,27 @@ func newPack(constant int, t *expr.Tensor, dims []schedule.PackDim) Pack {
 		}
 		return value
 	})
-	w, err := expr.NewWorkload([]*expr.Tensor{packed}, source)
+	w, err := expr.NewWorkload([]*expr.Tensor{packed}, given)
 	if err != nil {
 		panic(fmt.Sprintf("loop: packing makes no workload: %v", err)) // the layout was checked by Pack
 	}
 	buffer := &Buffer{Tensor: flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: Prepared}
 	return Pack{Constant: constant, Buffer: buffer, Workload: w}
+}
+
+// Schedule computes the packed layout without scratch of any size: what a transform has in between is computed row by row.
+func (p Pack) Schedule() (*schedule.Schedule, error) {
+	s := schedule.New(p.Workload)
+	last := len(s.Stages) - 1
+	for k := last - 1; k > 0; k-- {
+		if err := s.Inline(k); err != nil {
+			return nil, err
+		}
+	}
+	if leaves := s.Stages[last].Leaves; last > 0 && len(leaves) > 1 {
+		return s, s.ComputeAt(0, last, leaves[len(leaves)-2].ID)
+	}
+	return s, nil
 }
 
 func paddedDim(dims []schedule.PackDim, d int, extent int64) bool {

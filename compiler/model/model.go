@@ -1,79 +1,112 @@
 // Package model builds well-known networks as ONNX models with made-up weights, for tests, examples and measurements that
 // need no download. The weights are random but the same for the same seed, and scaled so that activations stay finite.
+// The operators are those that frameworks export.
 package model
 
 import (
 	"fmt"
-	"maps"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// networks are the built-in models: each is given the input value and returns the output.
-var networks = map[string]network{
-	"resnet-18":       image(func(b *builder, x string) string { return resnet(b, x, basicBlock, 1, 2, 2, 2, 2) }),
-	"resnet-34":       image(func(b *builder, x string) string { return resnet(b, x, basicBlock, 1, 3, 4, 6, 3) }),
-	"resnet-50":       image(func(b *builder, x string) string { return resnet(b, x, bottleneck, 4, 3, 4, 6, 3) }),
-	"resnet-101":      image(func(b *builder, x string) string { return resnet(b, x, bottleneck, 4, 3, 4, 23, 3) }),
-	"resnet-152":      image(func(b *builder, x string) string { return resnet(b, x, bottleneck, 4, 3, 8, 36, 3) }),
-	"resnet-50-v2":    image(func(b *builder, x string) string { return resnetV2(b, x, 3, 4, 6, 3) }),
-	"mobilenet-v1":    image(mobilenetV1),
-	"mobilenet-v2":    image(mobilenetV2),
-	"squeezenet-v1.1": image(squeezenet),
-	"vgg-11":          image(func(b *builder, x string) string { return vgg(b, x, 1, 1, 2, 2, 2) }),
-	"vgg-16":          image(func(b *builder, x string) string { return vgg(b, x, 2, 2, 3, 3, 3) }),
-	"vgg-19":          image(func(b *builder, x string) string { return vgg(b, x, 2, 2, 4, 4, 4) }),
-	"mlp":             {input: []int64{784}, build: mlp},
+// Options are what may differ between models of one name. Zero values mean the default.
+type Options struct {
+	// Batch is the number of images, or of sequences; 1 by default.
+	Batch int64
+	// Seq is the number of tokens of a text model; 128 by default, 35 for the lstm.
+	Seq int64
+	// Seed chooses the weights.
+	Seed uint64
 }
 
-// network is the shape of an input without its batch, and what is built on it.
-type network struct {
-	input []int64
-	build func(b *builder, x string) string
-}
-
-// image is a network that classifies 224×224 images into 1000 classes.
-func image(build func(b *builder, x string) string) network {
-	return network{input: []int64{3, 224, 224}, build: build}
+// Description is an entry of the list of models.
+type Description struct {
+	Name string `json:"name"`
+	// About is the layers and where they were published.
+	About string `json:"about"`
+	// Seq is the default number of tokens; 0 for a model that reads no text.
+	Seq int64 `json:"seq,omitempty"`
 }
 
 const (
-	opset     = 13
 	irVersion = 8
 	maxBatch  = 1 << 16
 )
 
-// Names lists the built-in models in alphabetical order.
-func Names() []string { return slices.Sorted(maps.Keys(networks)) }
+// List describes the built-in models in alphabetical order.
+func List() []Description {
+	list := make([]Description, len(networks))
+	for k, n := range networks {
+		list[k] = n.Description
+	}
+	return list
+}
 
-// Build makes a built-in model. Its input is "data" (batch first, images as N, C, H, W), its output "out".
-func Build(name string, batch int64, seed uint64) (*onnx.Model, error) {
-	n, ok := networks[name]
-	if !ok {
+// Names lists the built-in models in alphabetical order.
+func Names() []string {
+	names := make([]string, len(networks))
+	for k, n := range networks {
+		names[k] = n.Name
+	}
+	return names
+}
+
+// Build makes a built-in model in memory.
+func Build(name string, o Options) (*onnx.Model, error) {
+	m, b, err := assemble(name, o)
+	if err != nil {
+		return nil, err
+	}
+	b.materialise()
+	return m, nil
+}
+
+// Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are written.
+func Write(w io.Writer, name string, o Options) (int64, error) {
+	m, _, err := assemble(name, o)
+	if err != nil {
+		return 0, err
+	}
+	return m.WriteTo(w)
+}
+
+// Check says what is wrong with a name and options, if anything.
+func Check(name string, o Options) error {
+	_, err := find(name, o)
+	return err
+}
+
+func find(name string, o Options) (*network, error) {
+	k := slices.IndexFunc(networks, func(n network) bool { return n.Name == name })
+	if k < 0 {
 		return nil, fmt.Errorf("there is no built-in model %q: choose one of %s", name, strings.Join(Names(), ", "))
 	}
-	if batch < 1 || batch > maxBatch {
-		return nil, fmt.Errorf("batch %d is outside 1 to %d", batch, maxBatch)
+	n := &networks[k]
+	switch {
+	case o.Batch < 0 || o.Batch > maxBatch:
+		return nil, fmt.Errorf("batch %d is outside 1 to %d", o.Batch, maxBatch)
+	case o.Seq != 0 && n.Seq == 0:
+		return nil, fmt.Errorf("%s reads no text and takes no number of tokens", name)
+	case o.Seq < 0 || o.Seq > n.maxSeq:
+		return nil, fmt.Errorf("%d tokens are outside 1 to %d, which %s reads", o.Seq, n.maxSeq, name)
 	}
-	return n.assemble(name, batch, seed), nil
+	return n, nil
 }
 
-func (n network) assemble(name string, batch int64, seed uint64) *onnx.Model {
-	b := newBuilder(name, seed)
-	b.input("data", append([]int64{batch}, n.input...))
-	b.output(n.build(b, "data"), "out")
-	return &onnx.Model{
-		IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: opset}}, Graph: b.graph,
+// assemble makes a model whose weights have no elements yet.
+func assemble(name string, o Options) (*onnx.Model, *builder, error) {
+	n, err := find(name, o)
+	if err != nil {
+		return nil, nil, err
 	}
-}
-
-func valueInfo(name string, shape []int64) *onnx.ValueInfo {
-	v := &onnx.ValueInfo{Name: name, DType: array.Float32, HasShape: true}
-	for _, e := range shape {
-		v.Shape = append(v.Shape, onnx.Dim{Value: e})
+	s := size{batch: max(1, o.Batch), seq: o.Seq}
+	if s.seq == 0 {
+		s.seq = n.Seq
 	}
-	return v
+	b := newBuilder(name, o.Seed)
+	n.build(b, s)
+	return &onnx.Model{IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: n.opset}}, Graph: b.graph}, b, nil
 }

@@ -26,6 +26,9 @@ func ReadCase(dir string) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.onlyTensors(); err != nil {
+		return nil, fmt.Errorf("read case %s: %w", dir, err)
+	}
 	sets, err := ReadDataSets(dir)
 	return &Case{Model: m, Sets: sets}, err
 }
@@ -51,6 +54,21 @@ func ReadDataSets(dir string) ([]DataSet, error) {
 		sets = append(sets, s)
 	}
 	return sets, nil
+}
+
+// onlyTensors refuses models with other inputs or outputs, whose values are stored as other messages.
+func (m *Model) onlyTensors() error {
+	for _, v := range m.Graph.Inputs {
+		if v.Kind != "" {
+			return fmt.Errorf("input %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	for _, v := range m.Graph.Outputs {
+		if v.Kind != "" {
+			return fmt.Errorf("output %q is a %s: only tensors are supported", v.Name, v.Kind)
+		}
+	}
+	return nil
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first that is not there.

@@ -2,7 +2,11 @@
 // untrusted files ask for. It knows the format only; what operators mean is package op's business.
 package onnx
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import (
+	"io"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
 
 // Model is a ModelProto.
 type Model struct {
@@ -83,6 +87,8 @@ const (
 type Tensor struct {
 	Name  string
 	Value *array.Array
+	// Content writes the elements, little-endian, of a tensor whose Value has none. Only writing a model asks for it.
+	Content func(io.Writer) error
 }
 
 // ValueInfo is a ValueInfoProto of a tensor.

@@ -72,7 +72,7 @@ func tensorWith(code int64, dims []int64, add func(*message)) []byte {
 	}
 	m.int(2, code)
 	add(&m)
-	return m
+	return m.encoded()
 }
 
 func packed(number protowire.Number, values ...uint64) func(*message) {
@@ -124,10 +124,10 @@ func attributeWithout(kind AttributeType) []byte {
 	var a, n, g, m message
 	a.text(1, "a")
 	a.int(20, int64(kind))
-	n.bytes(5, a)
-	g.bytes(1, n)
-	m.bytes(7, g)
-	return m
+	n.message(5, &a)
+	g.message(1, &n)
+	m.message(7, &g)
+	return m.encoded()
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -139,8 +139,8 @@ func TestReadRefuses(t *testing.T) {
 	var withTensor = func(tensor []byte) []byte {
 		var g, m message
 		g.bytes(5, tensor)
-		m.bytes(7, g)
-		return m
+		m.message(7, &g)
+		return m.encoded()
 	}
 	deep := &Graph{}
 	for range maxNesting + 2 {

@@ -25,6 +25,14 @@ func inferConv(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
+	if w := n.In[1].Shape; n.Has(2) && (len(w) == 0 || !sameShape(n.In[2].Shape, w[:1])) {
+		return Type{}, fmt.Errorf("bias %v does not fit weights %v", n.In[2].Shape, w)
+	}
+	return inferWindows(n, d)
+}
+
+// inferWindows is the type of a convolution that sums in type d.
+func inferWindows(n *Node, d array.DType) (Type, error) {
 	x, w := n.In[0].Shape, n.In[1].Shape
 	if len(x) < 3 || len(w) != len(x) {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
@@ -32,9 +40,6 @@ func inferConv(n *Node) (Type, error) {
 	groups := n.Int("group", 1)
 	if groups < 1 || x[1]%groups != 0 || w[0]%groups != 0 || w[1] != x[1]/groups {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
-	}
-	if n.Has(2) && !sameShape(n.In[2].Shape, w[:1]) {
-		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[0])
 	}
 	win, err := convWindow(n)
 	if err != nil {
@@ -62,19 +67,28 @@ func isDepthwise(n *Node) bool {
 
 // lowerConv is out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] * w[oc,c,r].
 func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	acc, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
+	if err != nil {
+		return Operand{}, err
+	}
+	return addBias(l, n, acc, in, 2), nil
+}
+
+// lowerConvSum is a convolution without bias of an input that is padded with fill.
+func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, error) {
 	win, err := convWindow(n)
 	if err != nil {
 		return Operand{}, err
 	}
-	rank := len(in[0].Shape)
-	x := win.pad(l, in[0], expr.Zero(in[0].DType))
+	rank := len(x.Shape)
+	x = win.pad(l, x, fill)
 	depthwise := isDepthwise(n)
-	w := l.Arrange(in[1], weightLayout(rank, depthwise))
+	w = l.Arrange(w, weightLayout(rank, depthwise))
 	extents := append([]int64{}, win.kernel...)
 	if !depthwise {
 		extents = append(extents, n.In[1].Shape[1])
 	}
-	acc := l.Reduce("conv", expr.Sum, n.Out.Shape, ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce("conv", expr.Sum, n.Out.Shape, ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
 		xi, wi := make([]expr.Expr, rank), make([]expr.Expr, rank)
 		xi[0], wi[0] = i[0], i[1]
 		xi[1], wi[1] = i[1], expr.I(0)
@@ -84,9 +98,8 @@ func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		for k := range win.in {
 			xi[2+k], wi[2+k] = win.at(k, i[2+k], r[k]), r[k]
 		}
-		return expr.MulE(wide(x.At(xi...)), wide(w.At(wi...)))
-	})
-	return addBias(l, n, acc, in, 2), nil
+		return expr.MulE(factor(n, x.At(xi...)), factor(n, w.At(wi...)))
+	}), nil
 }
 
 // groupChannel is the input channel that channel c of the group of output channel oc reads.

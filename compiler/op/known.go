@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
 var knownDefs = []Def{
@@ -15,6 +16,7 @@ var knownDefs = []Def{
 	knownDef("Constant", 0, 0, evalConstant),
 	knownDef("ConstantOfShape", 1, 1, evalConstantOfShape),
 	knownDef("Range", 3, 3, evalRange),
+	knownDef("EyeLike", 1, 1, evalEyeLike),
 }
 
 // maxKnownBytes bounds what is computed when the model is read, so that a small file cannot ask for all memory.
@@ -107,6 +109,25 @@ func evalRange(n *Node) (*array.Array, error) {
 		} else {
 			a.SetInt(k, v[0].Int(0)+k*v[2].Int(0))
 		}
+	}
+	return a, nil
+}
+
+// evalEyeLike is a matrix of zeros with ones on diagonal k, of the shape of its operand.
+func evalEyeLike(n *Node) (*array.Array, error) {
+	d := n.In[0].DType
+	if code := n.Int("dtype", 0); code != 0 {
+		d = onnx.FromDataType(int32(code))
+	}
+	size, err := array.CheckedBytes(d, n.In[0].Shape)
+	if err != nil || size > maxKnownBytes || len(n.In[0].Shape) != 2 || d == array.Invalid {
+		return nil, fmt.Errorf("input %v is no matrix, too large, or of a type that is not supported", n.In[0].Type)
+	}
+	a := array.New(d, n.In[0].Shape...)
+	rows, columns := a.Shape[0], a.Shape[1]
+	k := max(-rows, min(n.Int("k", 0), columns))
+	for i := max(0, -k); i < rows && i+k < columns; i++ {
+		a.SetFloat(i*columns+i+k, 1)
 	}
 	return a, nil
 }

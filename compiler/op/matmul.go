@@ -9,12 +9,9 @@ import (
 
 var matmulDefs = []Def{
 	{
-		Name: "MatMul", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Infer: inferMatMul, Lower: lowerMatMul,
-		Layout: rowMajorResult, Work: func(n *Node) float64 {
-			a := n.In[0].Shape
-			return 2 * float64(array.Elements(n.Out.Shape)) * float64(a[len(a)-1])
-		},
-		Detail: func(n *Node) string { return "x " + times(n.In[1].Shape) },
+		Name: "MatMul", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
+		Infer:  func(n *Node) (Type, error) { return inferProduct(n, numbers) },
+		Layout: rowMajorResult, Work: matmulWork, Detail: matmulDetail,
 	},
 	{
 		Name: "Gemm", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "dense", Infer: inferGemm, Lower: lowerGemm,
@@ -26,9 +23,16 @@ var matmulDefs = []Def{
 
 func rowMajorResult(n *Node, _ [][]int) []int { return RowMajor(len(n.Out.Shape)) }
 
-// inferMatMul follows numpy: leading axes are broadcast; an operand of rank 1 gets an axis that the result loses again.
-func inferMatMul(n *Node) (Type, error) {
-	d, err := numbers(n)
+func matmulWork(n *Node) float64 {
+	a := n.In[0].Shape
+	return 2 * float64(array.Elements(n.Out.Shape)) * float64(a[len(a)-1])
+}
+
+func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape) }
+
+// inferProduct follows numpy: leading axes are broadcast; an operand of rank 1 gets an axis that the result loses again.
+func inferProduct(n *Node, rule typeRule) (Type, error) {
+	d, err := rule(n)
 	if err != nil {
 		return Type{}, err
 	}
@@ -74,9 +78,17 @@ func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		if len(b.Shape) > 1 {
 			bi = append(bi, rest[0])
 		}
-		return expr.MulE(wide(matrixAt(a, batch, ai)), wide(matrixAt(b, batch, bi)))
+		return expr.MulE(factor(n, matrixAt(a, batch, ai)), factor(n, matrixAt(b, batch, bi)))
 	})
 	return narrow(l, n, acc), nil
+}
+
+// factor is an operand of a product in the type in which the node sums.
+func factor(n *Node, e expr.Expr) expr.Expr {
+	if e.DType().IsFloat() {
+		return wide(e)
+	}
+	return expr.To(n.Out.DType, e)
 }
 
 // matrix makes an operand of a product readable: even one element stays in memory, so that the product has two loads.

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -25,35 +26,26 @@ type phases struct {
 	// of phases that have weights, places the number of positions of each.
 	taps, step, count, places []int64
 	shift, rest               []int64
-	// joint is set when the phases lie beside the output channels in memory, because those alone would not fill vectors.
-	joint bool
+	// joint is, where the output channels alone would not fill vectors, the extent of an axis with the phases and channels
+	// together (element phase*channels + channel), rounded up with zeros; else 0, and each phase is an axis.
+	joint int64
 }
 
-// jointChannels is the number of output channels below which phases are vectorized along with them. Every phase then reads
-// the same operands, which costs one more place on each axis where the stride does not divide the padding.
-const jointChannels = 16
+// jointChannels is the number of output channels below which phases are vectorized along with them, in multiples of
+// jointMultiple. Every phase then reads the same operands, which costs one more place on each axis where the stride does not
+// divide the padding.
+const jointChannels, jointMultiple = 16, 16
 
-// newPhases reads the attributes that PhaseAttrs gives; w is the shape of a ConvTranspose's weights.
-func newPhases(n *Node, w []int64) (*phases, error) {
-	p := &phases{
-		out: n.Ints("output_shape", nil), kernel: n.Ints("kernel_shape", nil), groups: n.Int("group", 1),
-		stride: n.Ints("strides", nil), dilation: n.Ints("dilations", nil),
+// newPhases takes a transposed window apart; w is the shape of the weights.
+func newPhases(win window, groups int64, w []int64) (*phases, error) {
+	p := &phases{out: win.in, kernel: win.kernel, stride: win.stride, dilation: win.dilation}
+	p.groups, p.inner, p.channels = groups, w[0]/groups, w[1]*groups
+	joint := groups == 1 && p.channels < jointChannels && slices.Max(p.stride) > 1
+	for k, pad := range win.padBegin {
+		p.addAxis(k, pad, joint)
 	}
-	pads := n.Ints("pads", nil)
-	rank := len(w) - 2
-	if rank < 1 || len(p.out) != rank || !sameShape(p.kernel, w[2:]) || len(p.stride) != rank || len(p.dilation) != rank || len(pads) != rank {
-		return nil, fmt.Errorf("weights %v do not fit", w)
-	}
-	if p.groups < 1 || w[0]%p.groups != 0 {
-		return nil, fmt.Errorf("weights %v do not fit %d groups", w, p.groups)
-	}
-	p.inner, p.channels = w[0]/p.groups, w[1]*p.groups
-	p.joint = p.groups == 1 && p.channels < jointChannels
-	for k := range rank {
-		if p.stride[k] < 1 || p.dilation[k] < 1 || p.stride[k]*p.dilation[k] > maxWindow*maxWindow {
-			return nil, fmt.Errorf("strides %v or dilations %v do not fit", p.stride, p.dilation)
-		}
-		p.addAxis(k, pads[k])
+	if joint {
+		p.joint = (array.Elements(p.count)*p.channels + jointMultiple - 1) / jointMultiple * jointMultiple
 	}
 	if size, err := array.CheckedBytes(array.Float64, p.tapsShape()); err != nil || size > maxKnownBytes {
 		return nil, fmt.Errorf("weights %v, ordered by phase as %v, are too large", w, p.tapsShape())
@@ -63,12 +55,12 @@ func newPhases(n *Node, w []int64) (*phases, error) {
 
 // addAxis settles one axis. Dilation of strided kernels is written out with zeros, since its phases would read at different
 // distances.
-func (p *phases) addAxis(k int, pad int64) {
+func (p *phases) addAxis(k int, pad int64, joint bool) {
 	s, reach := p.stride[k], (p.kernel[k]-1)*p.dilation[k]+1
 	taps, step, count, shift := p.kernel[k], p.dilation[k], int64(1), int64(0)
 	if s > 1 {
 		taps, step, count = (reach+s-1)/s, 1, min(s, reach)
-		if p.joint || count < s { // phase p reads the weights from p on
+		if joint || count < s { // phase p reads the weights from p on
 			shift = pad - s*expr.FloorDivInt(pad, s)
 		}
 	}
@@ -77,8 +69,11 @@ func (p *phases) addAxis(k int, pad int64) {
 	p.places = append(p.places, (p.out[k]+shift-1)/s+1)
 }
 
-// tapsShape is [phases, taps, input channels of a group, output channels]; a depthwise one has no input channels to sum over.
+// tapsShape is [phases, taps, input channels of a group, output channels], or [taps, input channels, joint].
 func (p *phases) tapsShape() []int64 {
+	if p.joint > 0 {
+		return append(append([]int64{}, p.taps...), p.inner, p.joint)
+	}
 	shape := append(append([]int64{}, p.count...), p.taps...)
 	return append(shape, p.inner, p.channels)
 }
@@ -86,24 +81,42 @@ func (p *phases) tapsShape() []int64 {
 // order is the weights w[c, oc, r] as taps; places beyond the kernel are zero.
 func (p *phases) order(l *Lowering, w Operand) Operand {
 	w = l.Readable(w)
-	rank := len(p.out)
 	shape := p.tapsShape()
-	perGroup := p.channels / p.groups
 	return l.Map("taps", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
-		c, oc := i[2*rank], i[2*rank+1]
+		c, oc := i[len(i)-2], i[len(i)-1]
+		var phase []expr.Expr
+		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
+		if p.joint > 0 {
+			inside = expr.Bin(expr.Lt, oc, expr.I(array.Elements(p.count)*p.channels))
+			phase, oc = p.separate(oc)
+		} else {
+			phase, i = i[:len(p.out)], i[len(p.out):]
+		}
 		if p.groups > 1 {
-			c = expr.AddE(expr.MulE(expr.Bin(expr.FloorDiv, oc, expr.I(perGroup)), expr.I(p.inner)), c)
-			oc = expr.Bin(expr.FloorMod, oc, expr.I(perGroup))
+			perGroup := expr.I(p.channels / p.groups)
+			c = expr.AddE(expr.MulE(expr.Bin(expr.FloorDiv, oc, perGroup), expr.I(p.inner)), c)
+			oc = expr.Bin(expr.FloorMod, oc, perGroup)
 		}
 		index := []expr.Expr{c, oc}
-		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
-		for k := range rank {
-			r, valid := p.weight(k, i[k], i[rank+k])
+		for k := range p.out {
+			r, valid := p.weight(k, phase[k], i[k])
 			index = append(index, r)
 			inside = expr.Bin(expr.And, inside, valid)
 		}
 		return expr.Sel(inside, w.At(index...), expr.Zero(w.DType))
 	})
+}
+
+// separate takes a position on the joint axis apart; beyond its last phase, the result is inside the axes but meaningless.
+func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
+	channel = expr.Bin(expr.FloorMod, j, expr.I(p.channels))
+	rest := expr.Bin(expr.FloorDiv, j, expr.I(p.channels))
+	phase = make([]expr.Expr, len(p.count))
+	for k := len(p.count) - 1; k >= 0; k-- {
+		phase[k] = expr.Bin(expr.FloorMod, rest, expr.I(p.count[k]))
+		rest = expr.Bin(expr.FloorDiv, rest, expr.I(p.count[k]))
+	}
+	return phase, channel
 }
 
 // weight is the position in the kernel of tap t of a phase, and the condition that there is one. Taps are in the order of
@@ -138,55 +151,54 @@ func (p *phases) reach() (begin, extent []int64) {
 	return begin, extent
 }
 
-// at is the position in the padded x that a phase reads for a place and a tap.
-func (p *phases) at(k int, phase, place, tap expr.Expr) expr.Expr {
-	at := expr.AddE(place, expr.MulE(tap, expr.I(p.step[k])))
+// ahead is how much further along x a phase reads than phase 0.
+func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
 	if p.first(k, 0) == p.first(k, p.count[k]-1) {
-		return at
+		return expr.I(0)
 	}
 	s := p.stride[k]
 	rest := p.rest[k] - s*expr.FloorDivInt(p.rest[k], s)
-	return expr.AddE(at, expr.Bin(expr.FloorDiv, expr.AddE(phase, expr.I(rest)), expr.I(s)))
+	return expr.Bin(expr.FloorDiv, expr.AddE(phase, expr.I(rest)), expr.I(s))
 }
 
 // lower computes every phase, and the result from them; w are ordered taps, all the node's operands.
 func (p *phases) lower(l *Lowering, n *Node, x, w Operand, all []Operand) Operand {
-	rank := len(p.out)
 	begin, extent := p.reach()
 	x = l.padSpatial(x, begin, extent, expr.Zero(x.DType))
+	acc := p.sum(l, n.Out.Shape[0], x, w)
+	return addBias(l, n, p.interleave(l, n, acc), all, 2)
+}
+
+// sum has the axes N, joint and the places; or N, channels, phases and places. Channels are last in memory.
+func (p *phases) sum(l *Lowering, batch int64, x, w Operand) Operand {
+	rank := len(p.out)
 	depthwise := p.inner == 1 && p.groups > 1 && p.groups == p.channels
 	extents := append([]int64{}, p.taps...)
 	if !depthwise {
 		extents = append(extents, p.inner)
 	}
-	shape := append(append([]int64{n.Out.Shape[0], p.channels}, p.count...), p.places...)
-	acc := l.Reduce("phases", expr.Sum, shape, p.layout(), extents, func(i, r []expr.Expr) expr.Expr {
-		phase, place := i[2:2+rank], i[2+rank:]
+	shape := append(append([]int64{batch, p.channels}, p.count...), p.places...)
+	if p.joint > 0 {
+		shape = append([]int64{batch, p.joint}, p.places...)
+	}
+	return l.Reduce("phases", expr.Sum, shape, ChannelsLast(len(shape)), extents, func(i, r []expr.Expr) expr.Expr {
+		place := i[len(i)-rank:]
+		phase := i[2 : len(i)-rank]
 		c, xc := expr.I(0), i[1]
 		if !depthwise {
 			c, xc = r[rank], p.channel(i[1], r[rank])
 		}
 		xi := []expr.Expr{i[0], xc}
-		wi := append(append([]expr.Expr{}, phase...), r[:rank]...)
 		for k := range rank {
-			xi = append(xi, p.at(k, phase[k], place[k], r[k]))
+			at := expr.AddE(place[k], expr.MulE(r[k], expr.I(p.step[k])))
+			if p.joint == 0 {
+				at = expr.AddE(at, p.ahead(k, phase[k]))
+			}
+			xi = append(xi, at)
 		}
-		return expr.MulE(wide(x.At(xi...)), wide(w.At(append(wi, c, i[1])...)))
+		wi := append(append(append([]expr.Expr{}, phase...), r[:rank]...), c, i[1])
+		return expr.MulE(wide(x.At(xi...)), wide(w.At(wi...)))
 	})
-	return addBias(l, n, p.interleave(l, n, acc), all, 2)
-}
-
-// layout is the order in memory of N, channels, phases and places: phases apart, or beside the channels.
-func (p *phases) layout() []int {
-	rank := len(p.out)
-	phase, place := RowMajor(2 + 2*rank)[2:2+rank], RowMajor(2 + 2*rank)[2+rank:]
-	layout := []int{0}
-	if p.joint {
-		layout = append(append(layout, place...), phase...)
-	} else {
-		layout = append(append(layout, phase...), place...)
-	}
-	return append(layout, 1)
 }
 
 // channel is the input channel that channel c of the group of output channel oc reads.
@@ -213,76 +225,19 @@ func (p *phases) interleave(l *Lowering, n *Node, acc Operand) Operand {
 			phase = append(phase, at)
 			place = append(place, expr.Bin(expr.FloorDiv, o, expr.I(p.stride[k])))
 		}
-		return expr.Sel(inside, acc.At(append(append([]expr.Expr{i[0], i[1]}, phase...), place...)...), expr.Zero(acc.DType))
+		index := append([]expr.Expr{i[0], i[1]}, phase...)
+		if p.joint > 0 {
+			index = []expr.Expr{i[0], p.together(phase, i[1])}
+		}
+		return expr.Sel(inside, acc.At(append(index, place...)...), expr.Zero(acc.DType))
 	})
 }
 
-func inferPhases(n *Node) (Type, error) {
-	d, err := floats(n)
-	if err != nil {
-		return Type{}, err
+// together is the position on the joint axis.
+func (p *phases) together(phase []expr.Expr, channel expr.Expr) expr.Expr {
+	j := expr.I(0)
+	for k, e := range phase {
+		j = expr.AddE(expr.MulE(j, expr.I(p.count[k])), e)
 	}
-	p, err := phasesOf(n)
-	if err != nil {
-		return Type{}, err
-	}
-	x := n.In[0].Shape
-	if len(x) != len(p.out)+2 || x[1] != p.groups*p.inner || n.Has(2) && !sameShape(n.In[2].Shape, []int64{p.channels}) {
-		return Type{}, fmt.Errorf("input %v and taps %v do not fit", x, n.In[1].Shape)
-	}
-	return Type{d, append([]int64{x[0], p.channels}, p.out...)}, nil
-}
-
-// phasesOf is newPhases for a node whose operand 1 are taps.
-func phasesOf(n *Node) (*phases, error) {
-	kernel, w := n.Ints("kernel_shape", nil), n.In[1].Shape
-	groups := n.Int("group", 1)
-	if len(w) != 2*len(kernel)+2 || groups < 1 || w[len(w)-1]%groups != 0 {
-		return nil, fmt.Errorf("taps %v do not fit kernel %v and %d groups", w, kernel, groups)
-	}
-	p, err := newPhases(n, append([]int64{w[len(w)-2] * groups, w[len(w)-1] / groups}, kernel...))
-	if err == nil && !sameShape(p.tapsShape(), w) {
-		err = fmt.Errorf("taps %v are not %v", w, p.tapsShape())
-	}
-	return p, err
-}
-
-func lowerPhases(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	p, err := phasesOf(n)
-	if err != nil {
-		return Operand{}, err
-	}
-	return p.lower(l, n, in[0], l.Arrange(in[1], p.tapsLayout()), in), nil
-}
-
-// tapsLayout is the order in which the taps are read: as they are, or with the phases beside the channels.
-func (p *phases) tapsLayout() []int {
-	rank := len(p.out)
-	axes := RowMajor(2*rank + 2)
-	if !p.joint {
-		return axes
-	}
-	layout := append([]int{}, axes[rank:2*rank+1]...)
-	return append(append(layout, axes[:rank]...), 2*rank+1)
-}
-
-func phasesWork(n *Node) float64 {
-	p, err := phasesOf(n)
-	if err != nil {
-		return 0
-	}
-	return 2 * float64(array.Elements(n.In[0].Shape)) * float64(p.channels/p.groups*array.Elements(p.kernel))
-}
-
-func phasesDetail(n *Node) string {
-	p, err := phasesOf(n)
-	if err != nil {
-		return ""
-	}
-	win := window{kernel: p.kernel, stride: p.stride, dilation: p.dilation}
-	text := win.String()
-	if p.groups > 1 {
-		text += fmt.Sprintf(" g%d", p.groups)
-	}
-	return text
+	return expr.AddE(expr.MulE(j, expr.I(p.channels)), channel)
 }

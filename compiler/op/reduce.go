@@ -39,8 +39,9 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reduce", Infer: inferReduce, Layout: reduceLayout,
 		Work: firstOperandWork,
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
-			acc := l.reduceAxes("reduce", c, in[0], reducedAxes(n), func(i, _ []expr.Expr) expr.Expr {
-				x := wide(in[0].At(i...))
+			data := l.Readable(in[0])
+			acc := l.reduceAxes("reduce", c, data, reducedAxes(n), func(i, _ []expr.Expr) expr.Expr {
+				x := wide(data.At(i...))
 				if term != nil {
 					x = term(x)
 				}
@@ -170,7 +171,10 @@ func keptOf(i []expr.Expr, reduced []bool) []expr.Expr {
 
 // finishReduce gives a reduced value the node's shape, which may keep the reduced axes, and its type.
 func finishReduce(l *Lowering, n *Node, acc Operand, after func(expr.Expr) expr.Expr) Operand {
-	reduced := reducedAxes(n)
+	return keepReduced(l, n, acc, reducedAxes(n), after)
+}
+
+func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after func(expr.Expr) expr.Expr) Operand {
 	keep := n.Int("keepdims", 1) != 0
 	layout := acc.Layout
 	if keep {
@@ -186,7 +190,7 @@ func finishReduce(l *Lowering, n *Node, acc Operand, after func(expr.Expr) expr.
 
 // lowerLogSumExp subtracts the largest element first, so that nothing overflows.
 func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	x, reduced := in[0], reducedAxes(n)
+	x, reduced := l.Readable(in[0]), reducedAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, reduced, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
 	sum := l.reduceAxes("sum", expr.Sum, x, reduced, func(i, kept []expr.Expr) expr.Expr {
 		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), largest.At(kept...)))

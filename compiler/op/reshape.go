@@ -20,18 +20,9 @@ var reshapeDefs = []Def{
 		},
 	},
 	{Name: "Identity", Kind: Identity, MinIn: 1, MaxIn: 1, Infer: firstType},
-	{Name: "Dropout", Kind: Identity, MinIn: 1, MaxIn: 3, Infer: inferDropout},
 }
 
 func firstType(n *Node) (Type, error) { return n.In[0].Type, nil }
-
-func inferDropout(n *Node) (Type, error) {
-	training := n.Has(2) && (n.In[2].Const == nil || n.In[2].Const.Len() != 1 || n.In[2].Const.Int(0) != 0)
-	if n.Output > 0 || training {
-		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
-	}
-	return n.In[0].Type, nil
-}
 
 func permutation(n *Node) []int {
 	rank := len(n.In[0].Shape)

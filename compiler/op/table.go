@@ -9,7 +9,10 @@ import (
 var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
-	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs, recurrentDefs,
+	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
+	dataShapeDefs, signalWindowDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

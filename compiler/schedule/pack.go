@@ -14,7 +14,7 @@ type PackDim struct {
 }
 
 // Pack lays a constant (by its index in Workload.Constants) out anew, outermost dimension first. The packing itself is done
-// once, when the model is compiled.
+// once, when the model is compiled. The dimensions are those of what replaces a transformed constant.
 func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	if constant < 0 || constant >= len(s.Workload.Constants) {
 		return fmt.Errorf("pack: there is no constant %d", constant)
@@ -22,7 +22,8 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	if s.Packs[constant] != nil {
 		return fmt.Errorf("pack: constant %d is already packed", constant)
 	}
-	rank := len(s.Workload.Constants[constant].Shape)
+	shape := s.constantShape(constant)
+	rank := len(shape)
 	for d := range rank {
 		if !completeDim(dims, d) {
 			return fmt.Errorf("pack: layout of constant %d does not hold dimension %d once whole or once as quotient and remainder", constant, d)
@@ -33,7 +34,7 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 		if d.Dim < 0 || d.Dim >= rank {
 			return fmt.Errorf("pack: constant %d has no dimension %d", constant, d.Dim)
 		}
-		if elements *= paddedExtent(d, s.Workload.Constants[constant].Shape[d.Dim]); elements > maxPackedElements {
+		if elements *= paddedExtent(d, shape[d.Dim]); elements > maxPackedElements {
 			return fmt.Errorf("pack: layout of constant %d has more than %d elements", constant, int64(maxPackedElements))
 		}
 		inner := 0

@@ -23,6 +23,8 @@ type Schedule struct {
 	Packs map[int][]PackDim
 	// Prefetches has how many bytes ahead packed constants are fetched, by index in Workload.Constants.
 	Prefetches map[int]int64
+	// Transforms has what replaces transformed constants, by index in Workload.Constants.
+	Transforms map[int]*Transform
 	steps      []step
 }
 
@@ -45,6 +47,8 @@ type Stage struct {
 	// Consumer and At are set when the stage is computed inside another's nest; nil when it is computed on its own.
 	Consumer *Stage
 	At       *Iter
+	// Skew is the gap behind each row of the stage's buffer, in elements.
+	Skew int64
 }
 
 // Iter is one iterator: an axis of the stage, or derived by split or fuse.
@@ -99,7 +103,7 @@ const (
 
 // New is the schedule without any primitive: every stage computed on its own, in the order of its axes.
 func New(w *expr.Workload) *Schedule {
-	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}}
+	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}, Transforms: map[int]*Transform{}}
 	for _, t := range w.Stages {
 		s.addStage(&Stage{
 			Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body,

@@ -88,7 +88,7 @@ func (s *Schedule) apply(line string) error {
 // arity has the number of arguments of each primitive; negative means at least that many.
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "pack": -1,
-	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2,
+	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": 2, "skew": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -130,6 +130,10 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.Vectorize(a[0], a[1])
 	case "unroll":
 		err = s.Unroll(a[0], a[1])
+	case "winograd":
+		_, err = s.Winograd(a[0], int64(a[1]))
+	case "skew":
+		err = s.Skew(a[0], int64(a[1]))
 	}
 	return err
 }

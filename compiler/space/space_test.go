@@ -66,7 +66,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 
 func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 	for _, name := range []string{"resnet-18", "resnet-50-v2", "mobilenet-v2", "squeezenet-v1.1", "mlp"} {
-		m, err := model.Build(name, 1, 1)
+		m, err := model.Build(name, model.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

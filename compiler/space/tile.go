@@ -86,9 +86,9 @@ func contiguous(g *schedule.Stage, axis int) bool {
 		if l.Tensor.Role == expr.Constant {
 			continue
 		}
-		flat := expr.I(0)
+		flat, strides := expr.I(0), l.Tensor.MemoryStrides()
 		for k, x := range l.Index {
-			flat = expr.AddE(expr.MulE(flat, expr.I(l.Tensor.Shape[k])), x)
+			flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
 		}
 		coef, linear := expr.Linearize(flat).Coef(g.Axes[axis])
 		if !linear || coef != 0 && coef != 1 {

@@ -15,7 +15,7 @@ import (
 
 func program(t *testing.T) (*graph.Program, *target.Target) {
 	t.Helper()
-	m, err := model.Build("mlp", 1, 1)
+	m, err := model.Build("mlp", model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func tasks(t *testing.T) []Task {
 	t.Helper()
-	m, err := model.Build("mlp", 1, 1)
+	m, err := model.Build("mlp", model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

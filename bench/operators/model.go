@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// modelTasks are the tasks of an ONNX file or of a built-in model.
+func modelTasks(name string) ([]workload, error) {
+	m, err := readModel(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var list []workload
+	for _, t := range p.Tasks {
+		list = append(list, workload{name: t.Name, shape: "", count: t.Count, Workload: t.Workload, flop: t.Flop})
+	}
+	return list, nil
+}
+
+func readModel(name string) (*onnx.Model, error) {
+	if !strings.HasSuffix(name, ".onnx") {
+		return model.Build(name, model.Options{Seed: 1})
+	}
+	return onnx.ReadFile(name)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+func TestTheSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
+	list, err := operators(nil, []int64{1, 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(families) * 4 * 2; len(list) != want {
+		t.Errorf("%d workloads, want %d", len(list), want)
+	}
+	if _, err := operators([]string{"C4D"}, []int64{1}); err == nil {
+		t.Error("an unknown operator is accepted")
+	}
+}
+
+func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
+	list, err := operators(nil, []int64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
+		machine, err := target.Parse(name, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range list {
+			s := space.New(w.Workload, machine)
+			applied, err := s.Apply(s.Default())
+			if err == nil {
+				_, err = loop.Lower(applied)
+			}
+			if err != nil {
+				t.Errorf("%s (%s) on %s: %v", w.name, w.shape, name, err)
+			}
+		}
+	}
+}
+
+// A transposed convolution spreads each element of the image over its window of the result.
+func TestTransposedSpreadsEachElementOverItsWindow(t *testing.T) {
+	const size, in, out, kernel, stride, pad = 3, 2, 3, 4, 2, 1
+	tensor, _ := transposed(1, []int64{size, size, in, out, kernel, stride, pad})
+	w, err := expr.NewWorkload([]*expr.Tensor{tensor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, weights := array.New(float, 1, size, size, in), array.New(float, kernel, kernel, in, out)
+	for _, a := range []*array.Array{x, weights} {
+		for i := range a.Len() {
+			a.SetFloat(i, float64(i*7%11-5))
+		}
+	}
+	got, err := expr.Evaluate(w, []*array.Array{x, weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const extent = size * stride
+	want := make([]float64, extent*extent*out)
+	for i := range int64(size * size * kernel * kernel * in * out) {
+		o, c, s, r, col, row := i%out, i/out%in, i/out/in%kernel, i/out/in/kernel%kernel, i/out/in/kernel/kernel%size, i/out/in/kernel/kernel/size
+		y, z := row*stride+r-pad, col*stride+s-pad
+		if y >= 0 && y < extent && z >= 0 && z < extent {
+			want[(y*extent+z)*out+o] += x.Float((row*size+col)*in+c) * weights.Float(((r*kernel+s)*in+c)*out+o)
+		}
+	}
+	for i, v := range want {
+		if got[0].Float(int64(i)) != v {
+			t.Fatalf("element %d is %v, want %v", i, got[0].Float(int64(i)), v)
+		}
+	}
+}
+
+func TestSpearmanComparesOrders(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a, b []float64
+		want float64
+	}{
+		{"same order", []float64{1, 2, 3, 4}, []float64{10, 20, 25, 100}, 1},
+		{"opposite order", []float64{1, 2, 3}, []float64{3, 2, 1}, -1},
+		{"all equal", []float64{1, 1, 1}, []float64{3, 2, 1}, 0},
+		{"a tie", []float64{1, 2, 2, 3}, []float64{1, 2, 2, 3}, 1},
+	} {
+		if got := spearman(c.a, c.b); got < c.want-1e-9 || got > c.want+1e-9 {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/tuner"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// task is a workload with its space and what was measured of it.
+type task struct {
+	workload
+	space  *space.Space
+	dir    string
+	search tuner.Search
+	// untuned and best are the latencies of the default schedule and of the fastest, in seconds.
+	untuned, best float64
+	bestPoint     string
+	trials        int
+	failures      []string
+	pending       *batch
+}
+
+// batch is candidates that were built and wait for their measurement.
+type batch struct {
+	candidates map[string]tuner.Candidate
+	built      *builder.Built
+}
+
+func newTask(w workload, b *bench, index int) (*task, error) {
+	t := &task{workload: w, space: space.New(w.Workload, b.target), dir: filepath.Join(b.dir, fmt.Sprint(index))}
+	var err error
+	if t.search, err = tuner.NewSearch(b.algorithm, t.space, 1); err != nil {
+		return nil, err
+	}
+	return t, os.MkdirAll(t.dir, 0o700)
+}
+
+// build compiles up to n candidates that the search proposes; none are left when there is nothing pending afterwards. The first
+// batch is the default schedule alone.
+func (t *task) build(ctx context.Context, b *bench, n int) error {
+	t.pending = nil
+	proposed := t.search.Propose(n)
+	if len(proposed) == 0 {
+		return nil
+	}
+	list := builder.Batch{Workload: t.Workload, Target: b.target}
+	p := &batch{candidates: map[string]tuner.Candidate{}}
+	for _, c := range proposed {
+		list.Candidates = append(list.Candidates, builder.Candidate{Digest: c.Digest, Trace: c.Trace})
+		p.candidates[c.Digest] = c
+	}
+	var err error
+	if p.built, err = b.compiler.Build(ctx, t.dir, list); err != nil {
+		return fmt.Errorf("%s %s: %w", t.name, t.shape, err)
+	}
+	for _, o := range p.built.Outcomes {
+		if o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			t.fail(p.candidates[o.Candidate], show.ErrorClass(o.Error), o.Message)
+		}
+	}
+	t.pending = p
+	return nil
+}
+
+// measure times what was built and tells the search.
+func (t *task) measure(ctx context.Context, b *bench) error {
+	if t.pending == nil {
+		return nil
+	}
+	for _, object := range t.pending.built.Objects {
+		if err := runner.Measure(ctx, b.plan(t, t.pending.built, object), t.observe); err != nil {
+			return fmt.Errorf("%s %s: %w", t.name, t.shape, err)
+		}
+	}
+	return nil
+}
+
+// plan measures one module of a task.
+func (b *bench) plan(t *task, built *builder.Built, object string) runner.Plan {
+	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: object,
+		Emulator: b.launcher, Threads: b.target.Threads, Seed: 1, BestSeconds: t.best, Scratch: t.dir, Limits: b.limits,
+		ReferenceCache: filepath.Join(b.cache, "reference-"+t.Digest())}
+}
+
+func (t *task) observe(o runner.Outcome) {
+	c := t.pending.candidates[o.Kernel]
+	if o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		t.fail(c, show.ErrorClass(o.Error), o.Message)
+		return
+	}
+	t.trials++
+	latency := stat.Of(o.Samples).Median
+	t.search.Observe(tuner.Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: latency})
+	if t.untuned == 0 {
+		t.untuned = latency
+	}
+	if t.best == 0 || latency < t.best {
+		t.best, t.bestPoint = latency, c.Origin
+	}
+}
+
+func (t *task) fail(c tuner.Candidate, class, message string) {
+	t.trials++
+	t.failures = append(t.failures, fmt.Sprintf("%s %s: %s: %s: %s", t.name, t.shape, c.Origin, class, message))
+	t.search.Observe(tuner.Trial{Digest: c.Digest, Origin: c.Origin, Failed: true})
+}

@@ -1,0 +1,177 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// controlExpanders run control flow when the model is read.
+func controlExpanders() map[string]expander {
+	return map[string]expander{
+		"If":   {1, 1, (*expansion).branch},
+		"Loop": {2, -1, (*expansion).loop},
+		"Scan": {0, -1, (*expansion).scan}, // input 0 of operator set 8 may be left out
+	}
+}
+
+// body adds the nodes of a graph of the node, whose names see the outer ones, and gives its outputs. in are the graph's
+// inputs.
+func (e *expansion) body(g *onnx.Graph, in []*item) []*item {
+	if e.failed() {
+		return nil
+	}
+	if len(in) != len(g.Inputs) {
+		e.fail("graph %q has %d inputs where %d are due", g.Name, len(g.Inputs), len(in))
+		return nil
+	}
+	var names []string
+	for _, o := range g.Outputs {
+		names = append(names, o.Name)
+	}
+	s := newScope(e.scope.frame, e.scope, g.Nodes, names)
+	for _, t := range g.Initializers {
+		s.items[t.Name] = &item{tensor: e.constant(t.Name, t.Value)}
+	}
+	for k, info := range g.Inputs {
+		s.items[info.Name] = in[k]
+	}
+	if err := e.addNodes(s, g.Nodes); err != nil {
+		e.fail("%w", err)
+		return nil
+	}
+	out := make([]*item, len(names))
+	for k, name := range names {
+		it, ok := s.find(name)
+		if !ok || it == nil {
+			e.fail("output %q of graph %q is computed by no node", name, g.Name)
+			return nil
+		}
+		out[k] = it
+	}
+	return out
+}
+
+// truth is the value of a condition; known is false when it is computed from data.
+func (e *expansion) truth(v *value) (is, known bool) {
+	if v == nil || e.failed() {
+		return true, true
+	}
+	if v.DType != array.Bool || array.Elements(v.Shape) != 1 {
+		e.fail("condition %v is no bool", v.Type)
+		return false, true
+	}
+	if v.data == nil {
+		return false, false
+	}
+	return v.data.Int(0) != 0, true
+}
+
+// branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the results
+// of both.
+func (e *expansion) branch() []*item {
+	cond := e.tensor(0)
+	is, known := e.truth(cond)
+	then, otherwise := e.node.Graph("then_branch"), e.node.Graph("else_branch")
+	switch {
+	case e.failed():
+		return nil
+	case known && is:
+		return e.body(then, nil)
+	case known:
+		return e.body(otherwise, nil)
+	}
+	a, b := e.body(then, nil), e.body(otherwise, nil)
+	if e.failed() {
+		return nil
+	}
+	if len(a) != len(b) {
+		e.fail("the branches have %d and %d outputs", len(a), len(b))
+		return nil
+	}
+	outs := make([]*item, len(a))
+	for k := range outs {
+		x, y := a[k].tensor, b[k].tensor
+		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
+			e.fail("the condition is computed from data, and output %d is no tensor of the same type in both branches: "+
+				"export the model with a constant condition", k)
+			return nil
+		}
+		outs[k] = tensorItem(e.op("Where", nil, e.reshape(cond), x, y))
+	}
+	return outs
+}
+
+// loop is Loop, unrolled: the number of iterations must follow from what is known when the model is read.
+func (e *expansion) loop() []*item {
+	g := e.node.Graph("body")
+	trips, endless := e.tripCount()
+	cond := e.tensor(1)
+	if e.failed() {
+		return nil
+	}
+	carried := slices.Clone(e.in[2:])
+	if slices.Contains(carried, nil) {
+		e.fail("a value that the iterations carry is missing")
+		return nil
+	}
+	scans := newScans(len(g.Outputs) - 1 - len(carried))
+	if scans == nil {
+		e.fail("graph %q has %d outputs where %d are due at least", g.Name, len(g.Outputs), 1+len(carried))
+		return nil
+	}
+	for t := int64(0); endless || t < trips; t++ {
+		is, known := e.truth(cond)
+		if !known {
+			e.fail("whether the loop goes on is computed from data: loops must have a known number of iterations")
+		}
+		if e.failed() || !is {
+			break
+		}
+		if cond == nil {
+			cond = e.truthOf(true)
+		}
+		number := e.known(array.FromInt64([]int64{t}))
+		out := e.body(g, append([]*item{tensorItem(number), tensorItem(cond)}, carried...))
+		if e.spend(); e.failed() {
+			return nil
+		}
+		if cond = out[0].tensor; cond == nil {
+			e.fail("the condition is no tensor")
+			return nil
+		}
+		carried = out[1 : 1+len(carried)]
+		scans.add(out[1+len(carried):])
+	}
+	infos := g.Outputs[1+len(carried):]
+	return append(slices.Clone(carried), e.stack(scans, infos, 0)...)
+}
+
+// tripCount is the bound on the number of iterations; endless is true without one.
+func (e *expansion) tripCount() (trips int64, endless bool) {
+	v := e.tensor(0)
+	switch {
+	case v == nil:
+		return 0, true
+	case v.data == nil || v.data.Len() != 1 || !v.DType.IsInt():
+		e.fail("the trip count is not constant: loops must have a known number of iterations")
+		return 0, false
+	}
+	return v.data.Int(0), false
+}
+
+// spend counts an iteration, so that a loop without nodes ends too.
+func (e *expansion) spend() {
+	if e.budget--; e.budget < 0 {
+		e.fail("the model has more than %d nodes with its loops unrolled: shorten the loops", maxNodes)
+	}
+}
+
+func (e *expansion) truthOf(v bool) *value {
+	a := array.New(array.Bool)
+	if v {
+		a.SetInt(0, 1)
+	}
+	return e.known(a)
+}

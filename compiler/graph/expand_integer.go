@@ -1,0 +1,196 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+func integerExpanders() map[string]expander {
+	return map[string]expander{
+		"MatMulInteger": {2, 4, func(e *expansion) []*item {
+			return only(e.integerMatMul(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+		}},
+		"ConvInteger": {2, 4, func(e *expansion) []*item {
+			return only(e.integerConv(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+		}},
+		"QLinearMatMul": {8, 8, (*expansion).qLinearMatMul},
+		"QLinearConv":   {8, 9, (*expansion).qLinearConv},
+	}
+}
+
+// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and each
+// column of b.
+//
+// With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off already:
+// then the product is one of narrow integers, and what follows one addition for each column.
+func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
+	if e.failed() {
+		return nil
+	}
+	if len(a.Shape) == 0 || len(b.Shape) == 0 {
+		e.fail("operands %v and %v must not be scalars", a.Type, b.Type)
+		return nil
+	}
+	if aZero != nil && len(aZero.Shape) == 1 && len(a.Shape) > 1 {
+		aZero = e.reshape(aZero, array.Elements(aZero.Shape), 1)
+	}
+	if !isKnown(b) || !isKnown(bZero) {
+		return e.op("MatMul", nil, e.centred(a, aZero), e.centred(b, bZero))
+	}
+	b = e.narrow(e.centred(b, bZero))
+	product := e.op(op.IntegerMatMulName, nil, a, b)
+	if isZero(aZero) || e.failed() {
+		return product
+	}
+	sums := e.op("ReduceSum", attributes{intOf("keepdims", min(1, int64(len(b.Shape)-1)))}, e.toInt32(b), e.ints(int64(max(0, len(b.Shape)-2))))
+	if len(a.Shape) == 1 && len(b.Shape) > 1 {
+		sums = e.op("Squeeze", nil, sums, e.ints(-2))
+	}
+	return e.op("Sub", nil, product, e.op("Mul", nil, e.toInt32(aZero), sums))
+}
+
+// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for all;
+// wZero may have one for each output channel.
+func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
+	if e.failed() {
+		return nil
+	}
+	if len(x.Shape) < 3 || len(w.Shape) != len(x.Shape) {
+		e.fail("input %v and weights %v do not fit", x.Type, w.Type)
+		return nil
+	}
+	if wZero != nil && len(wZero.Shape) == 1 {
+		wZero = e.along(wZero, 0, int64(len(w.Shape)))
+	}
+	attrs := slices.Collect(maps.Values(e.node.Attrs))
+	if !isKnown(w) || !isKnown(wZero) {
+		return e.op(op.IntegerConvName, attrs, e.centred(x, xZero), e.centred(w, wZero))
+	}
+	w = e.narrow(e.centred(w, wZero))
+	if isZero(xZero) {
+		return e.op(op.IntegerConvName, attrs, x, w)
+	}
+	sum := e.op(op.IntegerConvName, attrs, x, w, xZero)
+	if e.failed() {
+		return nil
+	}
+	rest := make([]int64, len(w.Shape)-1)
+	for k := range rest {
+		rest[k] = int64(k + 1)
+	}
+	sums := e.op("ReduceSum", attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
+	sums = e.along(sums, 1, int64(len(w.Shape)))
+	return e.op("Sub", nil, sum, e.op("Mul", nil, e.reshape(e.toInt32(xZero)), sums))
+}
+
+// isKnown reports whether an operand is a constant or was left out.
+func isKnown(v *value) bool { return v == nil || v.data != nil }
+
+// isZero reports whether an operand was left out or is known to be zero.
+func isZero(v *value) bool {
+	if v == nil {
+		return true
+	}
+	if v.data == nil {
+		return false
+	}
+	for i := range v.data.Len() {
+		if v.data.Float(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *expansion) toInt32(v *value) *value { return e.cast(array.Int32, v) }
+
+func (e *expansion) toFloat32(v *value) *value { return e.cast(array.Float32, v) }
+
+// centred is a value minus its zero point, in i32 unless there is nothing to take off.
+func (e *expansion) centred(v, zero *value) *value {
+	v = e.toInt32(v)
+	if isZero(zero) {
+		return v
+	}
+	return e.op("Sub", nil, v, e.toInt32(zero))
+}
+
+// narrow gives known integers the smallest signed type that holds them.
+func (e *expansion) narrow(v *value) *value {
+	if e.failed() || v.data == nil {
+		return v
+	}
+	largest := int64(0)
+	for i := range v.data.Len() {
+		x := v.data.Int(i)
+		largest = max(largest, x, -x-1)
+	}
+	d := array.Int32
+	switch {
+	case largest < 1<<7:
+		d = array.Int8
+	case largest < 1<<15:
+		d = array.Int16
+	}
+	return e.cast(d, v)
+}
+
+// requantize turns sums into integers of the type of the zero point: sums times factor, rounded, plus the zero point.
+func (e *expansion) requantize(sums, factor, zero *value) *value {
+	if e.failed() {
+		return nil
+	}
+	scaled := e.op("Mul", nil, e.toFloat32(sums), factor)
+	return e.quantize(onnx.DataType(zero.DType), scaled, e.scalar(array.Float32, 1), zero)
+}
+
+// ratio is a*b/c in f32.
+func (e *expansion) ratio(a, b, c *value) *value {
+	return e.op("Div", nil, e.op("Mul", nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
+}
+
+// perRow lets a vector stand for rows of a matrix.
+func (e *expansion) perRow(v *value) *value {
+	if v == nil || len(v.Shape) != 1 {
+		return v
+	}
+	if v.Shape[0] == 1 {
+		return e.reshape(v)
+	}
+	return e.reshape(v, v.Shape[0], 1)
+}
+
+func (e *expansion) qLinearMatMul() []*item {
+	in := e.tensors()
+	if e.failed() {
+		return nil
+	}
+	sums := e.integerMatMul(in[0], in[2], in[3], in[5])
+	factor := e.ratio(e.perRow(in[1]), in[4], e.perRow(in[6]))
+	return only(e.requantize(sums, factor, e.perRow(in[7])))
+}
+
+// qLinearConv adds the bias, whose scale is that of input and weights multiplied, before it rounds.
+func (e *expansion) qLinearConv() []*item {
+	in := e.tensors()
+	if e.failed() {
+		return nil
+	}
+	sums := e.integerConv(in[0], in[2], in[3], in[5])
+	if e.failed() {
+		return nil
+	}
+	rank := int64(len(in[0].Shape))
+	if len(in) > 8 && in[8] != nil {
+		sums = e.op("Add", nil, sums, e.along(in[8], 1, rank))
+	}
+	scale := in[4]
+	if len(scale.Shape) == 1 {
+		scale = e.along(scale, 1, rank)
+	}
+	return only(e.requantize(sums, e.ratio(e.reshape(in[1]), scale, e.reshape(in[6])), e.reshape(in[7])))
+}

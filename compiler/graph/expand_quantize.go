@@ -1,0 +1,118 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+func quantizeExpanders() map[string]expander {
+	return map[string]expander{
+		"QuantizeLinear":        {2, 3, (*expansion).quantizeLinear},
+		"DequantizeLinear":      {2, 3, (*expansion).dequantizeLinear},
+		"DynamicQuantizeLinear": {1, 1, (*expansion).dynamicQuantizeLinear},
+	}
+}
+
+func (e *expansion) quantizeLinear() []*item {
+	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil
+	}
+	to := e.node.Int("output_dtype", 0)
+	if to == 0 {
+		to = int64(onnx.DataType(array.Uint8))
+		if zero != nil {
+			to = int64(onnx.DataType(zero.DType))
+		}
+	}
+	return only(e.quantize(int32(to), x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+}
+
+func (e *expansion) quantize(to int32, x, scale, zero *value) *value {
+	return e.op(op.QuantizeName, attributes{intOf("to", int64(to))}, x, scale, zero)
+}
+
+func (e *expansion) dequantizeLinear() []*item {
+	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil
+	}
+	to := e.node.Int("output_dtype", 0)
+	if to == 0 {
+		to = int64(onnx.DataType(scale.DType))
+	}
+	return only(e.op(op.DequantizeName, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+}
+
+// perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for each
+// position on the attribute "axis", or one for each block of "block_size" positions there.
+func (e *expansion) perElement(v *value, shape []int64) *value {
+	if v == nil || e.failed() {
+		return v
+	}
+	if array.Elements(v.Shape) == 1 {
+		return e.reshape(v)
+	}
+	rank := int64(len(shape))
+	axis := e.node.Int("axis", 1)
+	if axis < 0 {
+		axis += rank
+	}
+	if axis < 0 || axis >= rank {
+		e.fail("axis %d is outside data of shape %v", axis, shape)
+		return nil
+	}
+	if block := e.node.Int("block_size", 0); block > 0 {
+		return e.repeatBlocks(v, shape, axis, block)
+	}
+	if !slices.Equal(v.Shape, shape[axis:axis+1]) {
+		e.fail("scale or zero point %v does not fit axis %d of %v", v.Type, axis, shape)
+		return nil
+	}
+	return e.along(v, axis, rank)
+}
+
+// along gives a vector the rank of a value that it goes along an axis of.
+func (e *expansion) along(v *value, axis, rank int64) *value {
+	shape := slices.Repeat([]int64{1}, int(rank-axis))
+	shape[0] = array.Elements(v.Shape)
+	return e.reshape(v, shape...)
+}
+
+// repeatBlocks repeats each position of v on an axis so that it has one for each of shape.
+func (e *expansion) repeatBlocks(v *value, shape []int64, axis, block int64) *value {
+	extent := shape[axis]
+	want := slices.Clone(shape)
+	want[axis] = (extent-1)/block + 1
+	if !slices.Equal(v.Shape, want) || block > extent {
+		e.fail("scale or zero point %v does not fit blocks of %d on axis %d of %v", v.Type, block, axis, shape)
+		return nil
+	}
+	single := slices.Insert(slices.Clone(want), int(axis)+1, 1)
+	repeated := slices.Clone(single)
+	repeated[axis+1] = block
+	want[axis] *= block
+	v = e.op("Expand", nil, e.reshape(v, single...), e.ints(repeated...))
+	return e.slice(e.reshape(v, want...), axis, 0, extent)
+}
+
+// dynamicQuantizeLinear quantises to u8 with the scale that the data's range, zero included, needs.
+func (e *expansion) dynamicQuantizeLinear() []*item {
+	x := e.tensor(0)
+	if e.failed() {
+		return nil
+	}
+	flat := attributes{intOf("keepdims", 0)}
+	zero, steps := e.scalar(x.DType, 0), e.scalar(x.DType, 255)
+	low := e.op("Min", nil, e.op("ReduceMin", flat, x), zero)
+	high := e.op("Max", nil, e.op("ReduceMax", flat, x), zero)
+	scale := e.op("Div", nil, e.op("Sub", nil, high, low), steps)
+	// Data of zeros only has no range: any scale will do but zero.
+	scale = e.op("Where", nil, e.op("Equal", nil, high, low), e.scalar(x.DType, 1), scale)
+	u8 := onnx.DataType(array.Uint8)
+	point := e.quantize(u8, e.op("Neg", nil, low), scale, nil)
+	return []*item{tensorItem(e.quantize(u8, x, scale, point)), tensorItem(scale), tensorItem(point)}
+}

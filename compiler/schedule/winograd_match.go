@@ -1,0 +1,214 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// conv is a stage understood as a convolution by a constant 3x3 kernel.
+type conv struct {
+	dtype array.DType
+	// batch, y, x and oc are the stage's axes: images in the order of the axes, rows, columns, output channels.
+	batch    []*expr.Var
+	y, x, oc *expr.Var
+	// ry, rx and ic are its reduction axes: the kernel's rows and columns, input channels.
+	ry, rx, ic *expr.Var
+	// data and weights are its two loads, constant the weights' index in Workload.Constants.
+	data, weights *expr.Load
+	constant      int
+}
+
+// Conv3x3 says which iterators of a stage are what, where Winograd applies to it.
+type Conv3x3 struct {
+	// Batch, Y, X and OC are numbers of axes: images, rows, columns and output channels.
+	Batch    []int
+	Y, X, OC int
+	// IC is the number of input channels.
+	IC int64
+	// Constant is the weights' index in Workload.Constants.
+	Constant int
+}
+
+// Conv3x3 understands a stage as a convolution that Winograd computes; ok is false when it is none.
+func (s *Schedule) Conv3x3(stageID int) (found Conv3x3, ok bool) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return found, false
+	}
+	c, err := s.matchConv(g)
+	if err != nil {
+		return found, false
+	}
+	axis := func(v *expr.Var) int { return slices.Index(g.Axes, v) }
+	found = Conv3x3{Y: axis(c.y), X: axis(c.x), OC: axis(c.oc), IC: c.ic.Extent, Constant: c.constant}
+	for _, v := range c.batch {
+		found.Batch = append(found.Batch, axis(v))
+	}
+	return found, true
+}
+
+// matchConv understands a stage as a convolution that Winograd's algorithm computes; the error continues "stage N".
+func (s *Schedule) matchConv(g *Stage) (*conv, error) {
+	c := &conv{dtype: g.Tensor.DType}
+	if g.Combiner != expr.Sum || c.dtype != array.Float32 && c.dtype != array.Float64 {
+		return nil, fmt.Errorf("is no sum of floats")
+	}
+	if err := s.matchLoads(g, c); err != nil {
+		return nil, err
+	}
+	if err := c.matchReduction(g); err != nil {
+		return nil, err
+	}
+	return c, c.matchAxes(g)
+}
+
+// matchLoads takes the product apart.
+func (s *Schedule) matchLoads(g *Stage, c *conv) error {
+	product, ok := g.Body.(*expr.Binary)
+	if !ok || product.Op != expr.Mul {
+		return fmt.Errorf("is no sum of products")
+	}
+	a, okA := product.A.(*expr.Load)
+	b, okB := product.B.(*expr.Load)
+	if !okA || !okB {
+		return fmt.Errorf("is no sum of products of two loads")
+	}
+	if a.Tensor.Role == expr.Constant {
+		a, b = b, a
+	}
+	c.data, c.weights = a, b
+	c.constant = slices.Index(s.Workload.Constants, b.Tensor)
+	switch {
+	case c.constant < 0 || a.Tensor.Role == expr.Constant:
+		return fmt.Errorf("does not multiply an activation by a constant")
+	case s.Packs[c.constant] != nil || s.Transforms[c.constant] != nil:
+		return fmt.Errorf("reads constant %d, which is already packed", c.constant)
+	}
+	for _, x := range s.Stages {
+		reads := slices.ContainsFunc(expr.Loads(x.Body), func(l *expr.Load) bool { return l.Tensor == b.Tensor })
+		if x != g && !x.Inlined && reads {
+			return fmt.Errorf("shares constant %d with stage %d", c.constant, x.ID)
+		}
+	}
+	return nil
+}
+
+// matchReduction finds the kernel's axes, each a whole index of the weights and a step of one in an index of the activation, and
+// the input channels, a whole index of both.
+func (c *conv) matchReduction(g *Stage) error {
+	if len(g.Reduce) != 3 {
+		return fmt.Errorf("does not reduce over two kernel axes and input channels")
+	}
+	var kernel []*expr.Var
+	for _, r := range g.Reduce {
+		if wholeIndex(c.weights, r) < 0 {
+			return fmt.Errorf("does not index its weights by each reduction axis alone")
+		}
+		if r.Extent == 3 && wholeIndex(c.data, r) < 0 {
+			kernel = append(kernel, r)
+		} else {
+			c.ic = r
+		}
+	}
+	if len(kernel) != 2 || c.ic == nil || wholeIndex(c.data, c.ic) < 0 {
+		return fmt.Errorf("does not reduce over two kernel axes of extent 3 and all input channels")
+	}
+	c.ry, c.rx = kernel[0], kernel[1]
+	return nil
+}
+
+// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, with stride 1, plus
+// a kernel axis; the one that is left numbers the output channels.
+func (c *conv) matchAxes(g *Stage) error {
+	for _, v := range g.Axes {
+		inData, inWeights := expr.Uses(c.data, v), wholeIndex(c.weights, v) >= 0
+		switch {
+		case inWeights && !inData && c.oc == nil:
+			c.oc = v
+		case inWeights || !inData:
+			return fmt.Errorf("has an axis of extent %d that is neither of the activation nor the output channels", v.Extent)
+		}
+	}
+	if c.oc == nil || len(c.weights.Index) != 4 {
+		return fmt.Errorf("has weights that are not indexed by kernel rows, kernel columns, input and output channels")
+	}
+	for _, index := range c.data.Index {
+		if index == expr.Expr(c.ic) {
+			continue
+		}
+		if err := c.matchIndex(index, g.Axes); err != nil {
+			return err
+		}
+	}
+	if c.y == nil || c.x == nil || len(c.batch)+3 != len(g.Axes) {
+		return fmt.Errorf("does not move two indices of the activation by its kernel axes")
+	}
+	slices.SortFunc(c.batch, func(a, b *expr.Var) int { return slices.Index(g.Axes, a) - slices.Index(g.Axes, b) })
+	return nil
+}
+
+func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
+	l := expr.Linearize(index)
+	var axis, kernel *expr.Var
+	for _, t := range l.Terms {
+		v, ok := t.Atom.(*expr.Var)
+		switch {
+		case !ok || t.Coef != 1:
+			return fmt.Errorf("has a stride or a dilation")
+		case v == c.ry || v == c.rx:
+			kernel = v
+		case slices.Contains(axes, v) && axis == nil:
+			axis = v
+		default:
+			return fmt.Errorf("has an index of the activation that mixes axes")
+		}
+	}
+	switch {
+	case axis == nil && kernel == nil && len(l.Terms) == 0:
+		return nil
+	case axis == nil || len(l.Terms) > 2 || axis == c.y || axis == c.x || slices.Contains(c.batch, axis):
+		return fmt.Errorf("has an index of the activation that mixes axes")
+	case kernel == nil:
+		c.batch = append(c.batch, axis)
+	case kernel == c.ry && c.y == nil:
+		c.y = axis
+	case kernel == c.rx && c.x == nil:
+		c.x = axis
+	default:
+		return fmt.Errorf("moves two indices of the activation by one kernel axis")
+	}
+	return nil
+}
+
+// wholeIndex is the dimension that a load indexes by v alone; -1 when there is none, or v occurs in others.
+func wholeIndex(l *expr.Load, v *expr.Var) int {
+	at := slices.Index(l.Index, expr.Expr(v))
+	for k, x := range l.Index {
+		if k != at && expr.Uses(x, v) {
+			return -1
+		}
+	}
+	return at
+}
+
+// activation is what the convolution multiplies at a position of the padded image: that of output (y, x) under the kernel's
+// element (0, 0).
+func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
+	values := map[*expr.Var]expr.Expr{c.y: y, c.x: x, c.ry: expr.I(0), c.rx: expr.I(0), c.ic: channel}
+	for k, v := range c.batch {
+		values[v] = batch[k]
+	}
+	return expr.Substitute(c.data, values)
+}
+
+// weight is an element of the kernel, read from another tensor of the constant's shape.
+func (c *conv) weight(source *expr.Tensor, row, column int64, in, out expr.Expr) expr.Expr {
+	at := make([]expr.Expr, len(c.weights.Index))
+	for v, x := range map[*expr.Var]expr.Expr{c.ry: expr.I(row), c.rx: expr.I(column), c.ic: in, c.oc: out} {
+		at[wholeIndex(c.weights, v)] = x
+	}
+	return source.At(at...)
+}
