@@ -29,7 +29,7 @@ import (
 // Choice is the schedule to use for a task.
 type Choice struct {
 	Trace []byte
-	// Origin says where the schedule comes from, e.g. "record" or "default"; for the manifest.
+	// Origin says where the schedule comes from, e.g. "tuned" or "default"; for the manifest.
 	Origin string
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64
@@ -183,7 +183,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
-			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds})
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Flop: task.Workload.Flop(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

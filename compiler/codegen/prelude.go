@@ -79,7 +79,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	case strings.HasPrefix(op, "across_"):
 		u.across(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
 	case op == "any":
-		fmt.Fprintf(&u.prelude, "%sint %s(%s m) { %s any = 0; for (int i = 0; i < %d; i++) any |= m[i]; return any != 0; }\n", head, name, t, ctypes[d].scalar, lanes)
+		u.anyLane(head, name, t, d, lanes)
 	case d == array.Float32 && vectorFunctions[op] != "":
 		u.vectorMath(head, name, op, lanes)
 	case op == "pow":

@@ -67,6 +67,9 @@ func (u *Unit) kernel(symbol, id string, s *schedule.Schedule) (Info, string, er
 	if err != nil {
 		return Info{}, "", err
 	}
+	if u.vectorBytes > 0 { // the reference stays as plain as it can be
+		f.Body = loop.Partition(f.Body)
+	}
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
 		return Info{}, "", err
 	}

@@ -138,6 +138,10 @@ func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, 
 		args = append(args, e.value(values[l.Args[t].ID]))
 	}
 	for _, t := range w.Constants {
+		if made := l.Args[t].Made; made != nil {
+			args = append(args, e.add(Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
+			continue
+		}
 		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
 	}
 	return append(args, e.value(result))

@@ -4,45 +4,12 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// The operators that a transposed convolution is computed by. They stand in no model.
-const (
-	// TapsName orders weights by output phase.
-	TapsName = "convtranspose.taps"
-	// PhasesName is the transposed convolution with weights that are ordered so.
-	PhasesName = "convtranspose.phases"
-)
-
-var convTransposeDefs = []Def{
-	{
-		Name: "ConvTranspose", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "convtranspose",
-		Infer: inferConvTranspose, Lower: lowerConvTranspose, Layout: channelsLastResult, Work: convTransposeWork,
-	},
-	{
-		Name: TapsName, Kind: Injective, MinIn: 1, MaxIn: 1, Label: "taps",
-		Infer: func(n *Node) (Type, error) {
-			p, err := newPhases(n, n.In[0].Shape)
-			if err != nil {
-				return Type{}, err
-			}
-			return Type{n.In[0].DType, p.tapsShape()}, nil
-		},
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
-			p, err := newPhases(n, n.In[0].Shape)
-			if err != nil {
-				return Operand{}, err
-			}
-			return p.order(l, in[0]), nil
-		},
-		Layout: rowMajorResult,
-	},
-	{
-		Name: PhasesName, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "convtranspose",
-		Infer: inferPhases, Lower: lowerPhases, Layout: channelsLastResult, Work: phasesWork, Detail: phasesDetail,
-	},
-}
+var convTransposeDefs = []Def{{
+	Name: "ConvTranspose", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "convtranspose",
+	Infer: inferConvTranspose, Lower: lowerConvTranspose, Layout: channelsLastResult, Work: convTransposeWork, Detail: convTransposeDetail,
+}}
 
 // transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are those
 // of the convolution that is transposed: in is the extent of the result, out that of x.
@@ -138,43 +105,41 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
+	if _, err := newPhases(win, groups, w); err != nil {
+		return Type{}, err
+	}
 	return Type{d, append([]int64{x[0], w[1] * groups}, win.in...)}, nil
 }
 
-// PhaseAttrs are the attributes of the operators TapsName and PhasesName that together compute n, a ConvTranspose.
-func PhaseAttrs(n *Node) (map[string]*onnx.Attribute, error) {
+// lowerConvTranspose orders the weights by phase, now when they are known, and computes the phases.
+func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
 	if err != nil {
-		return nil, err
+		return Operand{}, err
 	}
-	groups := n.Int("group", 1)
-	attrs := map[string]*onnx.Attribute{
-		"group":    {Name: "group", Type: onnx.AttrInt, Int: groups},
-		"channels": {Name: "channels", Type: onnx.AttrInt, Int: groups * n.In[1].Shape[1]},
-	}
-	for name, v := range map[string][]int64{
-		"strides": win.stride, "dilations": win.dilation, "kernel_shape": win.kernel, "pads": win.padBegin, "output_shape": win.in,
-	} {
-		attrs[name] = &onnx.Attribute{Name: name, Type: onnx.AttrInts, Ints: v}
-	}
-	return attrs, nil
-}
-
-// lowerConvTranspose orders the weights within the kernel.
-func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	attrs, err := PhaseAttrs(n)
+	p, err := newPhases(win, n.Int("group", 1), n.In[1].Shape)
 	if err != nil {
 		return Operand{}, err
 	}
-	m := *n
-	m.Attrs = attrs
-	p, err := newPhases(&m, n.In[1].Shape)
+	taps, err := l.settle(p.order(l, in[1]))
 	if err != nil {
 		return Operand{}, err
 	}
-	return p.lower(l, &m, in[0], p.order(l, in[1]), in), nil
+	return p.lower(l, n, in[0], taps, in), nil
 }
 
 func convTransposeWork(n *Node) float64 {
 	return 2 * float64(array.Elements(n.In[0].Shape)) * float64(array.Elements(n.In[1].Shape[1:]))
+}
+
+func convTransposeDetail(n *Node) string {
+	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
+	if err != nil {
+		return ""
+	}
+	text := win.String()
+	if g := n.Int("group", 1); g > 1 {
+		text += fmt.Sprintf(" g%d", g)
+	}
+	return text
 }

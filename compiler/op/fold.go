@@ -46,16 +46,7 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := make([]*array.Array, len(w.Constants))
-	for k, t := range w.Constants {
-		arg := l.Args[t]
-		args[k] = Arrange(n.In[arg.ID].Const, arg.Layout)
-	}
-	outs, err := expr.Evaluate(w, args)
-	if err != nil {
-		return nil, err
-	}
-	return outs[0], nil
+	return l.evaluate(w)
 }
 
 // Lower gives the node's tensor expressions. A Permute becomes another order of indices.

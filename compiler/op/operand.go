@@ -43,10 +43,12 @@ func (o Operand) computed() bool {
 	return o.Const == nil && (o.Tensor == nil || o.Tensor.Role == expr.Computed)
 }
 
-// Arg is what a kernel's argument stands for: the value id that was given to Input or Constant, in a layout.
+// Arg is what a kernel's argument stands for: the value id that was given to Input or Constant, in a layout; or Made.
 type Arg struct {
 	ID     int
 	Layout []int
+	// Made is set for a constant that an operator computed from others: its elements, as they lie in memory.
+	Made *array.Array
 }
 
 // Lowering collects what the operators of one kernel read.
@@ -54,11 +56,12 @@ type Lowering struct {
 	// Args tells for each input and constant tensor where its elements come from.
 	Args  map[*expr.Tensor]Arg
 	bound map[string]*expr.Tensor
+	known map[int]*array.Array
 }
 
 // NewLowering starts a kernel.
 func NewLowering() *Lowering {
-	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}}
+	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}, known: map[int]*array.Array{}}
 }
 
 // Input is an operand that arrives with each execution, lying in memory in the given layout.
@@ -71,7 +74,47 @@ func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 
 // Constant is an operand whose elements are known.
 func (l *Lowering) Constant(id int, a *array.Array) Operand {
+	l.known[id] = a
 	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
+}
+
+// Made is a constant that an operator computes from others when the kernel is made.
+func (l *Lowering) Made(a *array.Array) Operand {
+	t := expr.NewConstant("constant", a.DType, a.Shape...)
+	l.Args[t] = Arg{Made: a}
+	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Tensor: t}
+}
+
+// settle computes a row-major stage now when it reads nothing but constants.
+func (l *Lowering) settle(o Operand) (Operand, error) {
+	w, err := expr.NewWorkload([]*expr.Tensor{o.Tensor})
+	if err != nil || len(w.Inputs) > 0 {
+		return o, err
+	}
+	if size, err := array.CheckedBytes(o.DType, o.Shape); err != nil || size > maxKnownBytes {
+		return o, err
+	}
+	a, err := l.evaluate(w)
+	if err != nil {
+		return o, err
+	}
+	return l.Made(a), nil
+}
+
+// evaluate computes a workload of constants with one output.
+func (l *Lowering) evaluate(w *expr.Workload) (*array.Array, error) {
+	args := make([]*array.Array, len(w.Constants))
+	for k, t := range w.Constants {
+		arg := l.Args[t]
+		if args[k] = arg.Made; arg.Made == nil {
+			args[k] = Arrange(l.known[arg.ID], arg.Layout)
+		}
+	}
+	outs, err := expr.Evaluate(w, args)
+	if err != nil {
+		return nil, err
+	}
+	return outs[0], nil
 }
 
 func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Tensor {

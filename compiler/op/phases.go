@@ -36,30 +36,13 @@ type phases struct {
 // divide the padding.
 const jointChannels, jointMultiple = 16, 16
 
-// newPhases reads the attributes that PhaseAttrs gives; w is the shape of a ConvTranspose's weights.
-func newPhases(n *Node, w []int64) (*phases, error) {
-	p := &phases{
-		out: n.Ints("output_shape", nil), kernel: n.Ints("kernel_shape", nil), groups: n.Int("group", 1),
-		stride: n.Ints("strides", nil), dilation: n.Ints("dilations", nil),
-	}
-	pads := n.Ints("pads", nil)
-	rank := len(w) - 2
-	if rank < 1 || len(p.out) != rank || !sameShape(p.kernel, w[2:]) || len(p.stride) != rank || len(p.dilation) != rank || len(pads) != rank {
-		return nil, fmt.Errorf("weights %v do not fit", w)
-	}
-	if p.groups < 1 || w[0]%p.groups != 0 {
-		return nil, fmt.Errorf("weights %v do not fit %d groups", w, p.groups)
-	}
-	p.inner, p.channels = w[0]/p.groups, w[1]*p.groups
-	joint := p.groups == 1 && p.channels < jointChannels && slices.Max(p.stride) > 1
-	for k := range rank {
-		if min(p.kernel[k], p.stride[k], p.dilation[k]) < 1 || max(p.kernel[k], p.stride[k], p.dilation[k], pads[k], -pads[k]) > maxWindow {
-			return nil, fmt.Errorf("kernel %v, strides %v, dilations %v or pads %v are out of range", p.kernel, p.stride, p.dilation, pads)
-		}
-		if p.out[k] < 1 || p.out[k] > 1<<40 {
-			return nil, fmt.Errorf("the result would have extent %d", p.out[k])
-		}
-		p.addAxis(k, pads[k], joint)
+// newPhases takes a transposed window apart; w is the shape of the weights.
+func newPhases(win window, groups int64, w []int64) (*phases, error) {
+	p := &phases{out: win.in, kernel: win.kernel, stride: win.stride, dilation: win.dilation}
+	p.groups, p.inner, p.channels = groups, w[0]/groups, w[1]*groups
+	joint := groups == 1 && p.channels < jointChannels && slices.Max(p.stride) > 1
+	for k, pad := range win.padBegin {
+		p.addAxis(k, pad, joint)
 	}
 	if joint {
 		p.joint = (array.Elements(p.count)*p.channels + jointMultiple - 1) / jointMultiple * jointMultiple
@@ -257,63 +240,4 @@ func (p *phases) together(phase []expr.Expr, channel expr.Expr) expr.Expr {
 		j = expr.AddE(expr.MulE(j, expr.I(p.count[k])), e)
 	}
 	return expr.AddE(expr.MulE(j, expr.I(p.channels)), channel)
-}
-
-func inferPhases(n *Node) (Type, error) {
-	d, err := floats(n)
-	if err != nil {
-		return Type{}, err
-	}
-	p, err := phasesOf(n)
-	if err != nil {
-		return Type{}, err
-	}
-	x := n.In[0].Shape
-	if len(x) != len(p.out)+2 || x[1] != p.groups*p.inner || n.Has(2) && !sameShape(n.In[2].Shape, []int64{p.channels}) {
-		return Type{}, fmt.Errorf("input %v and taps %v do not fit", x, n.In[1].Shape)
-	}
-	return Type{d, append([]int64{x[0], p.channels}, p.out...)}, nil
-}
-
-// phasesOf is newPhases for a node whose operand 1 are taps.
-func phasesOf(n *Node) (*phases, error) {
-	kernel, channels := n.Ints("kernel_shape", nil), n.Int("channels", 0)
-	groups, w := n.Int("group", 1), n.In[1].Shape
-	if len(w) < 3 || groups < 1 || channels < 1 || channels%groups != 0 {
-		return nil, fmt.Errorf("taps %v do not fit %d channels and %d groups", w, channels, groups)
-	}
-	p, err := newPhases(n, append([]int64{w[len(w)-2] * groups, channels / groups}, kernel...))
-	if err == nil && !sameShape(p.tapsShape(), w) {
-		err = fmt.Errorf("taps %v are not %v", w, p.tapsShape())
-	}
-	return p, err
-}
-
-func lowerPhases(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	p, err := phasesOf(n)
-	if err != nil {
-		return Operand{}, err
-	}
-	return p.lower(l, n, in[0], l.matrix(in[1]), in), nil
-}
-
-func phasesWork(n *Node) float64 {
-	p, err := phasesOf(n)
-	if err != nil {
-		return 0
-	}
-	return 2 * float64(array.Elements(n.In[0].Shape)) * float64(p.channels/p.groups*array.Elements(p.kernel))
-}
-
-func phasesDetail(n *Node) string {
-	p, err := phasesOf(n)
-	if err != nil {
-		return ""
-	}
-	win := window{kernel: p.kernel, stride: p.stride, dilation: p.dilation}
-	text := win.String()
-	if p.groups > 1 {
-		text += fmt.Sprintf(" g%d", p.groups)
-	}
-	return text
 }

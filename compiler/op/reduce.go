@@ -171,7 +171,10 @@ func keptOf(i []expr.Expr, reduced []bool) []expr.Expr {
 
 // finishReduce gives a reduced value the node's shape, which may keep the reduced axes, and its type.
 func finishReduce(l *Lowering, n *Node, acc Operand, after func(expr.Expr) expr.Expr) Operand {
-	reduced := reducedAxes(n)
+	return keepReduced(l, n, acc, reducedAxes(n), after)
+}
+
+func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after func(expr.Expr) expr.Expr) Operand {
 	keep := n.Int("keepdims", 1) != 0
 	layout := acc.Layout
 	if keep {

@@ -53,6 +53,15 @@ func numbers(n *Node) (array.DType, error) {
 	return d, err
 }
 
+// bitwise wants one integer type.
+func bitwise(n *Node) (array.DType, error) {
+	d, err := sameTypes(n)
+	if err == nil && !d.IsInt() {
+		err = fmt.Errorf("operands are %v and not integers", d)
+	}
+	return d, err
+}
+
 // bools wants operands of type bool.
 func bools(n *Node) (array.DType, error) {
 	d, err := sameTypes(n)

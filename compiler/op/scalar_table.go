@@ -55,6 +55,19 @@ var unaryDefs = []Def{
 	direct("Atan", floats, expr.Atan), direct("Sinh", floats, expr.Sinh), direct("Cosh", floats, expr.Cosh),
 	direct("Asinh", floats, expr.Asinh), direct("Acosh", floats, expr.Acosh), direct("Atanh", floats, expr.Atanh),
 	direct("Not", bools, expr.Not),
+	unary("BitwiseNot", bitwise, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.Not, x) }),
+	unary("IsInf", isTest, func(n *Node, x expr.Expr) expr.Expr {
+		found := expr.Un(expr.IsInf, x)
+		switch negative, above := n.Int("detect_negative", 1) != 0, n.Int("detect_positive", 1) != 0; {
+		case !negative && !above:
+			return &expr.Int{Value: 0, Type: array.Bool}
+		case !negative:
+			return expr.Bin(expr.And, found, positive(x))
+		case !above:
+			return expr.Bin(expr.And, found, expr.Un(expr.Not, positive(x)))
+		}
+		return found
+	}),
 	unary("IsNaN", isTest, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.IsNaN, x) }),
 	unary("Relu", numbers, func(_ *Node, x expr.Expr) expr.Expr { return expr.MaxE(x, like(x, 0)) }),
 	unary("Reciprocal", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
@@ -150,6 +163,7 @@ var binaryDefs = []Def{
 	commutative(binary("Mul", numbers, expr.Mul)), binary("Div", numbers, expr.Div),
 	binary("And", bools, expr.And), binary("Or", bools, expr.Or),
 	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }),
+	binary("BitwiseAnd", bitwise, expr.And), binary("BitwiseOr", bitwise, expr.Or), binary("BitwiseXor", bitwise, expr.Xor),
 	binary("Equal", comparison, expr.Eq), binary("Less", comparison, expr.Lt), binary("LessOrEqual", comparison, expr.Le),
 	swapped("Greater", expr.Lt), swapped("GreaterOrEqual", expr.Le),
 	fold("Min", numbers, expr.Min), fold("Max", numbers, expr.Max), fold("Sum", floats, expr.Add),

@@ -11,6 +11,7 @@ var defs = index(
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

@@ -28,10 +28,14 @@ type unit struct {
 	flop  float64
 	tile  *tile
 	flat  *flat
+	rows  *rows
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
+	if r := newRows(w, t); r != nil {
+		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, rows: r, flop: w.Flop()}}}
+	}
 	s := schedule.New(w)
 	p := &plan{}
 	for _, g := range s.Stages {
@@ -215,6 +219,9 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	if u.tile != nil {
 		return u.tile.knobs(t, len(u.feeds) > 0)
 	}
+	if u.rows != nil {
+		return u.rows.knobs()
+	}
 	return u.flat.knobs(t)
 }
 
@@ -224,12 +231,18 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 	if u.tile != nil {
 		return u.tile.cost(t, set, len(u.feeds) > 0)
 	}
+	if u.rows != nil {
+		return u.rows.cost(t, set)
+	}
 	return u.flat.cost(t, set)
 }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
 	if u.tile != nil {
 		return u.tile.apply(s, u, set)
+	}
+	if u.rows != nil {
+		return u.rows.apply(s, t, set)
 	}
 	return u.flat.apply(s, u.out, set)
 }

@@ -180,3 +180,24 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestASumOfEverythingHasASchedule: its result has no axis that a tile could be cut from.
+func TestASumOfEverythingHasASchedule(t *testing.T) {
+	x := expr.NewInput("x", array.Float32, 30, 20)
+	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
+	root := expr.Compute("root", nil, func([]expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, sum.At()) })
+	for name, out := range map[string]*expr.Tensor{"a sum": sum, "a sum and a map": root} {
+		w, err := expr.NewWorkload([]*expr.Tensor{out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(w, parseTarget(t, "x86-64-v3"))
+		applied, err := s.Apply(s.Default())
+		if err == nil {
+			_, err = loop.Lower(applied)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 // Where a schedule comes from, as the package's manifest says it.
 const (
-	FromRecord  = "record"
+	FromRecord  = "tuned"
 	FromDefault = "default"
 )
 

@@ -1,0 +1,75 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var argDefs = []Def{argDef("ArgMax", expr.Maximum), argDef("ArgMin", expr.Minimum)}
+
+func argDef(name string, c expr.Combiner) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "arg",
+		Infer: inferArg,
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerArg(l, n, in[0], c), nil },
+		Layout: func(n *Node, in [][]int) []int {
+			if n.Int("keepdims", 1) != 0 {
+				return in[0]
+			}
+			return dropAxes(in[0], argAxis(n))
+		},
+		Work:   func(n *Node) float64 { return 2 * firstOperandWork(n) },
+		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Arg"):], axisList(argAxis(n))) },
+	}
+}
+
+func argAxis(n *Node) []bool {
+	set := make([]bool, len(n.In[0].Shape))
+	if k := n.axis(n.Int("axis", 0), len(set)); n.err == nil {
+		set[k] = true
+	}
+	return set
+}
+
+func inferArg(n *Node) (Type, error) {
+	if _, err := numbers(n); err != nil {
+		return Type{}, err
+	}
+	set := argAxis(n)
+	n.Int("select_last_index", 0)
+	out := []int64{}
+	for k, e := range n.In[0].Shape {
+		switch {
+		case !set[k]:
+			out = append(out, e)
+		case e == 0:
+			return Type{}, fmt.Errorf("nothing to choose from in %v", n.In[0].Type)
+		case n.Int("keepdims", 1) != 0:
+			out = append(out, 1)
+		}
+	}
+	return Type{array.Int64, out}, nil
+}
+
+// lowerArg finds the extreme element, then the first (or last) position that has it. NaN counts as the extreme.
+func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
+	x = l.Readable(x)
+	set := argAxis(n)
+	axis := axisList(set)[0]
+	best := l.reduceAxes("best", c, x, set, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	choose, missed := expr.Minimum, x.Shape[axis]-1
+	if n.Int("select_last_index", 0) != 0 {
+		choose, missed = expr.Maximum, 0
+	}
+	at := l.reduceAxes("position", choose, x, set, func(i, kept []expr.Expr) expr.Expr {
+		e := wide(x.At(i...))
+		found := expr.Bin(expr.Eq, e, best.At(kept...))
+		if e.DType().IsFloat() {
+			found = expr.Bin(expr.Or, found, expr.Un(expr.IsNaN, e))
+		}
+		return expr.Sel(found, i[axis], expr.I(missed))
+	})
+	return keepReduced(l, n, at, set, func(e expr.Expr) expr.Expr { return e })
+}

@@ -1,0 +1,80 @@
+package op
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var cumulativeDefs = []Def{cumulativeDef("CumSum", expr.Sum), cumulativeDef("CumProd", expr.Prod)}
+
+func cumulativeDef(name string, c expr.Combiner) Def {
+	return Def{
+		Name: name, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "scan",
+		Infer: func(n *Node) (Type, error) {
+			d, err := numbers(&Node{In: n.In[:1]})
+			scanAxis(n)
+			n.Int("exclusive", 0)
+			n.Int("reverse", 0)
+			return Type{d, n.In[0].Shape}, err
+		},
+		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerCumulative(l, n, in[0], c), nil },
+		Work: func(n *Node) float64 {
+			work := firstOperandWork(n)
+			for d, extent := int64(1), n.In[0].Shape[scanAxis(n)]; d < extent; d *= scanRadix {
+				work += scanRadix * firstOperandWork(n)
+			}
+			return work
+		},
+	}
+}
+
+// scanAxis is operand 1, a constant.
+func scanAxis(n *Node) int {
+	list := n.KnownInts(1, "axis")
+	if len(list) != 1 {
+		n.fail("axis %v is not one axis", list)
+		return 0
+	}
+	return n.axis(list[0], len(n.In[0].Shape))
+}
+
+// scanRadix is how many partial results each step of a scan combines: the work for n elements is n times scanRadix times
+// the logarithm of n to that base, in as many passes, each of which is vectorized along the last axis and parallel.
+const scanRadix = 8
+
+// lowerCumulative is the scan of Hillis and Steele ("Data parallel algorithms", 1986) with a larger radix: after the step of
+// distance d, each element combines the radix*d elements that end with it.
+func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
+	x = l.Readable(x)
+	axis := scanAxis(n)
+	extent := x.Shape[axis]
+	reverse, exclusive := n.Int("reverse", 0) != 0, n.Int("exclusive", 0) != 0
+	identity := c.Identity(wideType(x.DType))
+	mirrored := func(i []expr.Expr) []expr.Expr {
+		j := append([]expr.Expr{}, i...)
+		if reverse {
+			j[axis] = expr.SubE(expr.I(extent-1), j[axis])
+		}
+		return j
+	}
+	// term is what the scan starts from, at a position in its direction.
+	term := func(i []expr.Expr) expr.Expr {
+		if !exclusive {
+			return wide(x.At(mirrored(i)...))
+		}
+		j := append([]expr.Expr{}, i...)
+		j[axis] = expr.SubE(i[axis], expr.I(1))
+		return expr.Sel(expr.Bin(expr.Lt, expr.I(0), i[axis]), wide(x.At(mirrored(j)...)), identity)
+	}
+	shape := x.Shape
+	for d := int64(1); d < extent; d *= scanRadix {
+		step, distance := term, d
+		acc := l.Reduce("scan", c, shape, x.Layout, []int64{min(scanRadix, (extent+d-1)/d)}, func(i, r []expr.Expr) expr.Expr {
+			j := append([]expr.Expr{}, i...)
+			back := expr.MulE(r[0], expr.I(distance))
+			j[axis] = expr.SubE(i[axis], back)
+			return expr.Sel(expr.Bin(expr.Le, back, i[axis]), step(j), identity)
+		})
+		term = func(i []expr.Expr) expr.Expr { return acc.At(i...) }
+	}
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
+}

@@ -1,0 +1,58 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var gatherNDDefs = []Def{moveDef("GatherND", 2, 2, inferGatherND, gatherNDAt)}
+
+// tupleAxes is how many axes of a value of the given rank each tuple of indices selects on, after the batch axes.
+func tupleAxes(n *Node, rank, batch int, index Type) int {
+	if index.DType != array.Int64 && index.DType != array.Int32 {
+		n.fail("indices are %v and not i64", index.DType)
+		return 0
+	}
+	if len(index.Shape) == 0 {
+		n.fail("indices %v have no axis of tuples", index.Shape)
+		return 0
+	}
+	last := index.Shape[len(index.Shape)-1]
+	if last < 1 || last > int64(rank-batch) || batch < 0 || batch >= len(index.Shape) {
+		n.fail("indices %v do not fit a value of rank %d and %d batch axes", index.Shape, rank, batch)
+		return 0
+	}
+	return int(last)
+}
+
+func inferGatherND(n *Node) (Type, error) {
+	x, index := n.In[0], n.In[1]
+	batch := n.Int("batch_dims", 0)
+	if batch < 0 || batch > int64(min(len(x.Shape), len(index.Shape))) {
+		return Type{}, fmt.Errorf("batch_dims %d does not fit %v and %v", batch, x.Type, index.Type)
+	}
+	b := int(batch)
+	count := tupleAxes(n, len(x.Shape), b, index.Type)
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	if !sameShape(x.Shape[:b], index.Shape[:b]) || slices.Contains(x.Shape[b:b+count], 0) {
+		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
+	}
+	return Type{x.DType, slices.Concat(index.Shape[:len(index.Shape)-1], x.Shape[b+count:])}, nil
+}
+
+func gatherNDAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	x, index := n.In[0].Shape, n.In[1].Shape
+	batch, outer := int(n.Int("batch_dims", 0)), len(index)-1
+	count := int(index[outer])
+	at := slices.Clone(i[:batch])
+	for k := range count {
+		tuple := append(slices.Clone(i[:outer]), expr.I(int64(k)))
+		at = append(at, position(in[1].At(tuple...), x[batch+k]))
+	}
+	return in[0].At(append(at, i[outer:]...)...)
+}

@@ -1,0 +1,41 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var oneHotDefs = []Def{moveDef("OneHot", 3, 3, inferOneHot, oneHotAt)}
+
+// oneHotAxis is the axis of the result that the positions lie on, and their number.
+func oneHotAxis(n *Node) (axis int, depth int64) {
+	axis = n.axis(n.Int("axis", -1), len(n.In[0].Shape)+1)
+	a := n.In[1].Const
+	if a == nil || a.Len() != 1 || !(a.Float(0) >= 1 && a.Float(0) < 1<<40) {
+		n.fail("input 1 (depth) is not a positive constant: dynamic shapes are not supported")
+		return axis, 1
+	}
+	return axis, int64(a.Float(0))
+}
+
+func inferOneHot(n *Node) (Type, error) {
+	axis, depth := oneHotAxis(n)
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	if !sameShape(n.In[2].Shape, []int64{2}) || n.In[0].DType == array.Bool {
+		return Type{}, fmt.Errorf("indices %v or values %v do not fit", n.In[0].Type, n.In[2].Type)
+	}
+	return Type{n.In[2].DType, slices.Insert(slices.Clone(n.In[0].Shape), axis, depth)}, nil
+}
+
+// oneHotAt is the second of the two values where the position is the index, which counts from the end when it is negative.
+func oneHotAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	axis, depth := oneHotAxis(n)
+	index := expr.To(array.Int64, in[0].At(slices.Delete(slices.Clone(i), axis, axis+1)...))
+	index = expr.Sel(expr.Bin(expr.Lt, index, expr.I(0)), expr.AddE(index, expr.I(depth)), index)
+	return expr.Sel(expr.Bin(expr.Eq, index, i[axis]), in[2].At(expr.I(1)), in[2].At(expr.I(0)))
+}

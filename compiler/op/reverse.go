@@ -1,0 +1,32 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var reverseDefs = []Def{moveDef("ReverseSequence", 2, 2, inferReverseSequence, reverseSequenceAt)}
+
+func inferReverseSequence(n *Node) (Type, error) {
+	x, lengths := n.In[0], n.In[1]
+	batch, time := n.axis(n.Int("batch_axis", 1), len(x.Shape)), n.axis(n.Int("time_axis", 0), len(x.Shape))
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	if batch == time || !sameShape(lengths.Shape, []int64{x.Shape[batch]}) || lengths.DType != array.Int64 {
+		return Type{}, fmt.Errorf("lengths %v do not fit axis %d of %v, with time on axis %d", lengths.Type, batch, x.Type, time)
+	}
+	return x.Type, nil
+}
+
+// reverseSequenceAt reads the first elements of each sequence, as many as its length says, backwards.
+func reverseSequenceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	shape := n.In[0].Shape
+	batch, time := n.axis(n.Int("batch_axis", 1), len(shape)), n.axis(n.Int("time_axis", 0), len(shape))
+	length := expr.MinE(in[1].At(i[batch]), expr.I(shape[time]))
+	index := append([]expr.Expr{}, i...)
+	index[time] = expr.Sel(expr.Bin(expr.Lt, i[time], length), expr.SubE(expr.SubE(length, expr.I(1)), i[time]), i[time])
+	return in[0].At(index...)
+}

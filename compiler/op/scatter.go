@@ -1,0 +1,181 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// A scatter is computed from the result's side: each element looks for the updates that name it. With known indices the
+// search happens when the model is compiled, and an element costs one look-up. With others it costs a comparison for each
+// update of its line (ScatterElements) or for each tuple of indices (ScatterND, once for all elements that tuples do not tell
+// apart), which is right for the few updates of caches and masks.
+
+var scatterDefs = []Def{
+	{Name: "ScatterElements", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterElements, Lower: lowerScatterElements, Work: scatterElementsWork},
+	{Name: "Scatter", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterElements, Lower: lowerScatterElements, Work: scatterElementsWork},
+	{Name: "ScatterND", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterND, Lower: lowerScatterND, Work: scatterNDWork},
+}
+
+// reductions are how updates of the same element are combined, with it and with one another.
+var reductions = map[string]expr.Combiner{
+	"none": expr.None, "add": expr.Sum, "mul": expr.Prod, "max": expr.Maximum, "min": expr.Minimum,
+}
+
+func (n *Node) scatterReduction() expr.Combiner {
+	name := n.Text("reduction", "none")
+	c, ok := reductions[name]
+	if !ok {
+		n.fail("reduction %q is unknown", name)
+	}
+	if c != expr.None && n.In[0].DType == array.Bool {
+		n.fail("reduction %q of bool is not supported", name)
+	}
+	return c
+}
+
+func inferScatterElements(n *Node) (Type, error) {
+	x, index, updates := n.In[0], n.In[1], n.In[2]
+	axis := n.axis(n.Int("axis", 0), len(x.Shape))
+	n.scatterReduction()
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	if index.DType != array.Int32 && index.DType != array.Int64 || updates.DType != x.DType ||
+		len(index.Shape) != len(x.Shape) || !sameShape(index.Shape, updates.Shape) {
+		return Type{}, fmt.Errorf("indices %v or updates %v do not fit %v", index.Type, updates.Type, x.Type)
+	}
+	for k, e := range index.Shape {
+		if k != axis && e > x.Shape[k] || array.Elements(index.Shape) > 0 && x.Shape[k] == 0 {
+			return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
+		}
+	}
+	return x.Type, nil
+}
+
+func scatterElementsWork(n *Node) float64 {
+	return float64(array.Elements(n.Out.Shape)) * float64(n.In[1].Shape[n.axis(n.Int("axis", 0), len(n.Out.Shape))])
+}
+
+func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x, updates := l.Readable(in[0]), l.Readable(in[2])
+	shape, index := n.Out.Shape, n.In[1].Shape
+	if array.Elements(index) == 0 {
+		return x, nil
+	}
+	axis := n.axis(n.Int("axis", 0), len(shape))
+	// An element of a line beyond the indices' reads those of another one, and takes nothing of it.
+	clamped := func(i []expr.Expr, u expr.Expr) (at []expr.Expr, inside expr.Expr) {
+		at, inside = slices.Clone(i), &expr.Int{Value: 1, Type: array.Bool}
+		for k := range at {
+			if k != axis && index[k] < shape[k] {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, i[k], expr.I(index[k])))
+				at[k] = expr.MinE(i[k], expr.I(index[k]-1))
+			}
+		}
+		at[axis] = u
+		return at, inside
+	}
+	s := scatter{l: l, n: n, x: x, count: index[axis], shape: shape, layout: x.Layout}
+	s.names = func(positions Operand) func(i []expr.Expr, u expr.Expr) expr.Expr {
+		return func(i []expr.Expr, u expr.Expr) expr.Expr {
+			at, inside := clamped(i, u)
+			return expr.Bin(expr.And, inside, expr.Bin(expr.Eq, position(positions.At(at...), shape[axis]), i[axis]))
+		}
+	}
+	s.update = func(i []expr.Expr, u expr.Expr) expr.Expr {
+		at, _ := clamped(i, u)
+		return updates.At(at...)
+	}
+	s.key = func(i []expr.Expr) []expr.Expr { return i }
+	if in[1].Const != nil {
+		s.last = lastElements(in[1].Const, shape, axis)
+	}
+	return s.lower(in[1])
+}
+
+// scatter is what the two operators have in common: count updates for each element of shape, in the order in which later
+// ones win, and which of them name it.
+type scatter struct {
+	l      *Lowering
+	n      *Node
+	x      Operand
+	count  int64
+	shape  []int64
+	layout []int
+	// key is the part of an element's index that decides which updates name it; shape and layout are of keys.
+	key func(i []expr.Expr) []expr.Expr
+	// names tells, given the indices, whether update u names key i.
+	names func(indices Operand) func(i []expr.Expr, u expr.Expr) expr.Expr
+	// update is update u of element i.
+	update func(i []expr.Expr, u expr.Expr) expr.Expr
+	// last has for each key the last update that names it, or -1, when the indices are known.
+	last *array.Array
+}
+
+func (s *scatter) lower(indices Operand) (Operand, error) {
+	c := s.n.scatterReduction()
+	if c == expr.None {
+		last := Operand{}
+		if s.last != nil {
+			last = s.l.Made(s.last)
+		} else {
+			names := s.names(s.l.Readable(indices))
+			last = s.l.Reduce("last", expr.Maximum, s.shape, s.layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
+				return expr.Sel(names(i, r[0]), r[0], expr.I(-1))
+			})
+		}
+		return s.l.Lazy(s.n.Out, s.x.Layout, func(i []expr.Expr) expr.Expr {
+			u := last.At(s.key(i)...)
+			updated := s.update(i, expr.MaxE(u, expr.I(0)))
+			return expr.Sel(expr.Bin(expr.Le, expr.I(0), u), updated, s.x.At(i...))
+		}), nil
+	}
+	names := s.names(s.l.Readable(indices))
+	identity := c.Identity(wideType(s.n.Out.DType))
+	acc := s.l.Reduce("updates", c, s.n.Out.Shape, s.x.Layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
+		return expr.Sel(names(s.key(i), r[0]), wide(s.update(i, r[0])), identity)
+	})
+	return s.l.Lazy(s.n.Out, s.x.Layout, func(i []expr.Expr) expr.Expr {
+		return expr.To(s.n.Out.DType, c.Combine(wide(s.x.At(i...)), acc.At(i...)))
+	}), nil
+}
+
+// lastElements has for each element of shape the position on the axis of the last index that names it, or -1.
+func lastElements(index *array.Array, shape []int64, axis int) *array.Array {
+	last := array.New(array.Int64, shape...)
+	for i := range last.Len() {
+		last.SetInt(i, -1)
+	}
+	at := make([]int64, len(shape))
+	for i := range index.Len() {
+		rest := i
+		for k := len(at) - 1; k >= 0; k-- {
+			at[k] = rest % index.Shape[k]
+			rest /= index.Shape[k]
+		}
+		u := at[axis]
+		at[axis] = knownPosition(index.Int(i), shape[axis])
+		last.SetInt(flatten(at, shape), u)
+	}
+	return last
+}
+
+// knownPosition is position for a known index.
+func knownPosition(v, extent int64) int64 {
+	if v < 0 {
+		v += extent
+	}
+	return max(0, min(v, extent-1))
+}
+
+// flatten is the row-major position of an index.
+func flatten(at, shape []int64) int64 {
+	var flat int64
+	for k, v := range at {
+		flat = flat*shape[k] + v
+	}
+	return flat
+}
