@@ -10,7 +10,7 @@ var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, cacheDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs,
 )
 
