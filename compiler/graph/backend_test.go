@@ -144,10 +144,9 @@ func bindInputs(m *onnx.Model, inputs []*array.Array, known func(g *onnx.Graph, 
 var parameters = map[string][]int{
 	"Reshape": {1}, "Expand": {1}, "Tile": {1}, "Pad": {1, 2, 3}, "Slice": {1, 2, 3, 4}, "Split": {1}, "Squeeze": {1}, "Unsqueeze": {1},
 	"ConstantOfShape": {0}, "Range": {0, 1, 2}, "Dropout": {1, 2}, "Loop": {0, 1}, "SequenceAt": {1}, "SequenceInsert": {2},
-	"SequenceErase": {1}, "SplitToSequence": {1},
-	"CumSum": {1}, "OneHot": {1}, "TopK": {1}, "Compress": {1},
+	"SequenceErase": {1}, "SplitToSequence": {1}, "CumSum": {1}, "OneHot": {1}, "TopK": {1}, "Compress": {1},
 	"Resize": {1, 2, 3}, "Upsample": {1}, "MaxUnpool": {2}, "HannWindow": {0}, "HammingWindow": {0}, "BlackmanWindow": {0},
-	"MelWeightMatrix": {0, 1, 2, 3, 4}, "STFT": {1, 3}, "DFT": {1},
+	"MelWeightMatrix": {0, 1, 2, 3, 4}, "NonZero": {0}, "Unique": {0}, "STFT": {1, 3}, "DFT": {1},
 	"ReduceSum": {1}, "ReduceMean": {1}, "ReduceMax": {1}, "ReduceMin": {1}, "ReduceProd": {1}, "ReduceSumSquare": {1},
 	"ReduceL1": {1}, "ReduceL2": {1}, "ReduceLogSum": {1}, "ReduceLogSumExp": {1},
 }

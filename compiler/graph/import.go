@@ -41,6 +41,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	shareTopK,
 	mergeSiblings,
 	separateOutputs,
 	assignLayouts,

@@ -29,6 +29,8 @@ type unit struct {
 	tile  *tile
 	flat  *flat
 	rows  *rows
+	// winograd is nil where the algorithm does not apply.
+	winograd *winograd
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
@@ -58,6 +60,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		}
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.winograd = newWinograd(s, g, t)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -225,9 +228,17 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	return u.flat.knobs(t)
 }
 
-func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+func (u *unit) legal(t *target.Target, set settings) error {
+	if set[algKnob] != direct {
+		return u.winograd.legal(t, set)
+	}
+	return u.tile.legal(t, set)
+}
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
+	if set[algKnob] != direct {
+		return u.winograd.cost(t, set)
+	}
 	if u.tile != nil {
 		return u.tile.cost(t, set, len(u.feeds) > 0)
 	}
@@ -238,10 +249,12 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
-	if u.tile != nil {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.apply(s, u, set)
+	case u.tile != nil:
 		return u.tile.apply(s, u, set)
-	}
-	if u.rows != nil {
+	case u.rows != nil:
 		return u.rows.apply(s, t, set)
 	}
 	return u.flat.apply(s, u.out, set)
