@@ -13,8 +13,7 @@ import (
 //	softmax(a b [* or / scale] [+ mask, or where a condition holds]) c
 //
 // with a softmax over the last axis, and makes it one operator: one kernel in place of three or more, and scores that stay in
-// the cache. Scales and masks are found in the form in which exporters write them; a scaled a or b is the business of the kernel
-// that computes it.
+// the cache. Scales, also those of a and b, and masks are found in the form in which exporters write them.
 func fuseAttention(g *graph) error {
 	readers := g.users()
 	for k, n := range g.nodes {
@@ -78,8 +77,19 @@ func matchAttention(g *graph, readers map[*value][]*node, last *node) (m attenti
 	if n == nil || n.in[0] == n.in[1] {
 		return m, false
 	}
-	m.a, m.b = n.in[0], n.in[1]
+	m.a, m.b = m.unscaled(n.in[0]), m.unscaled(n.in[1])
 	return m, true
+}
+
+// unscaled takes a scale off an operand that a node scales on its way to the product, and into the scores' scale.
+func (m *attention) unscaled(v *value) *value {
+	if v.producer == nil || v.data != nil {
+		return v
+	}
+	if x := m.takeScale(v.producer); x != nil {
+		return x
+	}
+	return v
 }
 
 // overLastAxis reports whether a softmax normalises the last axis alone.
