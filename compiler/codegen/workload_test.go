@@ -76,7 +76,8 @@ func (g *dag) makeParts(w *expr.Workload) {
 	}
 }
 
-var testDTypes = []array.DType{array.Float32, array.Float32, array.Float64, array.Int32, array.Int64, array.Uint8, array.Int8}
+var testDTypes = []array.DType{array.Float32, array.Float32, array.Float64, array.Float16, array.BFloat16, array.Int8, array.Int16, array.Int32,
+	array.Int64, array.Uint8, array.Uint16, array.Uint32, array.Uint64, array.Bool}
 
 func (g *dag) dtype() array.DType { return rapid.SampledFrom(testDTypes).Draw(g.t, "dtype") }
 

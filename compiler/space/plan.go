@@ -32,10 +32,10 @@ type unit struct {
 	tile  *tile
 	flat  *flat
 	rows  *rows
-	// attention is set for a whole attention.
-	attention *attention
 	// winograd is nil where the algorithm does not apply.
 	winograd *winograd
+	// attention is set for a whole attention.
+	attention *attention
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
@@ -145,7 +145,7 @@ func expensive(e expr.Expr) bool {
 	return found
 }
 
-// reductionUnit finds the map that ends a reduction and no other. Without one, the reduction ends itself through cache-write.
+// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through cache-write.
 func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
 	u := &unit{out: g.ID, acc: g.ID}
 	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
