@@ -315,6 +315,40 @@ func TestLayerNormsAreRecognised(t *testing.T) {
 	}
 }
 
+// TestNormsInOtherFormsAreRecognised has what exporters write for normalisation beside the form with all parts.
+func TestNormsInOtherFormsAreRecognised(t *testing.T) {
+	mean := intsAttr("axes", -1)
+	start := func() sketch {
+		return newSketch().input("x", 2, 5, 8).constant("scale", 8).constant("bias", 8).
+			known("one", array.FromFloat32([]float32{1})).known("eps", array.FromFloat32([]float32{1e-5}))
+	}
+	centred := func() sketch {
+		return start().node("m = ReduceMean x", mean).node("d = Sub x m").node("p = Mul d d").node("v = ReduceMean p", mean).
+			node("e = Add v eps").node("r = Sqrt e")
+	}
+	square := func() sketch {
+		return start().node("p = Mul x x").node("v = ReduceMean p", mean).node("e = Add v eps").node("r = Sqrt e")
+	}
+	for name, c := range map[string]struct {
+		s    sketch
+		want string
+	}{
+		"no scale":                         {centred().node("y = Div d r"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"no bias":                          {centred().node("n = Div d r").node("y = Mul n scale"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"reciprocal":                       {centred().node("i = Reciprocal r").node("n = Mul d i").node("g = Mul n scale").node("y = Add g bias"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"root mean square":                 {square().node("n = Div x r").node("y = Mul scale n"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+		"root mean square, one over":       {square().node("i = Div one r").node("n = Mul x i").node("y = Mul scale n"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+		"root mean square without a scale": {square().node("y = Div x r"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := c.s.output("y")
+			p := mustImport(t, m)
+			checkTasks(t, p, c.want)
+			checkMeaning(t, m, p)
+		})
+	}
+}
+
 func TestMeansOverDifferentAxesAreNoLayerNorm(t *testing.T) {
 	all, last := intsAttr("axes", 0, 1), intsAttr("axes", -1)
 	m := newSketch().input("x", 2, 8).constant("scale", 8).constant("bias", 8).

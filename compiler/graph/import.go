@@ -41,6 +41,8 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	sliceGathers,
+	liftGemms,
 	fuseAttention,
 	shareTopK,
 	mergeSiblings,
