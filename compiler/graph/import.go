@@ -42,6 +42,8 @@ var passes = []func(*graph) error{
 	foldBatchNorms,
 	fuseLayerNorms,
 	sliceGathers,
+	fuseAttention,
+	shareTopK,
 	mergeSiblings,
 	separateOutputs,
 	assignLayouts,

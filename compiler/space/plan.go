@@ -32,10 +32,17 @@ type unit struct {
 	tile  *tile
 	flat  *flat
 	rows  *rows
+	// winograd is nil where the algorithm does not apply.
+	winograd *winograd
+	// attention is set for a whole attention.
+	attention *attention
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
+	if a := newAttention(w, t); a != nil {
+		return &plan{units: []*unit{{out: a.out, acc: -1, attention: a, flop: w.Flop()}}}
+	}
 	if r := newRows(w, t); r != nil {
 		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, rows: r, flop: w.Flop()}}}
 	}
@@ -53,7 +60,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		if g.Inlined || taken[g.ID] || g.Combiner == expr.None {
 			continue
 		}
-		u := reductionUnit(s, g, &next)
+		u := reductionUnit(s, g, taken, &next)
 		u.follow(s, taken)
 		u.feeds = feeds(s, g, taken)
 		taken[u.out], taken[g.ID] = true, true
@@ -65,6 +72,8 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		}
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.winograd = newWinograd(s, g, t)
+		u.tile.feed(s, g, u.feeds)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -136,10 +145,10 @@ func expensive(e expr.Expr) bool {
 	return found
 }
 
-// reductionUnit finds the map that ends a reduction. Without one, the reduction ends itself through cache-write.
-func reductionUnit(s *schedule.Schedule, g *schedule.Stage, next *int) *unit {
+// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through cache-write.
+func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
 	u := &unit{out: g.ID, acc: g.ID}
-	if c := end(s, g); c != nil && !g.IsOutput {
+	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
 		u.out = c.ID
 	} else {
 		u.cached, u.acc, u.cacheWrite = g.ID, *next, true
@@ -233,17 +242,36 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	if u.tile != nil {
 		return u.tile.knobs(t, len(u.feeds) > 0)
 	}
+	if u.attention != nil {
+		return u.attention.knobs()
+	}
 	if u.rows != nil {
 		return u.rows.knobs()
 	}
 	return u.flat.knobs(t)
 }
 
-func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+func (u *unit) legal(t *target.Target, set settings) error {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.legal(t, set)
+	case u.tile != nil:
+		return u.tile.legal(t, set)
+	case u.attention != nil:
+		return u.attention.legal(t, set)
+	}
+	return nil
+}
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
+	if set[algKnob] != direct {
+		return u.winograd.cost(t, set)
+	}
 	if u.tile != nil {
-		return u.tile.cost(t, set, len(u.feeds) > 0)
+		return u.tile.cost(t, set)
+	}
+	if u.attention != nil {
+		return u.attention.cost(t, set)
 	}
 	if u.rows != nil {
 		return u.rows.cost(t, set)
@@ -252,10 +280,14 @@ func (u *unit) cost(t *target.Target, set settings) float64 {
 }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
-	if u.tile != nil {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.apply(s, u, set)
+	case u.tile != nil:
 		return u.tile.apply(s, u, set)
-	}
-	if u.rows != nil {
+	case u.attention != nil:
+		return u.attention.apply(s, set)
+	case u.rows != nil:
 		return u.rows.apply(s, t, set)
 	}
 	return u.flat.apply(s, u, set)
@@ -284,7 +316,7 @@ func (u *unit) choose(t *target.Target) settings {
 }
 
 func (u *unit) settledCost(t *target.Target, set settings) float64 {
-	if u.tile != nil && u.tile.legal(t, set) != nil {
+	if u.legal(t, set) != nil {
 		return inf
 	}
 	return u.cost(t, set)
