@@ -43,6 +43,7 @@ var passes = []func(*graph) error{
 	fuseLayerNorms,
 	sliceGathers,
 	fuseAttention,
+	hoistScales,
 	shareTopK,
 	mergeSiblings,
 	separateOutputs,
