@@ -186,6 +186,12 @@ func TestPartition(t *testing.T) {
 			[]string{"1 matmul 1x6x8 x 8x8 -> 1x6x8", "1 matmul 1x6x2x4 x 1x2x4x6 -> 1x2x6x6"},
 		},
 		{
+			"an addition behind a reshape by units and a transposition", newSketch().input("x", 6, 8).input("r", 1, 6, 4).constant("w", 8, 4).
+				node("d = Gemm x w").known("shape", array.FromInt64([]int64{6, 1, 4}, 3)).node("u = Reshape d shape").
+				node("t = Transpose u", intsAttr("perm", 1, 0, 2)).node("s = Add r t").node("y = Softmax s").output("y"),
+			[]string{"1 dense+reshape+transpose+add 6x8 -> 4", "1 softmax 1x6x4 axes [2] -> 1x6x4"},
+		},
+		{
 			"a pad joins the convolution",
 			newSketch().input("x", 1, 8, 5, 5).constant("w", 8, 8, 3, 3).known("pads", array.FromInt64([]int64{0, 0, 0, 0, 0, 0, 1, 1}, 8)).
 				node("p = Pad x pads").node("c = Conv p w").node("y = GlobalMaxPool c").output("y"),

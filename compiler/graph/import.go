@@ -44,6 +44,7 @@ var passes = []func(*graph) error{
 	sliceGathers,
 	liftGemms,
 	fuseAttention,
+	hoistScales,
 	shareTopK,
 	mergeSiblings,
 	separateOutputs,

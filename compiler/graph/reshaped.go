@@ -77,38 +77,3 @@ func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
 	}
 	return nodes, err
 }
-
-// sliceGathers turns a Gather at one known position into a Slice, and a Reshape where the axis vanishes: these can share the
-// operand's memory.
-func sliceGathers(g *graph) error {
-	for _, n := range slices.Clone(g.nodes) {
-		if n.Op != "Gather" || n.in[0].data != nil || n.in[1].data == nil || n.in[1].data.Len() != 1 {
-			continue
-		}
-		shape := n.in[0].Shape
-		axis := int(n.Int("axis", 0))
-		if axis < 0 {
-			axis += len(shape)
-		}
-		at := n.in[1].data.Int(0)
-		if at < 0 {
-			at += shape[axis]
-		}
-		if at < 0 || at >= shape[axis] {
-			continue
-		}
-		slice, err := g.slice(n.in[0], axis, at, 1, n.Name)
-		if err != nil {
-			return err
-		}
-		to := g.constant(n.Name+".shape", array.FromInt64(n.Out.Shape, int64(len(n.Out.Shape))))
-		reshape, err := g.apply(op.Node{Name: n.Name, Op: "Reshape", Opset: 13}, n.out.name, slice.out, to)
-		if err != nil {
-			return err
-		}
-		k := slices.Index(g.nodes, n)
-		g.nodes = slices.Replace(g.nodes, k, k+1, slice, reshape)
-		g.replace(n.out, reshape.out)
-	}
-	return nil
-}
