@@ -74,6 +74,10 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 		return b.err
 	}
 	at := l.block[len(l.block)-1]
+	for _, o := range slices.Backward(u.also) {
+		b.do(s.ComputeAt(o, u.out, at))
+		x.storeTile(b, o)
+	}
 	b.do(s.ComputeAt(u.acc, u.out, at))
 	x.reductionNest(b, u.acc, z)
 	if z.pack {
@@ -146,6 +150,22 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 		l.block = []int{l.parallel}
 	}
 	return l
+}
+
+// storeTile computes an output on the way to the unit's last one, a tile at a time.
+func (x *tile) storeTile(b *builder, id int) {
+	var tileLoops []int
+	for _, k := range []int{x.row, x.col} {
+		if k >= 0 {
+			tileLoops = append(tileLoops, k)
+		}
+	}
+	if x.vec >= 0 {
+		vectors, lane := b.split(id, x.vec, x.lanes, schedule.Peel)
+		tileLoops = append(tileLoops, vectors)
+		b.kind(b.s.Vectorize, id, lane)
+	}
+	b.kind(b.s.Unroll, id, tileLoops...)
 }
 
 func (x *tile) reductionNest(b *builder, acc int, z sizes) {
