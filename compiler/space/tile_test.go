@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 func workloadOf(t *testing.T, out *expr.Tensor) *expr.Workload {
@@ -28,14 +29,14 @@ func keys(t *testing.T) *expr.Workload {
 }
 
 func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
-	s := New(keys(t), parseTarget(t, "x86-64-v3"))
+	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
 	if x := s.plan.heaviest().tile; x.col != 1 || x.row != -1 || x.vec != 2 {
 		t.Errorf("positions along axes %d and %d, vectors along %d; want 1, none and 2", x.row, x.col, x.vec)
 	}
 }
 
 func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
-	s := New(keys(t), parseTarget(t, "x86-64-v3"))
+	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
 	if x := s.plan.heaviest().tile; x.lanes != 8 || !x.mustPack {
 		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
 	}
@@ -55,7 +56,7 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 		group := expr.Bin(expr.FloorDiv, i[2], expr.I(out))
 		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
 	})
-	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"))
+	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
 	tile := s.plan.heaviest().tile
 	if tile.group != out || tile.lanes != 8 || !tile.loadsScalar {
 		t.Fatalf("groups of %d, %d lanes, broadcasts %v; want %d, 8 and broadcasts", tile.group, tile.lanes, tile.loadsScalar, out)
@@ -85,7 +86,7 @@ func TestAnAccessTouchesWhatItsAxesReach(t *testing.T) {
 
 // A tile that fits the registers and divides the image is not beaten by one that does neither.
 func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
-	s := New(conv(t, 56, 64), parseTarget(t, "x86-64-v3"))
+	s := New(conv(t, 56, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=4 cb=64 inner=1 ku=4 feed=2")
 		if !ok {
