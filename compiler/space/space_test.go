@@ -226,3 +226,11 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkDefault(b *testing.B) {
+	w, t := conv(b, 28, 128), parseTarget(b, "x86-64-v3")
+	for b.Loop() {
+		s := New(w, t, schedule.Default)
+		s.Default()
+	}
+}
