@@ -74,7 +74,7 @@ func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 		panic(fmt.Sprintf("loop: packing makes no workload: %v", err)) // the layout was checked by Pack
 	}
 	buffer := &Buffer{Tensor: flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: Prepared}
-	return Pack{Constant: constant, Buffer: buffer, Workload: w}
+	return Pack{Constant: constant, Buffer: buffer, Workload: w, dims: dims, transform: transform}
 }
 
 // Schedule computes the packed layout without scratch of any size: what a transform has in between is computed row by row.
