@@ -77,3 +77,49 @@ func TestFillTransformsWinogradsWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestPackingNeedsNoWorkspace: kernels that prepare constants have none, however many channels there are.
+func TestPackingNeedsNoWorkspace(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[10,10,64]
+constant t1 f32[3,3,64,4096]
+sum t2 f32[8,8,4096] over 3,3,64 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schedule.New(w)
+	if _, err := s.Winograd(0, 4); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Lower(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packing, err := f.Prepared[0].Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowered, err := Lower(packing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := scratchElements(lowered.Body); n > 3 {
+		t.Errorf("%d elements of scratch", n)
+	}
+}
+
+func scratchElements(b Block) (n int64) {
+	for _, st := range b {
+		switch x := st.(type) {
+		case *Alloc:
+			n += x.Buffer.Elements()
+		case *For:
+			n += scratchElements(x.Body)
+		case *If:
+			n += scratchElements(x.Then) + scratchElements(x.Else)
+		}
+	}
+	return n
+}
