@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -13,6 +14,7 @@ type builder struct {
 	*graph
 	functions map[functionName]*onnx.Function
 	expanders map[string]expander
+	training  map[string]expander
 	// budget is how many more nodes may be made, so that a small file cannot ask for endless loops.
 	budget int
 }
@@ -22,7 +24,8 @@ const maxNodes = 1 << 20
 
 func build(m *onnx.Model, opts Options) (*graph, error) {
 	b := &builder{
-		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(), budget: maxNodes,
+		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(),
+		training: trainingExpanders(), budget: maxNodes,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -53,6 +56,9 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 	}
 	for k, info := range infos {
 		v := b.newValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
+		if isEmpty(shapes[k]) {
+			v.data = array.New(info.DType, shapes[k]...)
+		}
 		s.items[info.Name] = &item{tensor: v}
 		b.inputs = append(b.inputs, v)
 	}

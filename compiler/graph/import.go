@@ -41,6 +41,8 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	fuseAttention,
+	shareTopK,
 	mergeSiblings,
 	separateOutputs,
 	assignLayouts,

@@ -45,7 +45,7 @@ func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64
 		if open = open || !ok; !ok {
 			continue
 		}
-		if _, err := array.CheckedBytes(info.DType, shape); err != nil || isEmpty(shape) {
+		if _, err := array.CheckedBytes(info.DType, shape); err != nil {
 			return nil, fmt.Errorf("input %q cannot have shape %v", info.Name, shape)
 		}
 		shapes[k] = shape
@@ -64,10 +64,10 @@ func (r *shapeResolver) fix(name string, shape []int64) error {
 	}
 	for _, info := range r.infos {
 		for _, d := range info.Shape {
-			if d.Value <= 0 && d.Param == name && len(shape) != 1 {
+			if d.Value < 0 && d.Param == name && len(shape) != 1 {
 				return fmt.Errorf("%q is the open extent of an axis and cannot be %s: give one number", name, extents(shape))
 			}
-			if d.Value <= 0 && d.Param == name {
+			if d.Value < 0 && d.Param == name {
 				return r.bind(name, shape[0], name)
 			}
 		}
@@ -81,9 +81,9 @@ func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 	}
 	for k, d := range info.Shape {
 		switch {
-		case d.Value > 0 && d.Value != shape[k]:
+		case d.Value >= 0 && d.Value != shape[k]:
 			return fmt.Errorf("input %q has extent %d at axis %d and cannot take shape %s", info.Name, d.Value, k, extents(shape))
-		case d.Value <= 0 && d.Param != "":
+		case d.Value < 0 && d.Param != "":
 			if err := r.bind(d.Param, shape[k], info.Name); err != nil {
 				return err
 			}
@@ -115,10 +115,10 @@ func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) ([
 	shape := make([]int64, len(info.Shape))
 	for k, d := range info.Shape {
 		shape[k] = d.Value
-		if s, ok := r.symbols[d.Param]; d.Value <= 0 && ok && d.Param != "" {
+		if s, ok := r.symbols[d.Param]; d.Value < 0 && ok && d.Param != "" {
 			shape[k] = s.extent
 		}
-		if shape[k] <= 0 {
+		if shape[k] < 0 {
 			return nil, false
 		}
 	}
@@ -153,7 +153,7 @@ func (r *shapeResolver) missing(info *onnx.ValueInfo) (words []string) {
 	for k, d := range info.Shape {
 		s, bound := r.symbols[d.Param]
 		whole[k] = max(1, d.Value, s.extent)
-		if d.Value > 0 || bound {
+		if d.Value >= 0 || bound {
 			continue
 		}
 		named = named && d.Param != ""
@@ -172,7 +172,7 @@ func (r *shapeResolver) describe(infos []*onnx.ValueInfo) string {
 		var dims []string
 		for _, d := range info.Shape {
 			switch {
-			case d.Value > 0:
+			case d.Value >= 0:
 				dims = append(dims, fmt.Sprint(d.Value))
 			case d.Param != "":
 				dims = append(dims, d.Param)

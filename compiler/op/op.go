@@ -4,7 +4,9 @@
 package op
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -96,11 +98,14 @@ type Def struct {
 func (n *Node) Def() *Def { return n.def }
 
 // Supported lists the operators' names in alphabetical order.
-func Supported() []string { return names }
+func Supported() []string { return slices.Clone(names) }
 
 // Infer finds the node's operator, checks its operands and attributes, and sets Out.
 func Infer(n *Node) error {
 	d := defs[n.Op]
+	if why, ok := refused[n.Op]; ok {
+		return errors.New(why)
+	}
 	if d == nil {
 		return fmt.Errorf("the operator is not supported")
 	}

@@ -10,8 +10,9 @@ var defs = index(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
-	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs,
+	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
+	dataShapeDefs, signalWindowDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

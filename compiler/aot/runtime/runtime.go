@@ -38,7 +38,9 @@ func PoolHeaders() []toolchain.File {
 func ModelSources() []toolchain.File { return append(PoolSources(), Read("model.c", "peak.c")...) }
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
-func ModelHeaders() []toolchain.File { return append(PoolHeaders(), Read("tilth.h", "model.h", "peak.h")...) }
+func ModelHeaders() []toolchain.File {
+	return append(PoolHeaders(), Read("tilth.h", "model.h", "peak.h")...)
+}
 
 // Interface is the header of a package's C interface.
 func Interface() toolchain.File { return Read("tilth.h")[0] }

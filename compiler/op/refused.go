@@ -1,0 +1,16 @@
+package op
+
+// refused says of operators that are known why they are not supported, and what would work.
+var refused = map[string]string{
+	"NonMaxSuppression": "the shape of its result depends on data: export the model without it, and suppress boxes behind the model",
+	"ImageDecoder":      "images are not decoded: export the model from the decoded image on",
+	"StringNormalizer":  "strings are not supported: export the model from the tokens on",
+	"StringConcat":      "strings are not supported: export the model from the tokens on",
+	"StringSplit":       "strings are not supported: export the model from the tokens on",
+	"RegexFullMatch":    "strings are not supported: export the model from the tokens on",
+	"TfIdfVectorizer":   "counting n-grams is not supported: export the model from the counts on",
+	"LabelEncoder":      "strings and maps are not supported: export the model from the tokens on",
+	"DictVectorizer":    "maps are not supported: export the model from the tensor on",
+	"CategoryMapper":    "strings are not supported: export the model from the tokens on",
+	"FeatureVectorizer": "operators of ai.onnx.ml are not supported: export the model without them",
+}

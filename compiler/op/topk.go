@@ -1,0 +1,179 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var topKDefs = []Def{{
+	Name: "TopK", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "topk", Infer: inferTopK, Lower: lowerTopK, Layout: rowMajorResult,
+	Work: func(n *Node) float64 {
+		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape[topKAxis(n)]))
+	},
+	Detail: func(n *Node) string { return fmt.Sprintf("axis %d k%d", topKAxis(n), topKCount(n)) },
+}}
+
+func topKAxis(n *Node) int { return n.axis(n.Int("axis", -1), len(n.In[0].Shape)) }
+
+// topKCount is how many elements are wanted: operand 1, or an attribute before opset 10.
+func topKCount(n *Node) int64 {
+	if !n.Has(1) {
+		return n.Int("k", -1)
+	}
+	list := n.KnownInts(1, "k")
+	if len(list) != 1 {
+		n.fail("input 1 (k) %v is not one number", list)
+		return 0
+	}
+	return list[0]
+}
+
+func inferTopK(n *Node) (Type, error) {
+	d, err := numbers(&Node{In: n.In[:1]})
+	if err != nil {
+		return Type{}, err
+	}
+	axis, k := topKAxis(n), topKCount(n)
+	n.Int("largest", 1)
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	shape := slices.Clone(n.In[0].Shape)
+	if k < 0 || k > shape[axis] {
+		return Type{}, fmt.Errorf("%d elements of %d on axis %d are wanted", k, shape[axis], axis)
+	}
+	shape[axis] = k
+	if n.Output > 0 {
+		d = array.Int64
+	}
+	return Type{d, shape}, nil
+}
+
+// topKBlock is the number of elements among which ranks are counted. The work for n elements is about n*topKBlock
+// comparisons, in vectors, in each round; a round leaves the k best of every block, until one block has all that are left or
+// k is too large to leave fewer (then n*n).
+const topKBlock = 1024
+
+// topK selects along one axis. An index has the other axes' expressions and that of the axis.
+type topK struct {
+	l     *Lowering
+	axis  int
+	shape []int64
+	k     int64
+	// beats tells whether a comes before b by value; worst is no better than any value.
+	beats func(a, b expr.Expr) expr.Expr
+	worst expr.Expr
+}
+
+// contest is the elements that are left in a round: their values and original positions by their places on the axis.
+type contest struct {
+	count           int64
+	value, position func(i []expr.Expr) expr.Expr
+}
+
+// lowerTopK counts for each element those that come before it, by value and then by position, and takes the element of rank r
+// as the r-th result.
+func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x := l.Readable(in[0])
+	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
+	if n.Int("largest", 1) != 0 {
+		t.beats, t.worst = func(a, b expr.Expr) expr.Expr { return expr.Bin(expr.Lt, b, a) }, expr.Lowest(wideType(x.DType))
+	} else {
+		t.beats, t.worst = func(a, b expr.Expr) expr.Expr { return expr.Bin(expr.Lt, a, b) }, expr.Highest(wideType(x.DType))
+	}
+	c := contest{
+		count:    x.Shape[t.axis],
+		value:    func(i []expr.Expr) expr.Expr { return wide(x.At(i...)) },
+		position: func(i []expr.Expr) expr.Expr { return i[t.axis] },
+	}
+	for c.count > topKBlock {
+		blocks := (c.count + topKBlock - 1) / topKBlock
+		if blocks*min(t.k, topKBlock) >= c.count {
+			break
+		}
+		c = t.round(c, blocks, topKBlock, min(t.k, topKBlock))
+	}
+	c = t.round(c, 1, c.count, t.k)
+	chosen := c.value
+	if n.Output > 0 {
+		chosen = c.position
+	}
+	return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) }), nil
+}
+
+// round leaves the best `keep` of each block, in order.
+func (t *topK) round(c contest, blocks, size, keep int64) contest {
+	if blocks*size > c.count {
+		c = t.fill(c, blocks*size)
+	}
+	// Blocks are an axis of their own, so that loads stay affine.
+	cut := func(width int64) []int64 {
+		return slices.Concat(t.shape[:t.axis], []int64{blocks, width}, t.shape[t.axis+1:])
+	}
+	join := func(i []expr.Expr, block, within expr.Expr) []expr.Expr {
+		return slices.Concat(i[:t.axis], []expr.Expr{expr.AddE(expr.MulE(block, expr.I(size)), within)}, i[t.axis+2:])
+	}
+	rows := RowMajor(len(t.shape) + 1)
+	rank := t.l.Reduce("rank", expr.Sum, cut(size), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+		own, other := c.value(join(i, i[t.axis], i[t.axis+1])), c.value(join(i, i[t.axis], r[0]))
+		earlier := expr.Bin(expr.And, expr.Bin(expr.Eq, other, own), expr.Bin(expr.Lt, r[0], i[t.axis+1]))
+		return expr.To(array.Int32, expr.Bin(expr.Or, t.beats(other, own), earlier))
+	})
+	// With NaN, ranks may be missing or taken twice; the largest position keeps reads inside whatever happens.
+	place := t.l.Reduce("place", expr.Maximum, cut(keep), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+		at := slices.Clone(i)
+		at[t.axis+1] = r[0]
+		found := expr.Bin(expr.Eq, rank.At(at...), expr.To(array.Int32, i[t.axis+1]))
+		return expr.Sel(found, expr.AddE(expr.MulE(i[t.axis], expr.I(size)), r[0]), expr.I(0))
+	})
+	next := func(what func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
+		return func(i []expr.Expr) expr.Expr {
+			at := slices.Concat(i[:t.axis], []expr.Expr{
+				expr.Bin(expr.FloorDiv, i[t.axis], expr.I(keep)), expr.Bin(expr.FloorMod, i[t.axis], expr.I(keep)),
+			}, i[t.axis+1:])
+			j := slices.Clone(i)
+			j[t.axis] = place.At(at...)
+			return what(j)
+		}
+	}
+	left := contest{count: blocks * keep, value: next(c.value), position: next(c.position)}
+	if blocks == 1 {
+		return left
+	}
+	return t.store(left)
+}
+
+// fill adds elements at the end that lose against all others.
+func (t *topK) fill(c contest, count int64) contest {
+	filled := func(i []expr.Expr) expr.Expr {
+		j := slices.Clone(i)
+		j[t.axis] = expr.MinE(i[t.axis], expr.I(c.count-1))
+		return expr.Sel(expr.Bin(expr.Lt, i[t.axis], expr.I(c.count)), c.value(j), t.worst)
+	}
+	position := func(i []expr.Expr) expr.Expr {
+		j := slices.Clone(i)
+		j[t.axis] = expr.MinE(i[t.axis], expr.I(c.count-1))
+		return c.position(j)
+	}
+	values := t.stage("filled", count, filled)
+	return contest{count, func(i []expr.Expr) expr.Expr { return values.At(i...) }, position}
+}
+
+// store puts what is left into memory, so that the next round reads it without looking it up.
+func (t *topK) store(c contest) contest {
+	values, positions := t.stage("values", c.count, c.value), t.stage("positions", c.count, c.position)
+	return contest{
+		c.count,
+		func(i []expr.Expr) expr.Expr { return values.At(i...) },
+		func(i []expr.Expr) expr.Expr { return positions.At(i...) },
+	}
+}
+
+func (t *topK) stage(name string, count int64, at func(i []expr.Expr) expr.Expr) Operand {
+	shape := slices.Clone(t.shape)
+	shape[t.axis] = count
+	return t.l.Map(name, shape, RowMajor(len(shape)), at)
+}
