@@ -80,7 +80,7 @@ func runComparison(ctx context.Context, args []string, w io.Writer) (err error) 
 	}
 	c.packages = flags.Args()
 	if c.model == "" || len(c.packages) == 0 {
-		return errors.New("want: bench compare -model FILE.onnx [FLAGS] PACKAGE.tar...")
+		return errors.New("want: bench compare -model FILE.onnx [FLAGS] PACKAGE.tar [PACKAGE.tar]")
 	}
 	if c.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
 		return err

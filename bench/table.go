@@ -54,8 +54,8 @@ func (r *results) write(w io.Writer) error {
 }
 
 // columns of the table, and their alignment.
-const columns = `| model | ms | ONNX Runtime | × (quartiles) | GFLOP | limit by FLOP | weights | limit by bytes | error | memory | theirs | compiled in |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+const columns = `| model | ms | ONNX Runtime | × (quartiles) | GFLOP | limit by FLOP | weights | limit by bytes | error | memory | theirs | compiled in | tree |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
 
 func writePart(out *strings.Builder, rows []result, threads int, schedules string) {
@@ -77,11 +77,14 @@ func writeRow(out *strings.Builder, r result) {
 	if r.Schedules == tunedSchedules && r.Compiled.Tuned < r.Compiled.Tasks {
 		name += fmt.Sprintf(" (%d of %d tasks)", r.Compiled.Tuned, r.Compiled.Tasks)
 	}
-	fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %.3g | %.3g ms | %s | %.3g ms | %s | %s | %s | %.3g s |\n",
+	fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %.3g | %.3g ms | %s | %.3g ms | %s | %s | %s | %.3g s | %s |\n",
 		name, r.Seconds*1e3, r.PeerSeconds*1e3, r.Ratio, r.RatioLow, r.RatioHigh,
 		r.Flop/1e9, limit(r.Flop, r.Peak.FlopsPerSecond), show.Bytes(r.WeightBytes), limit(float64(r.WeightBytes), r.Peak.BytesPerSecond),
-		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds)
+		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds, r.tree())
 }
+
+// tree is the version without the name of the program.
+func (r result) tree() string { return r.Version[strings.LastIndexByte(r.Version, ' ')+1:] }
 
 func plural(threads int) string {
 	if threads == 1 {

@@ -26,16 +26,16 @@ func Read(names ...string) []toolchain.File {
 }
 
 // PoolSources and PoolHeaders are the thread pool.
-func PoolSources() []toolchain.File { return Read("pool.c") }
+func PoolSources() []toolchain.File { return Read("pool.c", "spread.c") }
 
 // PoolHeaders are what PoolSources and its users include: the pool's interface and the kernel ABI.
 func PoolHeaders() []toolchain.File {
-	return append(Read("pool.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return append(Read("pool.h", "spread.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
 // ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of what the
 // machine can do.
-func ModelSources() []toolchain.File { return Read("pool.c", "model.c", "peak.c") }
+func ModelSources() []toolchain.File { return append(PoolSources(), Read("model.c", "peak.c")...) }
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
 func ModelHeaders() []toolchain.File {

@@ -3,12 +3,15 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
+#include "spread.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +31,8 @@ struct tilth_pool {
   tilth_body body;
   void *closure;
   int64_t n;
-  struct worker *others; /* workers 1, 2, ... */
+  struct worker *others;    /* workers 1, 2, ... */
+  struct tilth_seat *seats; /* theirs */
   int stopping;
   _Alignas(LINE) _Atomic uint32_t generation; /* of the region to run; workers wait for it to change */
   _Atomic uint32_t sleepers;
@@ -92,10 +96,12 @@ static void run_share(struct tilth_pool *pool, int32_t worker) {
 static void *work(void *argument) {
   struct worker *self = argument;
   struct tilth_pool *pool = self->pool;
+  struct tilth_seat *seat = &pool->seats[self->index - 1];
   uint32_t seen = 0;
   for (;;) {
     seen = wait_for_region(pool, seen);
     if (pool->stopping) return NULL;
+    tilth_sit_down(seat);
     run_share(pool, self->index);
     if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->caller_sleeps)) futex_wake_all(&pool->pending);
   }
@@ -121,9 +127,11 @@ static void parallel(const struct tilth_runtime *runtime, tilth_body body, void 
     return;
   }
   pool->body = body, pool->closure = closure, pool->n = n;
+  tilth_spread(pool->seats, runtime->workers - 1);
   start_region(pool);
   run_share(pool, 0);
   finish_region(pool);
+  tilth_return_home(pool->seats, runtime->workers - 1);
 }
 
 /* The process's signals are not the workers' business: a Go program, say, must not run its handlers on them. Faults are. */
@@ -143,18 +151,22 @@ static void stop(struct tilth_pool *pool, int32_t started) {
   start_region(pool);
   for (int32_t k = 0; k < started; k++) pthread_join(pool->others[k].thread, NULL);
   free(pool->others);
+  free(pool->seats);
   free(pool);
 }
 
 struct tilth_pool *tilth_pool_create(int32_t workers) {
   struct tilth_pool *pool = aligned_alloc(LINE, sizeof *pool);
-  struct worker *others = calloc(workers, sizeof *others);
-  if (!pool || !others || workers < 1) {
-    free(pool), free(others);
+  size_t n = workers > 0 ? workers : 0;
+  struct worker *others = calloc(n, sizeof *others);
+  struct tilth_seat *seats = aligned_alloc(LINE, n * sizeof *seats);
+  if (!pool || !others || !seats || workers < 1) {
+    free(pool), free(others), free(seats);
     errno = workers < 1 ? EINVAL : ENOMEM;
     return NULL;
   }
-  *pool = (struct tilth_pool){.runtime = {workers, parallel}, .others = others};
+  memset(seats, 0, n * sizeof *seats);
+  *pool = (struct tilth_pool){.runtime = {workers, parallel}, .others = others, .seats = seats};
   for (int32_t k = 0; k < workers - 1; k++) {
     others[k] = (struct worker){.pool = pool, .index = k + 1};
     int error = start_thread(&others[k]);

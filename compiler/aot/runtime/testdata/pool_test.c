@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -53,10 +54,54 @@ static void check_pool(int workers) {
   tilth_pool_destroy(pool);
 }
 
+static int32_t processor; /* of worker 1 in its last region */
+static int choices;       /* how many it had */
+
+static void look_around(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  cpu_set_t allowed;
+  if (worker != 1) return;
+  processor = sched_getcpu();
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  choices = CPU_COUNT(&allowed);
+}
+
+/* Closure is the set of processors to move to for a moment: a thread stays where it is when it may go elsewhere again. */
+static void come_here(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  cpu_set_t allowed;
+  if (worker != 1) return;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  sched_setaffinity(0, sizeof allowed, closure);
+  sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/* A worker that was woken on the caller's processor does not stay there. */
+static void check_spread(void) {
+  cpu_set_t allowed, here;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  if (CPU_COUNT(&allowed) < 2) return;
+  struct tilth_pool *pool = tilth_pool_create(2);
+  const struct tilth_runtime *rt = tilth_pool_runtime(pool);
+  int mine = sched_getcpu();
+  CPU_ZERO(&here);
+  CPU_SET(mine, &here);
+  sched_setaffinity(0, sizeof here, &here); /* of this thread; the worker's is as before */
+  for (int round = 0; round < 100; round++) {
+    rt->parallel(rt, come_here, &here, 2);
+    rt->parallel(rt, nothing, NULL, 2); /* in which it sits down where it came to */
+    rt->parallel(rt, look_around, NULL, 2);
+    check(processor != mine, "worker stays on the caller's processor", 2, round);
+  }
+  rt->parallel(rt, look_around, NULL, 2);
+  check(choices == CPU_COUNT(&allowed), "worker was not let go", 2, choices);
+  sched_setaffinity(0, sizeof allowed, &allowed);
+  tilth_pool_destroy(pool);
+}
+
 int main(int argc, char **argv) {
   int rounds = argc > 1 ? atoi(argv[1]) : 1000;
   int threads = argc > 2 ? atoi(argv[2]) : 2;
   for (int workers = 1; workers <= WORKERS; workers *= 2) check_pool(workers);
+  check_spread();
   check(tilth_pool_create(0) == NULL, "pool starts", 0, 0);
   struct tilth_pool *pool = tilth_pool_create(threads);
   const struct tilth_runtime *rt = tilth_pool_runtime(pool);
