@@ -28,7 +28,7 @@ GRAPHS ?= 2000
 SEED ?= 1
 fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS=2000 SEED=1
 	@scripts/packages.sh test bench
-	@test -d .tools/ort/node_modules/onnxruntime-node || npm install --silent --no-fund --no-audit --prefix .tools/ort onnxruntime-node
+	@scripts/ort.sh
 	$(GO) test ./internal/graphfuzz -run TestRandomGraphs -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 bench: ## tune all built-in models and compare them with ONNX Runtime

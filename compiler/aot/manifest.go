@@ -52,6 +52,11 @@ type TaskInfo struct {
 	Origin string `json:"origin"`
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64 `json:"latency_seconds,omitempty"`
+	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
+	Algorithms []string `json:"algorithms,omitempty"`
+	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to the largest
+	// value; 0 = not measured.
+	RelativeError float64 `json:"relative_error,omitempty"`
 	// Flop is the floating point operations of one execution if every sum is computed directly, Bytes the least that it
 	// reads and writes.
 	Flop  float64 `json:"flop"`

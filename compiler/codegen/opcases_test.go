@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/opcases"
@@ -64,7 +65,7 @@ func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target) []testCase {
 		for i, out := range outs {
 			data[call.Args[len(known)+i]] = out
 		}
-		s := space.New(w, d)
+		s := space.New(w, d, schedule.Default)
 		if k.schedule, err = s.Apply(s.Default()); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}

@@ -16,7 +16,7 @@ import (
 // drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
 func drawPoint(t *rapid.T, d *target.Target) testCase {
 	w := drawWorkload(t).Merge()
-	s := space.New(w, d)
+	s := space.New(w, d, schedule.Default)
 	point := s.Default()
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -65,16 +66,16 @@ func (c *Compiler) Run(ctx context.Context, programs []*graph.Program, inputs []
 func (c *Compiler) schedules(p *graph.Program, rng *rand.Rand) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(p.Tasks))
 	for k, task := range p.Tasks {
-		s := space.New(task.Workload, c.Target)
+		s := space.New(task.Workload, c.Target, schedule.Default)
 		point, ok := s.Random(rng)
 		if !ok {
 			point = s.Default()
 		}
-		schedule, err := s.Apply(point)
+		applied, err := s.Apply(point)
 		if err != nil {
 			return nil, fmt.Errorf("point %s of %s: %w", s.Format(point), task.Name, err)
 		}
-		choices[k] = aot.Choice{Trace: schedule.Trace(), Origin: "random"}
+		choices[k] = aot.Choice{Trace: applied.Trace(), Origin: "random"}
 	}
 	return choices, nil
 }
