@@ -44,9 +44,6 @@ func newUnit(vectorBytes int64) *Unit {
 }
 
 func (u *Unit) lanes(d array.DType) int64 {
-	if !vectorizable(d) {
-		return 1
-	}
 	return max(1, u.vectorBytes/d.Bytes())
 }
 

@@ -155,15 +155,15 @@ func TestPartition(t *testing.T) {
 			[]string{"1 matmul+sigmoid+mul 2x4 x 4x4 -> 2x4"},
 		},
 		{
-			"a value with another reader is stored",
+			"a value with another reader is stored on the way",
 			newSketch().input("x", 2, 4).constant("w", 4, 4).
 				node("a = MatMul x w").node("g = Relu a").node("y = Softmax a").output("g", "y"),
-			[]string{"1 matmul 2x4 x 4x4 -> 2x4", "1 relu 2x4", "1 softmax 2x4 axes [1] -> 2x4"},
+			[]string{"1 matmul+relu 2x4 x 4x4 -> 2x4", "1 softmax 2x4 axes [1] -> 2x4"},
 		},
 		{
-			"an output is stored",
+			"an output is stored on the way",
 			newSketch().input("x", 2, 4).constant("w", 4, 4).node("a = MatMul x w").node("y = Relu a").output("a", "y"),
-			[]string{"1 matmul 2x4 x 4x4 -> 2x4", "1 relu 2x4"},
+			[]string{"1 matmul+relu 2x4 x 4x4 -> 2x4"},
 		},
 		{
 			"flattening one pixel is an alias, and dropout nothing",

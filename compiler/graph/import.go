@@ -41,6 +41,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	fuseAttention,
 	shareTopK,
 	mergeSiblings,
 	separateOutputs,

@@ -222,15 +222,11 @@ func rereads(g *schedule.Stage, l *expr.Load) bool {
 func movesByOne(g *schedule.Stage, axis *expr.Var) bool {
 	moved := false
 	for _, l := range expr.Loads(g.Body) {
-		flat, strides := expr.I(0), l.Tensor.MemoryStrides()
-		for k, x := range l.Index {
-			flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
-		}
-		coef, linear := expr.Linearize(flat).Coef(axis)
-		if !linear || coef != 0 && coef != 1 {
+		step, linear := memoryStep(l, axis)
+		if !linear || step != 0 && step != 1 {
 			return false
 		}
-		moved = moved || coef == 1
+		moved = moved || step == 1
 	}
 	return moved
 }

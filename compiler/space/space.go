@@ -66,7 +66,7 @@ func (s *Space) Legal(p Point) error {
 		return err
 	}
 	u := s.plan.heaviest()
-	if u == nil || u.tile == nil {
+	if u == nil {
 		return nil
 	}
 	return u.legal(s.Target, s.settings(p))

@@ -182,6 +182,30 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	}
 }
 
+// TestTwoReductionsThatMeetInOneMap: the map ends one of them, and the other ends itself.
+func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
+	product := func(name string) *expr.Tensor {
+		x, w := expr.NewInput(name, array.Float32, 12, 20), expr.NewConstant(name+"w", array.Float32, 20, 24)
+		return expr.ReduceOver(name, expr.Sum, []int64{12, 24}, []int64{20}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+		})
+	}
+	a, b := product("a"), product("b")
+	both := expr.Compute("both", a.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(a.At(i...), b.At(i...)) })
+	w, err := expr.NewWorkload([]*expr.Tensor{both})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.Lower(applied); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestASumOfEverythingHasASchedule: its result has no axis that a tile could be cut from.
 func TestASumOfEverythingHasASchedule(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 30, 20)
