@@ -82,7 +82,10 @@ func (s *squeezer) stage(t *Tensor) {
 				return z
 			}
 		case *Load:
-			return &Load{Tensor: s.tensors[n.Tensor], Index: pick(n.Index, s.kept[n.Tensor])}
+			// A selection whose condition became known is its side, which is rewritten already.
+			if to := s.tensors[n.Tensor]; to != nil {
+				return &Load{Tensor: to, Index: pick(n.Index, s.kept[n.Tensor])}
+			}
 		}
 		return x
 	})

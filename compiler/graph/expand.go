@@ -124,10 +124,6 @@ func floatOf(name string, v float64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: float32(v)}
 }
 
-func textOf(name, v string) *onnx.Attribute {
-	return &onnx.Attribute{Name: name, Type: onnx.AttrString, String: v}
-}
-
 // op applies an operator of package op, of set expandedOpset, under the node's own name. It is nil after a failure.
 func (e *expansion) op(name string, attrs attributes, in ...*value) *value {
 	return e.opAt(expandedOpset, name, attrs, in...)

@@ -184,6 +184,10 @@ func (e *expansion) splitLengths(extent int64) []int64 {
 		if len(split.Shape) == 1 {
 			return e.givenLengths(split.data, extent)
 		}
+		if split.data.Len() != 1 {
+			e.fail("input 1 (split) is %v and neither a length nor a list of them", split.Type)
+			return nil
+		}
 		part = split.data.Int(0)
 	}
 	if part < 1 || extent/part > maxNodes {

@@ -113,7 +113,11 @@ func Infer(n *Node) error {
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
 		return fmt.Errorf("%d inputs where %d to %d are due", len(n.In), d.MinIn, d.MaxIn)
 	}
-	for k := range d.MinIn {
+	needed := d.MinIn
+	if d.MaxIn < 0 {
+		needed = len(n.In)
+	}
+	for k := range needed {
 		if !n.In[k].Present() {
 			return fmt.Errorf("input %d is missing", k)
 		}

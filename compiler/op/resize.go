@@ -100,7 +100,9 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 		axes[k] = resizedAxis{axis: k, in: e, scale: 1, end: 1}
 	}
 	if list := n.Ints("axes", nil); list != nil {
-		n.axes(list, len(shape))
+		if n.axes(list, len(shape)); n.err != nil {
+			return nil, n.err
+		}
 		axes = axes[:0]
 		for _, v := range list {
 			axis := n.axis(v, len(shape))
