@@ -34,8 +34,6 @@ var beyond = []struct{ pattern, reason string }{
 	{"sequence_insert*", "only tensors"},
 	{"sequence_map*", "only tensors"},
 	{"sequence_model8", "open extent"},
-	{"maxpool_with_argmax_2d_precomputed_pads", "indices of the largest elements"},
-	{"maxpool_with_argmax_2d_precomputed_strides", "storage_order"},
 	{"reshape_allowzero_reordered", "open extent"},
 	{"split_zero_size_splits", "open extent"},
 	{"tri?_zero", "open extent"},

@@ -11,7 +11,7 @@ var defs = index(
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
-	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs,
+	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
 )
 
