@@ -11,7 +11,7 @@ var defs = index(
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
-	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs,
+	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
 )
 
