@@ -128,6 +128,50 @@ func nearestIndex(at expr.Expr, extent int64) expr.Expr {
 	return expr.MaxE(expr.I(0), expr.MinE(expr.To(array.Int64, at), expr.I(extent-1)))
 }
 
+// tapTable is what the elements of a value read along one axis of another: for each element and tap an index, which is always
+// inside, and a weight, which is zero for what is outside. It is computed once for all channels.
+type tapTable struct{ index, weight Operand }
+
+// at is one tap of the element at index i.
+func (t tapTable) at(i []expr.Expr, tap expr.Expr) (index, weight expr.Expr) {
+	j := append(slices.Clone(i), tap)
+	return t.index.At(j...), t.weight.At(j...)
+}
+
+// table tabulates the taps around a place on the axis.
+func (g gridAxis) table(l *Lowering, shape []int64, taps int64, weight func(int64, expr.Expr) expr.Expr, place func(i []expr.Expr) expr.Expr) tapTable {
+	shape = append(slices.Clone(shape), taps)
+	layout := RowMajor(len(shape))
+	last := len(shape) - 1
+	tap := func(i []expr.Expr) (fraction, at expr.Expr) {
+		p := place(i[:last])
+		first := expr.Un(expr.Floor, p)
+		if weight == nil {
+			first = expr.Un(expr.Round, p)
+		}
+		return expr.SubE(p, first), expr.AddE(first, linear(expr.To(p.DType(), i[last]), 1, -float64((taps-1)/2)))
+	}
+	index := l.Map("index", shape, layout, func(i []expr.Expr) expr.Expr {
+		_, at := tap(i)
+		e, _ := g.index(at)
+		return e
+	})
+	weights := l.Map("weight", shape, layout, func(i []expr.Expr) expr.Expr {
+		fraction, at := tap(i)
+		_, inside := g.index(at)
+		w := like(fraction, 1)
+		if weight != nil {
+			w = weight(taps-1, fraction)
+			for t := taps - 2; t >= 0; t-- {
+				w = expr.Sel(expr.Bin(expr.Eq, i[last], expr.I(t)), weight(t, fraction), w)
+			}
+		}
+		return expr.Sel(inside, w, like(w, 0))
+	})
+	return tapTable{index, weights}
+}
+
+// lowerGridSample sums the weighed elements around each place of the grid, which has the coordinate of the last axis first.
 func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, grid := l.Readable(in[0]), l.Readable(in[1])
 	spatial := x.Shape[2:]
@@ -136,62 +180,33 @@ func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		d = array.Float32
 	}
 	filter := gridFilters[n.Text("mode", "linear")]
-	axes := make([]gridAxis, len(spatial))
+	places := n.In[1].Shape[:len(spatial)+1]
+	var tables []tapTable
+	var taps []int64
 	for k, e := range spatial {
-		axes[k] = gridAxis{e, n.Int("align_corners", 0) != 0, n.Text("padding_mode", "zeros"), filter.taps > 2}
+		g := gridAxis{e, n.Int("align_corners", 0) != 0, n.Text("padding_mode", "zeros"), filter.taps > 2}
+		coordinate := expr.I(int64(len(spatial) - 1 - k))
+		tables = append(tables, g.table(l, places, filter.taps, filter.weight, func(i []expr.Expr) expr.Expr {
+			return g.place(expr.To(d, wide(grid.At(append(slices.Clone(i), coordinate)...))))
+		}))
+		taps = append(taps, filter.taps)
 	}
-	// The grid has the coordinate of the last axis first.
-	shape := append(slices.Clone(n.In[1].Shape[:len(spatial)+1]), int64(len(spatial)))
-	places := l.Map("places", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
-		var e expr.Expr
-		for k := len(axes) - 1; k >= 0; k-- {
-			at := slices.Clone(i)
-			at[len(i)-1] = expr.I(int64(len(axes) - 1 - k))
-			p := axes[k].place(expr.To(d, wide(grid.At(at...))))
-			if e == nil {
-				e = p
+	acc := l.Reduce("gridsample", expr.Sum, n.Out.Shape, LayoutOf(n, [][]int{x.Layout, grid.Layout}), taps, func(i, r []expr.Expr) expr.Expr {
+		index := slices.Clone(i[:2])
+		var weight expr.Expr
+		for k, t := range tables {
+			at, w := t.at(slices.Concat(i[:1], i[2:]), r[k])
+			index = append(index, at)
+			if weight == nil {
+				weight = w
 			} else {
-				e = expr.Sel(expr.Bin(expr.Eq, i[len(i)-1], expr.I(int64(k))), p, e)
+				weight = expr.MulE(weight, w)
 			}
 		}
-		return e
+		e := expr.MulE(expr.To(d, wide(x.At(index...))), weight)
+		return expr.Sel(expr.Bin(expr.Eq, weight, like(weight, 0)), like(weight, 0), e) // infinities outside do not count
 	})
-	return l.Lazy(n.Out, LayoutOf(n, [][]int{x.Layout, grid.Layout}), func(i []expr.Expr) expr.Expr {
-		at := func(index []expr.Expr) expr.Expr { return expr.To(d, wide(x.At(index...))) }
-		for k := range axes {
-			place := places.At(slices.Concat(i[:1], i[2:], []expr.Expr{expr.I(int64(k))})...)
-			at = axes[k].tap(2+k, place, filter.taps, filter.weight, at)
-		}
-		return expr.To(n.Out.DType, at(slices.Clone(i)))
-	}), nil
-}
-
-// tap weighs the elements of an axis around a place.
-func (g gridAxis) tap(axis int, place expr.Expr, taps int64, weight func(int64, expr.Expr) expr.Expr,
-	inner func([]expr.Expr) expr.Expr) func([]expr.Expr) expr.Expr {
-	first := expr.Un(expr.Floor, place)
-	if weight == nil {
-		first = expr.Un(expr.Round, place)
-	}
-	return func(index []expr.Expr) expr.Expr {
-		var sum expr.Expr
-		for t := range taps {
-			j := slices.Clone(index)
-			i, inside := g.index(expr.AddE(first, like(first, float64(t-(taps-1)/2))))
-			j[axis] = i
-			e := inner(j)
-			if weight != nil {
-				e = expr.MulE(e, weight(t, expr.SubE(place, first)))
-			}
-			e = expr.Sel(inside, e, like(e, 0))
-			if sum == nil {
-				sum = e
-			} else {
-				sum = expr.AddE(sum, e)
-			}
-		}
-		return sum
-	}
+	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, acc.At(i...)) }), nil
 }
 
 func inferAffineGrid(n *Node) (Type, error) {

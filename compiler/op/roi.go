@@ -79,29 +79,19 @@ func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		position := expr.To(span.DType(), expr.AddE(expr.MulE(bin, expr.I(ratio)), s))
 		return expr.AddE(start, expr.MulE(linear(position, 1, 0.5), expr.DivE(span, like(span, float64(ratio*sizes[k])))))
 	}
+	var tables [2]tapTable
+	for k, e := range x.Shape[2:] {
+		tables[k] = cornerTable(l, []int64{n.Out.Shape[0], sizes[k], ratio}, e, func(i []expr.Expr) expr.Expr { return sample(k, i[0], i[1], i[2]) })
+	}
 	c := expr.Sum
 	if isMax {
 		c = expr.Maximum
 	}
-	acc := l.Reduce("roialign", c, n.Out.Shape, ChannelsLast(4), []int64{ratio, ratio}, func(i, r []expr.Expr) expr.Expr {
-		y, insideY := borderAxis{x.Shape[2]}.corners(sample(0, i[0], i[2], r[0]))
-		z, insideX := borderAxis{x.Shape[3]}.corners(sample(1, i[0], i[3], r[1]))
-		image := position(batch.At(i[0]), x.Shape[0])
-		var sum expr.Expr
-		for _, a := range y {
-			for _, b := range z {
-				e := expr.MulE(wide(x.At(image, i[1], a.index, b.index)), expr.MulE(a.weight, b.weight))
-				switch {
-				case sum == nil:
-					sum = e
-				case isMax:
-					sum = expr.MaxE(sum, e)
-				default:
-					sum = expr.AddE(sum, e)
-				}
-			}
-		}
-		return expr.Sel(expr.Bin(expr.And, insideY, insideX), sum, like(sum, 0))
+	extents := []int64{ratio, ratio, 2, 2}
+	acc := l.Reduce("roialign", c, n.Out.Shape, ChannelsLast(4), extents, func(i, r []expr.Expr) expr.Expr {
+		y, wy := tables[0].at([]expr.Expr{i[0], i[2], r[0]}, r[2])
+		z, wz := tables[1].at([]expr.Expr{i[0], i[3], r[1]}, r[3])
+		return expr.MulE(wide(x.At(position(batch.At(i[0]), x.Shape[0]), i[1], y, z)), expr.MulE(wy, wz))
 	})
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
 		e := acc.At(i...)
@@ -112,21 +102,28 @@ func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// corner is one of the two elements of an axis beside a coordinate, with its weight.
-type corner struct{ index, weight expr.Expr }
-
-// borderAxis is an axis whose first and last elements reach one element further out.
-type borderAxis struct{ extent int64 }
-
-func (b borderAxis) corners(at expr.Expr) (pair [2]corner, inside expr.Expr) {
-	inside = expr.Bin(expr.And, expr.Bin(expr.Le, like(at, -1), at), expr.Bin(expr.Le, at, like(at, float64(b.extent))))
-	at = clamp(at, 0, float64(b.extent-1))
-	low := expr.Un(expr.Floor, at)
-	fraction := expr.SubE(at, low)
-	return [2]corner{
-		{nearestIndex(low, b.extent), expr.SubE(like(at, 1), fraction)},
-		{nearestIndex(linear(low, 1, 1), b.extent), fraction},
-	}, inside
+// cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last elements reach
+// one element further out.
+func cornerTable(l *Lowering, shape []int64, extent int64, place func(i []expr.Expr) expr.Expr) tapTable {
+	shape = append(slices.Clone(shape), 2)
+	last := len(shape) - 1
+	clamped := func(i []expr.Expr) (at, low expr.Expr) {
+		at = clamp(place(i[:last]), 0, float64(extent-1))
+		return at, expr.Un(expr.Floor, at)
+	}
+	index := l.Map("index", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
+		_, low := clamped(i)
+		return nearestIndex(expr.AddE(low, expr.To(low.DType(), i[last])), extent)
+	})
+	weight := l.Map("weight", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
+		p := place(i[:last])
+		at, low := clamped(i)
+		fraction := expr.SubE(at, low)
+		w := expr.Sel(expr.Bin(expr.Eq, i[last], expr.I(0)), expr.SubE(like(at, 1), fraction), fraction)
+		inside := expr.Bin(expr.And, expr.Bin(expr.Le, like(p, -1), p), expr.Bin(expr.Le, p, like(p, float64(extent))))
+		return expr.Sel(inside, w, like(w, 0))
+	})
+	return tapTable{index, weight}
 }
 
 func inferMaxRoiPool(n *Node) (Type, error) {
