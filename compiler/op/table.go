@@ -11,7 +11,7 @@ var defs = index(
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
-	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs,
+	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
 )
 
