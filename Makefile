@@ -24,7 +24,7 @@ race: ## the same under the race detector
 	@scripts/packages.sh test
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-bench: ## compare with ONNX Runtime, and print what a trial costs
+bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh

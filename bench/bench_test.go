@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/profile"
 )
 
 func TestWorstIsRelativeToTheLargestValue(t *testing.T) {
 	zeros := array.New(array.Float32, 2)
 	want := array.FromFloat32([]float32{1, -4}, 2)
+	nan := float32(math.NaN())
 	cases := map[string]struct {
 		got, want *array.Array
 		worst     float64
@@ -21,9 +24,10 @@ func TestWorstIsRelativeToTheLargestValue(t *testing.T) {
 		"equal":        {want, want, 0},
 		"off":          {array.FromFloat32([]float32{1.5, -4}, 2), want, 0.125},
 		"all zeros":    {zeros, zeros, 0},
-		"not zero":     {want, zeros, math.Inf(1)},
-		"other length": {array.New(array.Float32, 3), want, math.Inf(1)},
-		"missing":      {nil, want, math.Inf(1)},
+		"not zero":     {want, zeros, math.MaxFloat64},
+		"other length": {array.New(array.Float32, 3), want, math.MaxFloat64},
+		"no number":    {array.FromFloat32([]float32{nan, -4}, 2), want, math.MaxFloat64},
+		"missing":      {nil, want, math.MaxFloat64},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -32,6 +36,100 @@ func TestWorstIsRelativeToTheLargestValue(t *testing.T) {
 				t.Errorf("got %g, want %g", w, c.worst)
 			}
 		})
+	}
+}
+
+func TestRatiosAreTakenRoundByRound(t *testing.T) {
+	var m measurement
+	// The machine is twice as slow in the last round, for both.
+	m.judgeTimes([][]float64{{3, 3, 3}, {3, 3, 3}, {6, 6, 6}}, [][]float64{{2, 2, 2}, {2, 2, 2}, {4, 4, 4}})
+	if m.Rounds != 3 || m.Ratio != 1.5 || m.RatioLow != 1.5 || m.RatioHigh != 1.5 || m.Seconds != 2 || m.PeerSeconds != 3 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestTensorsSurviveFiles(t *testing.T) {
+	dir := t.TempDir()
+	tokens := array.New(array.Int64, 2)
+	tokens.SetInt(1, 7)
+	want := map[string]*array.Array{"x": array.FromFloat32([]float32{1, 2, 3, 4}, 2, 2), "tokens": tokens}
+	spec, err := writeSpec(want, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readSpec(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if worst(got, want) != 0 || got["tokens"].Int(1) != 7 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestResultsGoOnWhereTheyEnded: what was compared is known to the next run, and the last of equals counts.
+func TestResultsGoOnWhereTheyEnded(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openResults(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(model, version string, ratio float64) result {
+		return result{Model: model, Threads: 1, Schedules: untunedSchedules, Version: version,
+			measurement: measurement{Ratio: ratio, Seconds: 0.002, PeerSeconds: 0.002 * ratio, Flop: 1e9, Peak: aot.Peak{FlopsPerSecond: 1e12}}}
+	}
+	if err := first.add([]result{row("b", "1", 0.5), row("a", "1", 2), row("b", "2", 1.5)}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := openResults(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !second.have("b", 1, "2", []string{untunedSchedules}) || second.have("a", 1, "2", []string{untunedSchedules}) ||
+		second.have("b", 1, "2", []string{untunedSchedules, tunedSchedules}) {
+		t.Error("the results of a version are not known")
+	}
+	var table bytes.Buffer
+	if err := second.write(&table); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
+	if len(lines) != 6 || !strings.HasPrefix(lines[4], "| a | 2 | 4 | **2.00** ") || !strings.Contains(lines[5], "**1.50**") || !strings.Contains(lines[5], "| 1 | 1 ms |") {
+		t.Errorf("table:\n%s", table.String())
+	}
+}
+
+func TestKernelsAreSummedByTask(t *testing.T) {
+	calls := []profile.Call{{Task: "conv", Seconds: 3, Share: 0.3, Work: profile.Work{Flop: 3e9}}, {Task: "dense", Seconds: 2.5, Share: 0.25},
+		{Task: "relu", Seconds: 2.4, Share: 0.24}, {Task: "conv", Seconds: 2, Share: 0.2, Work: profile.Work{Flop: 2e9}}}
+	got := busiest(calls, 2)
+	if len(got) != 2 || got[0].Task != "conv" || got[0].Calls != 2 || got[0].Seconds != 5 || got[0].Flop != 5e9 || got[1].Task != "dense" {
+		t.Errorf("%+v", got)
+	}
+	var out strings.Builder
+	result{Model: "m", Threads: 1, Schedules: tunedSchedules, measurement: measurement{Seconds: 10, Ratio: 0.5, Kernels: got,
+		Peak: aot.Peak{FlopsPerSecond: 4e9}}}.writeKernels(&out, 1)
+	if !strings.Contains(out.String(), "| 50.0 % | 5e+03 | 2 | 1.00 | 25 % |") {
+		t.Errorf("got %s", out.String())
+	}
+}
+
+func TestTablesAreSplicedIntoADocument(t *testing.T) {
+	doc := filepath.Join(t.TempDir(), "doc.md")
+	write := func(text string) {
+		if err := os.WriteFile(doc, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before\n" + beginMark + "old\n" + endMark + "after\n")
+	if err := splice(doc, "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(doc); err != nil || string(got) != "before\n"+beginMark+"new\n\n"+endMark+"after\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	write("no marks\n")
+	if err := splice(doc, "new\n"); err == nil {
+		t.Error("a document without marks was changed")
 	}
 }
 

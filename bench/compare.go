@@ -2,148 +2,119 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/npz"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// comparison is one model on one number of threads, with every contender.
+// comparison is one model on one number of threads. Contenders take turns (A B C A B C ...), so that a machine that gets
+// slower or faster does so for all of them.
 type comparison struct {
-	model        string
-	threads      int
-	packages     []string
-	inputs       string // .npz; empty = made up
-	rounds, runs int
+	model    string
+	threads  int
+	packages []string
+	inputs   string // .npz; empty = made up
+	// seconds is about how long to go on; there are at least minRounds rounds of runs executions.
+	seconds      float64
+	runs         int
 	ortDir       string
 	script       string
+	scratch      string
+	peer         *contender
+	ours         []*contender
+	measurements []measurement
 }
 
-// contender takes turns with the others.
-type contender struct {
-	name    string
-	turn    func(count int) ([]float64, error)
-	samples []float64
-	// relativeError is the largest difference from ONNX Runtime's outputs over their largest value.
-	relativeError float64
+// minRounds is the least number of turns of each contender that a median is taken over.
+const minRounds = 5
+
+// measurement is what became of one package, beside ONNX Runtime in the same turns. Times are of one execution.
+type measurement struct {
+	Package string `json:"package"`
+	Rounds  int    `json:"rounds"`
+	// Seconds and PeerSeconds are medians over all executions.
+	Seconds     float64 `json:"seconds"`
+	PeerSeconds float64 `json:"peer_seconds"`
+	// Ratio is the median over the rounds of the peer's time by ours; a quarter of the rounds are below RatioLow, a quarter
+	// above RatioHigh.
+	Ratio     float64 `json:"ratio"`
+	RatioLow  float64 `json:"ratio_low"`
+	RatioHigh float64 `json:"ratio_high"`
+	// RelativeError is the largest difference of an output from the peer's over the output's largest value.
+	RelativeError float64 `json:"relative_error"`
+	// Memory is the bytes by which the model raised the process's peak of resident memory, PeakMemory the peak.
+	Memory         int64 `json:"memory_bytes"`
+	PeakMemory     int64 `json:"peak_memory_bytes"`
+	PeerMemory     int64 `json:"peer_memory_bytes"`
+	PeerPeakMemory int64 `json:"peer_peak_memory_bytes"`
+	// Flop is of one execution with every sum computed directly; WeightBytes must be read by each.
+	Flop        float64  `json:"flop"`
+	WeightBytes int64    `json:"weight_bytes"`
+	Peak        aot.Peak `json:"peak"`
+	// Kernels are the tasks that take most of the time.
+	Kernels []kernel `json:"kernels,omitempty"`
 }
 
-// run lets the contenders take turns and writes a table of medians and of ratios to ONNX Runtime's.
-func (c *comparison) run(ctx context.Context, w io.Writer) (err error) {
-	scratch, err := os.MkdirTemp("", "bench-")
+// runComparison prints a line of JSON for each package.
+func runComparison(ctx context.Context, args []string, w io.Writer) (err error) {
+	c := &comparison{}
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	flags.StringVar(&c.model, "model", "", "ONNX file")
+	flags.StringVar(&c.inputs, "inputs", "", ".npz file with the inputs (default made up)")
+	flags.IntVar(&c.threads, "threads", 1, "threads of every contender")
+	c.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	c.packages = flags.Args()
+	if c.model == "" || len(c.packages) == 0 {
+		return errors.New("want: bench compare -model FILE.onnx [FLAGS] PACKAGE.tar...")
+	}
+	if c.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop(), os.RemoveAll(c.scratch)) }()
+	if err := c.run(ctx); err != nil {
+		return err
+	}
+	for _, m := range c.measurements {
+		if err := json.NewEncoder(w).Encode(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFlags adds those flags that a suite passes on.
+func (c *comparison) addFlags(flags *flag.FlagSet) {
+	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
+	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
+	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
+	flags.StringVar(&c.script, "script", "bench/ort.js", "the script that serves ONNX Runtime")
+}
+
+func (c *comparison) run(ctx context.Context) error {
+	inputs, err := c.prepare()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
-	models, err := c.load()
+	spec, err := writeSpec(inputs, c.scratch)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, m := range models {
-			err = errors.Join(err, m.Close())
-		}
-	}()
-	inputs, err := c.read(models[0].Manifest())
-	if err != nil {
-		return err
-	}
-	peer, err := startORT(ctx, c.ortDir, c.script, c.model, c.threads, inputs, scratch)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, peer.stop()) }()
-	contenders, err := c.contenders(ctx, peer, models, inputs)
-	if err != nil {
-		return err
-	}
-	if err := c.takeTurns(ctx, contenders); err != nil {
-		return err
-	}
-	return c.write(w, contenders)
-}
-
-func (c *comparison) load() (models []*aot.Model, err error) {
-	for _, path := range c.packages {
-		m, err := aot.Load(path)
-		if err != nil {
-			return nil, err
-		}
-		if n := m.Manifest().Target.Threads; n != c.threads {
-			return nil, fmt.Errorf("package %s is for %d threads, wanted %d: compile it with --threads %d", path, n, c.threads, c.threads)
-		}
-		models = append(models, m)
-	}
-	return models, nil
-}
-
-func (c *comparison) read(manifest *aot.Manifest) (map[string]*array.Array, error) {
-	if c.inputs != "" {
-		return npz.ReadFile(c.inputs)
-	}
-	rng := rand.New(rand.NewPCG(1, 0))
-	inputs := map[string]*array.Array{}
-	for _, t := range manifest.Inputs {
-		a := array.New(t.Type(), t.Shape...)
-		for i := range a.Len() {
-			if t.Type().IsFloat() {
-				a.SetFloat(i, rng.Float64()*2-1)
-			}
-		}
-		inputs[t.Name] = a
-	}
-	return inputs, nil
-}
-
-// contenders are ONNX Runtime and then the packages, whose answers are compared with its.
-func (c *comparison) contenders(ctx context.Context, peer *ort, models []*aot.Model, inputs map[string]*array.Array) ([]*contender, error) {
-	list := []*contender{{name: "ONNX Runtime", turn: peer.run}}
-	want, err := peer.outputs()
-	if err != nil {
-		return nil, err
-	}
-	for i, m := range models {
-		got, err := m.Run(inputs)
-		if err != nil {
-			return nil, err
-		}
-		turn := func(count int) ([]float64, error) { return m.Time(ctx, count, 1) }
-		list = append(list, &contender{name: c.packages[i], turn: turn, relativeError: worst(got, want)})
-	}
-	return list, nil
-}
-
-// worst is the largest difference over all outputs, each relative to its largest value; infinite when one is missing.
-func worst(got, want map[string]*array.Array) (relative float64) {
-	for name, w := range want {
-		g := got[name]
-		if g == nil || g.Len() != w.Len() {
-			return math.Inf(1)
-		}
-		largest, difference := 0.0, 0.0
-		for i := range w.Len() {
-			largest = max(largest, math.Abs(w.Float(i)))
-			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
-		}
-		if difference > 0 { // of outputs that are all zeros, too
-			relative = max(relative, difference/largest)
-		}
-	}
-	return relative
-}
-
-// takeTurns keeps agents of this host from computing meanwhile.
-func (c *comparison) takeTurns(ctx context.Context, contenders []*contender) error {
-	lock, err := hostlock.New(hostlock.DefaultDir())
+	lock, err := hostlock.New(hostlock.DefaultDir()) // keeps agents of this host from computing meanwhile
 	if err != nil {
 		return err
 	}
@@ -152,32 +123,143 @@ func (c *comparison) takeTurns(ctx context.Context, contenders []*contender) err
 		return err
 	}
 	defer release()
-	for range c.rounds {
-		for _, one := range contenders {
+	if err := c.startAll(ctx, spec); err != nil {
+		return err
+	}
+	if err := c.takeTurns(ctx); err != nil {
+		return err
+	}
+	return c.judge()
+}
+
+// prepare reads what the packages say of themselves, and the inputs.
+func (c *comparison) prepare() (map[string]*array.Array, error) {
+	var first *aot.Manifest
+	for _, path := range c.packages {
+		m, err := aot.ReadManifest(path)
+		if err != nil {
+			return nil, err
+		}
+		if n := m.Target.Threads; n != c.threads {
+			return nil, fmt.Errorf("package %s is for %d threads, wanted %d: compile it with --threads %d", path, n, c.threads, c.threads)
+		}
+		if first == nil {
+			first = m
+		}
+		c.measurements = append(c.measurements, measurement{Package: path, Flop: m.Flop(), WeightBytes: m.WeightsBytes})
+	}
+	return readInputs(c.inputs, first)
+}
+
+func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
+	if c.peer, err = start(ctx, "ONNX Runtime", "node", c.script, c.ortDir, c.model, fmt.Sprint(c.threads), spec); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, path := range c.packages {
+		one, err := start(ctx, path, self, "serve", path, spec)
+		if err != nil {
+			return err
+		}
+		c.ours = append(c.ours, one)
+	}
+	return nil
+}
+
+func (c *comparison) stop() (err error) {
+	for _, one := range append(c.ours, c.peer) {
+		if one != nil {
+			err = errors.Join(err, one.stop())
+		}
+	}
+	return err
+}
+
+// takeTurns goes on until the time is up.
+func (c *comparison) takeTurns(ctx context.Context) error {
+	began := time.Now()
+	for round := 0; round < minRounds || time.Since(began).Seconds() < c.seconds; round++ {
+		for _, one := range append([]*contender{c.peer}, c.ours...) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			samples, err := one.turn(c.runs)
-			if err != nil {
-				return fmt.Errorf("%s: %w", one.name, err)
+			if err := one.turn(c.runs); err != nil {
+				return err
 			}
-			one.samples = append(one.samples, samples...)
 		}
 	}
 	return nil
 }
 
-func (c *comparison) write(w io.Writer, contenders []*contender) error {
-	fmt.Fprintf(w, "\n%s, %d threads, %d turns of %d runs each\n", c.model, c.threads, c.rounds, c.runs)
-	table := show.NewTable("", ">MEDIAN", ">MIN", ">MAX", ">VS ONNX RUNTIME", ">LARGEST ERROR")
-	peer := stat.Of(contenders[0].samples).Median
-	for i, one := range contenders {
-		s := stat.Of(one.samples)
-		row := []string{one.name, show.Seconds(s.Median), show.Seconds(s.Min), show.Seconds(s.Max), show.Ratio(peer, s.Median)}
-		if i > 0 {
-			row = append(row, fmt.Sprintf("%.1e", one.relativeError))
-		}
-		table.Row(row...)
+// judge fills the measurements.
+func (c *comparison) judge() error {
+	want, err := c.peer.outputs(c.scratch)
+	if err != nil {
+		return err
 	}
-	return table.Write(w)
+	peerMemory, peerPeak, err := c.peer.memory()
+	if err != nil {
+		return err
+	}
+	for k, one := range c.ours {
+		m := &c.measurements[k]
+		dir := filepath.Join(c.scratch, fmt.Sprint(k))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		got, err := one.outputs(dir)
+		if err != nil {
+			return err
+		}
+		m.RelativeError = worst(got, want)
+		m.PeerMemory, m.PeerPeakMemory = peerMemory, peerPeak
+		if m.Memory, m.PeakMemory, err = one.memory(); err != nil {
+			return err
+		}
+		var p profile.Profile
+		if err := one.ask("profile", &p); err != nil {
+			return err
+		}
+		m.Peak, m.Kernels = p.Peak, busiest(p.Calls, mostKernels)
+		m.judgeTimes(c.peer.samples, one.samples)
+	}
+	return nil
+}
+
+// judgeTimes sums up the turns of the peer and of a package.
+func (m *measurement) judgeTimes(peer, ours [][]float64) {
+	var all, peerAll, ratios []float64
+	for k := range ours {
+		ratios = append(ratios, stat.Of(peer[k]).Median/stat.Of(ours[k]).Median)
+		all, peerAll = append(all, ours[k]...), append(peerAll, peer[k]...)
+	}
+	m.Rounds = len(ratios)
+	m.Seconds, m.PeerSeconds = stat.Of(all).Median, stat.Of(peerAll).Median
+	m.RatioLow, m.Ratio, m.RatioHigh = stat.Quartiles(ratios)
+}
+
+// worst is the largest difference over all outputs, each relative to its largest value; the largest number when one is
+// missing or is no number.
+func worst(got, want map[string]*array.Array) (relative float64) {
+	for name, w := range want {
+		g := got[name]
+		if g == nil || g.Len() != w.Len() {
+			return math.MaxFloat64
+		}
+		largest, difference := 0.0, 0.0
+		for i := range w.Len() {
+			largest = max(largest, math.Abs(w.Float(i)))
+			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
+		}
+		if difference != 0 { // of outputs that are all zeros, too
+			relative = max(relative, difference/largest)
+		}
+	}
+	if math.IsNaN(relative) {
+		return math.MaxFloat64
+	}
+	return min(relative, math.MaxFloat64)
 }

@@ -1,14 +1,14 @@
-// Command bench compares packages with ONNX Runtime in one interleaved run, and says what a trial costs.
+// Command bench compares compiled models with ONNX Runtime, and writes a table of all that was compared.
 //
-//	go run ./bench -model M.onnx -threads 2 -ort DIR A.tar B.tar
-//	go run ./bench -log trials.jsonl
+//	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; go on where an earlier run ended
+//	bench table [FLAGS]                       print the table of what was compared so far
+//	bench trials LOG.jsonl                    say what a trial of tuning cost
 //
-// Contenders take turns (A B C A B C ...), so that a machine that gets slower or faster does so for all of them.
+// Two more forms are for its own use: "compare" is one comparison in a process of its own, "serve" is a contender.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,25 +24,22 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	var c comparison
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&c.model, "model", "", "ONNX file")
-	flags.StringVar(&c.inputs, "inputs", "", ".npz file with the inputs (default made up)")
-	flags.IntVar(&c.threads, "threads", 1, "threads of every contender")
-	flags.IntVar(&c.rounds, "rounds", 15, "turns of each contender")
-	flags.IntVar(&c.runs, "runs", 5, "executions in a turn")
-	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
-	flags.StringVar(&c.script, "script", "bench/ort.js", "the script that serves ONNX Runtime")
-	log := flags.String("log", "", "log of trials: say what a trial cost")
-	if err := flags.Parse(args); err != nil {
-		return err
+	form, rest := "", args
+	if len(args) > 0 {
+		form, rest = args[0], args[1:]
 	}
-	if *log != "" {
-		return trialCost(*log, os.Stdout)
+	switch form {
+	case "compare":
+		return runComparison(ctx, rest, os.Stdout)
+	case "serve":
+		return runServer(ctx, rest, os.Stdin, os.Stdout)
+	case "trials":
+		if len(rest) != 1 {
+			return fmt.Errorf("want: bench trials LOG.jsonl")
+		}
+		return trialCost(rest[0], os.Stdout)
+	case "table":
+		return runTable(rest, os.Stdout)
 	}
-	c.packages = flags.Args()
-	if c.model == "" || len(c.packages) == 0 {
-		return fmt.Errorf("want -model FILE.onnx and packages to compare, or -log FILE")
-	}
-	return c.run(ctx, os.Stdout)
+	return runSuite(ctx, args, os.Stdout)
 }

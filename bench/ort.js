@@ -1,10 +1,6 @@
-// Serves ONNX Runtime over standard input and output, so that one process stays warm while others take their turns.
+// Serves ONNX Runtime over standard input and output; see contender.go for the questions.
 //
-//   node ort.js ORT_DIR MODEL.onnx THREADS SPEC.json
-//
-// SPEC.json lists the inputs: [{name, dtype, shape, file}], the files raw little-endian values in C order. Each line
-// "run N" is answered by a line with N times in milliseconds, after one run to warm up; "outputs DIR" writes the last
-// outputs as raw files and is answered by a line of JSON like SPEC.json.
+//   node ort.js ORT_DIR MODEL.onnx THREADS INPUTS.json
 const fs = require('fs');
 const path = require('path');
 const readline = require('readline');
@@ -23,33 +19,41 @@ function tensor(spec) {
   return new ort.Tensor(spec.dtype, new arrays[spec.dtype](aligned), spec.shape);
 }
 
+function peakMemory() {
+  return 1024 * +/VmHWM:\s*(\d+)/.exec(fs.readFileSync('/proc/self/status', 'latin1'))[1];
+}
+
 async function main() {
-  const options = { intraOpNumThreads: +threads, interOpNumThreads: 1, graphOptimizationLevel: 'all' };
-  const session = await ort.InferenceSession.create(modelFile, options);
   const feeds = {};
   for (const spec of JSON.parse(fs.readFileSync(specFile))) feeds[spec.name] = tensor(spec);
+  const before = peakMemory();
+  const options = { intraOpNumThreads: +threads, interOpNumThreads: 1, graphOptimizationLevel: 'all' };
+  const session = await ort.InferenceSession.create(modelFile, options);
   let last = await session.run(feeds);
 
-  const run = async (count) => {
-    await session.run(feeds);
-    const times = [];
-    for (let k = 0; k < count; k++) {
-      const began = process.hrtime.bigint();
-      last = await session.run(feeds);
-      times.push(Number(process.hrtime.bigint() - began) / 1e6);
-    }
-    return JSON.stringify(times);
+  const answers = {
+    run: async (count) => {
+      await session.run(feeds);
+      const times = [];
+      for (let k = 0; k < +count; k++) {
+        const began = process.hrtime.bigint();
+        last = await session.run(feeds);
+        times.push(Number(process.hrtime.bigint() - began) / 1e6);
+      }
+      return times;
+    },
+    outputs: async (dir) => Object.entries(last).map(([name, value], k) => {
+      const file = path.join(dir, `peer${k}`);
+      fs.writeFileSync(file, Buffer.from(value.data.buffer, value.data.byteOffset, value.data.byteLength));
+      return { name, dtype: value.type, shape: value.dims.map(Number), file };
+    }),
+    memory: async () => ({ Peak: peakMemory(), Before: before }),
   };
-  const outputs = (dir) => JSON.stringify(Object.entries(last).map(([name, value], k) => {
-    const file = path.join(dir, `output${k}`);
-    fs.writeFileSync(file, Buffer.from(value.data.buffer, value.data.byteOffset, value.data.byteLength));
-    return { name, dtype: value.type, shape: value.dims.map(Number), file };
-  }));
 
   console.log('ready');
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [command, argument] = line.split(' ');
-    console.log(command === 'run' ? await run(+argument) : outputs(argument));
+    console.log(JSON.stringify(await answers[command](argument)));
   }
 }
 

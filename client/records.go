@@ -8,12 +8,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// BestRecords returns the fastest verified record of each workload on a target; no workloads means every one, no target
-// every target. Workloads without a record are left out.
-func (c *Client) BestRecords(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error) {
+// BestRecords returns the fastest verified record of each workload on a target whose schedule a level of numerics allows; no
+// workloads means every one at every level, no target every target. Workloads without a record are left out.
+func (c *Client) BestRecords(ctx context.Context, target, numerics string, workloads ...string) ([]*tilthv1.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	request := &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: workloads}
+	request := &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: workloads, Numerics: numerics}
 	response, err := c.records.BestRecords(ctx, request)
 	if err != nil {
 		return nil, c.explain("look up the best records", err)

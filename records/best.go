@@ -3,6 +3,7 @@ package records
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -12,12 +13,8 @@ import (
 
 // Best returns the fastest verified record of a workload on a target, with the workload's canonical form. ErrNotFound
 // when there is none. The look-up does not depend on how many records there are.
-func (db *DB) Best(target, workloadDigest string) (record *tilthv1.Record, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		record, err = bestOf(tx, groupKey(target, workloadDigest))
-		return err
-	})
-	return record, err
+func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
+	return db.BestAllowed(target, workloadDigest, "")
 }
 
 // BestAll returns the fastest verified record of every workload, ordered by target and workload; an empty target means
@@ -25,10 +22,10 @@ func (db *DB) Best(target, workloadDigest string) (record *tilthv1.Record, err e
 func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return eachGroup(tx, target, "", func(group []byte) error {
-			if tx.Bucket(bucketBest).Get(tx.Bucket(bucketGroups).Get(group)) == nil {
+			record, err := bestOf(tx, group, len(levels)-1)
+			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
-			record, err := bestOf(tx, group)
 			best = append(best, record)
 			return err
 		})
@@ -36,19 +33,17 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	return best, err
 }
 
-func bestOf(tx *bbolt.Tx, group []byte) (*tilthv1.Record, error) {
+func bestOf(tx *bbolt.Tx, group []byte, level int) (*tilthv1.Record, error) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
-	number := tx.Bucket(bucketGroups).Get(group)
-	var key []byte
-	if number != nil {
-		key = tx.Bucket(bucketBest).Get(number)
+	var record *tilthv1.Record
+	if number := tx.Bucket(bucketGroups).Get(group); number != nil {
+		var err error
+		if _, record, err = bestAllowed(tx, number, level); err != nil {
+			return nil, err
+		}
 	}
-	if key == nil {
+	if record == nil {
 		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workload, target, ErrNotFound)
-	}
-	record := &tilthv1.Record{}
-	if err := decode(tx.Bucket(bucketRecords).Get(key), record); err != nil {
-		return nil, err
 	}
 	complete(tx, record, group, true)
 	return record, nil

@@ -61,6 +61,8 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)
 	case Digest(m.GetCandidate().GetTrace()) != m.GetCandidate().GetDigest():
 		return fmt.Errorf("%w: measurement.candidate.digest %q is not the trace's", ErrInvalid, m.GetCandidate().GetDigest())
+	case !ValidNumerics(m.GetCandidate().GetNumerics()):
+		return fmt.Errorf("%w: measurement.candidate.numerics is %q, not strict, default or fast", ErrInvalid, m.GetCandidate().GetNumerics())
 	case m.GetAt() == nil || !m.GetAt().IsValid():
 		return fmt.Errorf("%w: measurement.at is missing", ErrInvalid)
 	}

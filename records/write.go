@@ -151,7 +151,7 @@ func newRecordOp(r *tilthv1.Record) recordOp {
 	return recordOp{
 		group: groupKey(r.GetTarget(), r.GetWorkloadDigest()),
 		measurement: &tilthv1.Measurement{
-			Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest()},
+			Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
 			Error:          m.GetError(),
 			LatencySeconds: m.GetLatencySeconds(),
 			Device:         m.GetDevice(),
@@ -196,15 +196,5 @@ func (o recordOp) keepBest(tx *bbolt.Tx, group, key []byte) error {
 	if o.measurement.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		return nil
 	}
-	best := tx.Bucket(bucketBest)
-	if held := best.Get(group); held != nil {
-		var r tilthv1.Record
-		if err := decode(tx.Bucket(bucketRecords).Get(held), &r); err != nil {
-			return err
-		}
-		if r.GetMeasurement().GetLatencySeconds() <= o.measurement.GetLatencySeconds() {
-			return nil
-		}
-	}
-	return best.Put(group, key)
+	return putBest(tx, group, key, o.measurement)
 }

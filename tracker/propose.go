@@ -65,7 +65,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	for i, candidate := range req.GetCandidates() {
 		b.candidates = append(b.candidates, &tilthv1.Candidate{
 			Digest: candidate.GetDigest(), Trace: candidate.GetTrace(), Origin: candidate.GetOrigin(),
-			Trial: b.firstTrial + uint32(i),
+			Trial: b.firstTrial + uint32(i), Numerics: candidate.GetNumerics(),
 		})
 	}
 	j.proposals++
@@ -97,6 +97,8 @@ func checkCandidates(candidates []*tilthv1.Candidate) error {
 			return invalid(field+"trace", "is empty")
 		case records.Digest(c.GetTrace()) != c.GetDigest():
 			return invalid(field+"digest", "%q is not the sha256 of the trace", c.GetDigest())
+		case !records.ValidNumerics(c.GetNumerics()):
+			return invalid(field+"numerics", "is %q, not strict, default or fast", c.GetNumerics())
 		case seen[c.GetDigest()]:
 			return invalid(field+"digest", "%s is in the batch twice", c.GetDigest())
 		}

@@ -23,9 +23,12 @@ func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest
 	if req.GetTarget() == "" {
 		return nil, invalid("target", "is empty: workloads are looked up for one target")
 	}
+	if !records.ValidNumerics(req.GetNumerics()) {
+		return nil, invalid("numerics", "is %q, not strict, default or fast", req.GetNumerics())
+	}
 	response := &tilthv1.BestRecordsResponse{}
 	for _, digest := range req.GetWorkloadDigests() {
-		best, err := t.db.Best(req.GetTarget(), digest)
+		best, err := t.db.BestAllowed(req.GetTarget(), digest, req.GetNumerics())
 		if errors.Is(err, records.ErrNotFound) {
 			continue
 		}

@@ -25,22 +25,10 @@ func (g *grid) Propose(n int) []Candidate {
 		if c, ok := g.take(g.next); ok {
 			list = append(list, c)
 		}
-		g.advance()
+		next, ok := g.space.Next(g.next)
+		g.next, g.done = next, !ok
 	}
 	return list
-}
-
-// advance counts to the next point; the copy keeps proposed points their own.
-func (g *grid) advance() {
-	p := append(space.Point{}, g.next...)
-	for k := len(p) - 1; k >= 0; k-- {
-		if p[k]++; p[k] < len(g.space.Knobs[k].Values) {
-			g.next = p
-			return
-		}
-		p[k] = 0
-	}
-	g.done = true
 }
 
 // Observe implements Search.

@@ -219,7 +219,7 @@ func (e *brokenSearch) Unwrap() error { return e.cause }
 func wire(candidates []Candidate) []*tilthv1.Candidate {
 	list := make([]*tilthv1.Candidate, len(candidates))
 	for k, c := range candidates {
-		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin)}
+		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String()}
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trap"
@@ -38,6 +39,10 @@ func newJob(j *tilthv1.Job) (state *job, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
+	numerics, err := schedule.ParseNumerics(spec.GetNumerics())
+	if err != nil {
+		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+	}
 	state = &job{
 		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(),
 		inFlight: map[string]int{}, batches: map[string]bool{},
@@ -47,7 +52,7 @@ func newJob(j *tilthv1.Job) (state *job, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
 		}
-		search, err := NewSearch(spec.GetTuner(), space.New(w, t), taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()))
+		search, err := NewSearch(spec.GetTuner(), space.New(w, t, numerics), taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()))
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,8 @@ type Candidate struct {
 	Digest string
 	Trace  []byte
 	Origin string
+	// Numerics is the least level that allows the schedule.
+	Numerics schedule.Numerics
 }
 
 // Trial is what became of a candidate.
@@ -96,7 +98,7 @@ func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 		p.misses++
 		return Candidate{}, false
 	}
-	c = Candidate{Point: point, Trace: s.Trace(), Origin: p.space.Format(point)}
+	c = Candidate{Point: point, Trace: s.Trace(), Origin: p.space.Format(point), Numerics: s.Numerics()}
 	c.Digest = schedule.Digest(c.Trace)
 	if p.seen[c.Digest] {
 		p.misses++

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -34,7 +35,7 @@ func testTarget(t testing.TB) *target.Target {
 
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
-	s := space.New(w, testTarget(t))
+	s := space.New(w, testTarget(t), schedule.Default)
 	search, err := NewSearch(algorithm, s, 7)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 }
 
 func TestUnknownAlgorithm(t *testing.T) {
-	s := space.New(product(t, 4, 4, 16), testTarget(t))
+	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch("magic", s, 1)
 	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

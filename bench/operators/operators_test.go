@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -34,7 +35,7 @@ func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range list {
-			s := space.New(w.Workload, machine)
+			s := space.New(w.Workload, machine, schedule.Default)
 			applied, err := s.Apply(s.Default())
 			if err == nil {
 				_, err = loop.Lower(applied)

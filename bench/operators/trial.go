@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -37,7 +38,7 @@ type batch struct {
 }
 
 func newTask(w workload, b *bench, index int) (*task, error) {
-	t := &task{workload: w, space: space.New(w.Workload, b.target), dir: filepath.Join(b.dir, fmt.Sprint(index))}
+	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.dir, fmt.Sprint(index))}
 	var err error
 	if t.search, err = tuner.NewSearch(b.algorithm, t.space, 1); err != nil {
 		return nil, err

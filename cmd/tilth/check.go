@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/conformance"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 const checkLong = `Run ONNX backend test cases: each model is compiled with default schedules, loaded
@@ -66,7 +67,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
 		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
 	}
-	if _, _, err := localTarget(ctx, k.target, k.threads, k.compiler); err != nil {
+	if err := k.possible(ctx); err != nil {
 		return err
 	}
 	cases, err := conformance.Find(dirs...)
@@ -95,6 +96,22 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	return k.finish(summary)
 }
 
+// possible says why no case can be run, before any is: no compiler, or a target that this machine is not.
+func (k *checkCommand) possible(ctx context.Context) error {
+	wanted, _, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	if err != nil {
+		return err
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	if err := wanted.RunsOn(machine); err != nil {
+		return fmt.Errorf("%w: use --target native", err)
+	}
+	return nil
+}
+
 func (k *checkCommand) print(r conformance.Result) {
 	if !k.asJSON {
 		fmt.Fprintln(k.stdout, r)
@@ -112,7 +129,7 @@ func (k *checkCommand) finish(s conformance.Summary) error {
 	}
 	fmt.Fprintln(out, s)
 	if s.Fail > 0 {
-		return fmt.Errorf("%d of the cases failed", s.Fail)
+		return fmt.Errorf("%d of %d cases failed", s.Fail, s.Total())
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const compileLong = `Compile a model to a package, each task with its best sched
 
 Best schedules come from the records file, or from a tracker. Tasks that were
 never tuned for this target get a default schedule. A package is compiled for one
-number of threads.
+number of threads. A schedule whose algorithm --numerics does not allow is not used.
 
 What the C compiler made of each task is kept in the user's cache folder, up to
 1 GiB, so that a task whose code did not change is not compiled again.`
@@ -38,6 +38,7 @@ type compileCommand struct {
 	threads                  int
 	records, tracker         string
 	untuned, asJSON, noCache bool
+	numerics                 numericsFlag
 	log                      logFlag
 }
 
@@ -69,6 +70,7 @@ func newCompile(a *app) *cobra.Command {
 	trackerFlag(c, &k.tracker, "")
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
+	k.numerics.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	c.MarkFlagsMutuallyExclusive("tracker", "records", "untuned")
 	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, although an unchanged one was compiled before")
@@ -81,6 +83,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	began := time.Now()
 	if k.threads < 0 {
 		return usagef("--threads %d: want a positive number", k.threads)
+	}
+	if err := k.numerics.check(); err != nil {
+		return err
 	}
 	p, err := k.model.load(path)
 	if err != nil {
@@ -142,18 +147,18 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target.Target) ([]aot.Choice, error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
-		return choice.Choose(ctx, p, t, nil, log)
+		return choice.Choose(ctx, p, t, k.numerics.level, nil, log)
 	}
 	where := recordsFlags{file: k.records, tracker: k.tracker, log: k.log}
 	source, err := where.open(k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
-		return choice.Choose(ctx, p, t, nil, log)
+		return choice.Choose(ctx, p, t, k.numerics.level, nil, log)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	return choice.Choose(ctx, p, t, source.Best, log)
+	return choice.Choose(ctx, p, t, k.numerics.level, source.Best, log)
 }
 
 func (k *compileCommand) print(r compileResult) error {

@@ -17,7 +17,7 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
-	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "shape of an input that the model leaves open, e.g. `data=1x3x224x224`")
+	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "what the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
 }
 
 // load reads an ONNX file and compiles it to a program.

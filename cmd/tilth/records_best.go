@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -41,7 +42,7 @@ func newRecordsBest(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
-		best, err := source.Best(ctx, flags.target)
+		best, err := source.Best(ctx, flags.target, schedule.Fast)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
@@ -24,6 +24,12 @@ const runLong = `Run a package once on the inputs of an .npz file, and time it i
 Without --inputs the model runs on made-up data: the same pseudo-random numbers
 in [-1, 1) every time, and zeros for inputs that are not float32. That is enough
 to time it, and to compare the outputs of two packages of one model.
+
+--profile compares each kernel call with two limits of this machine, measured on
+the package's threads: float32 multiply-adds in registers, and reading from
+memory. LIMIT is the time of the one that takes longer, by the operations of
+direct sums and by the bytes that must be moved at least once; an algorithm that
+needs fewer operations, or data that are in a cache, may beat it.
 
 An interrupt (ctrl-C) stops between two executions; a second one kills.`
 
@@ -37,10 +43,10 @@ type runCommand struct {
 
 // runResult is what a run came to, for scripts.
 type runResult struct {
-	Package string        `json:"package"`
-	Outputs []aot.Tensor  `json:"outputs"`
-	Time    *timeResult   `json:"time_ms,omitempty"`
-	Profile []profileCall `json:"profile,omitempty"`
+	Package string           `json:"package"`
+	Outputs []aot.Tensor     `json:"outputs"`
+	Time    *timeResult      `json:"time_ms,omitempty"`
+	Profile *profile.Profile `json:"profile,omitempty"`
 }
 
 // timeResult has milliseconds of one execution, over repeat samples of number executions each.
@@ -52,15 +58,6 @@ type timeResult struct {
 	StdDev float64 `json:"std"`
 	Repeat int     `json:"repeat"`
 	Number int     `json:"number"`
-}
-
-// profileCall is one kernel's share of an execution.
-type profileCall struct {
-	Call    string  `json:"call"`
-	Task    string  `json:"task"`
-	Origin  string  `json:"origin"`
-	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"`
 }
 
 func newRun(a *app) *cobra.Command {
@@ -77,7 +74,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max and standard deviation in ms")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
-	c.Flags().BoolVar(&r.profile, "profile", false, "print what each kernel takes (median of --repeat executions)")
+	c.Flags().BoolVar(&r.profile, "profile", false, "print what each kernel call takes (median of --repeat executions), and what the machine could do")
 	jsonFlag(c, &r.asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if r.repeat < 1 || r.number < 1 {
@@ -127,7 +124,7 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 		}
 	}
 	if r.profile {
-		result.Profile, err = r.profiled(ctx, m)
+		result.Profile, err = profile.Of(ctx, m, r.repeat)
 	}
 	return err
 }
@@ -179,43 +176,6 @@ func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error
 	}, nil
 }
 
-// profiled takes the median of each call over several executions, slowest first.
-func (r *runCommand) profiled(ctx context.Context, m *aot.Model) ([]profileCall, error) {
-	manifest := m.Manifest()
-	samples := make([][]float64, len(manifest.Calls))
-	for range r.repeat {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		for i, seconds := range m.Profile() {
-			samples[i] = append(samples[i], seconds)
-		}
-	}
-	var calls []profileCall
-	total := 0.0
-	for i, call := range manifest.Calls {
-		task := manifest.Tasks[call.Task]
-		c := profileCall{Call: call.Name, Task: task.Name, Origin: task.Origin, Seconds: stat.Of(samples[i]).Median}
-		total += c.Seconds
-		calls = append(calls, c)
-	}
-	for i := range calls {
-		if total > 0 {
-			calls[i].Share = calls[i].Seconds / total
-		}
-	}
-	slices.SortStableFunc(calls, func(a, b profileCall) int {
-		switch {
-		case a.Seconds > b.Seconds:
-			return -1
-		case a.Seconds < b.Seconds:
-			return 1
-		}
-		return 0
-	})
-	return calls, nil
-}
-
 func (r *runCommand) print(result runResult) error {
 	if r.asJSON {
 		return writeJSON(r.stdout, result)
@@ -231,12 +191,8 @@ func (r *runCommand) print(result runResult) error {
 			return err
 		}
 	}
-	if len(result.Profile) > 0 {
-		table := show.NewTable(">TIME", ">SHARE", "TASK", "SCHEDULE", "NODES")
-		for _, c := range result.Profile {
-			table.Row(show.Seconds(c.Seconds), fmt.Sprintf("%.1f %%", 100*c.Share), c.Task, c.Origin, c.Call)
-		}
-		return table.Write(r.stdout)
+	if result.Profile != nil {
+		return result.Profile.Write(r.stdout)
 	}
 	if r.outputs == "" && result.Time == nil {
 		var parts []string

@@ -30,7 +30,7 @@ type tuneFlags struct {
 	time     time.Duration
 	tuner    string
 	seed     uint64
-	numerics string
+	numerics numericsFlag
 	device   string
 }
 
@@ -42,7 +42,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
 	c.Flags().StringVar(&f.tuner, "tuner", "ga", "search algorithm: "+strings.Join(tuner.Names(), ", "))
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
-	c.Flags().StringVar(&f.numerics, "numerics", "default", "algorithms allowed: strict, default or fast; every one that there is so far is allowed by all three")
+	f.numerics.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 }
 
@@ -57,13 +57,11 @@ func (f *tuneFlags) check() error {
 		return usagef("--threads %d: want a positive number", f.threads)
 	case !slices.Contains(tuner.Names(), f.tuner):
 		return usagef("--tuner %s: there are %s", f.tuner, strings.Join(tuner.Names(), ", "))
-	case !slices.Contains([]string{"strict", "default", "fast"}, f.numerics):
-		return usagef("--numerics %s: want strict, default or fast", f.numerics)
 	}
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime
 	}
-	return nil
+	return f.numerics.check()
 }
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
@@ -81,7 +79,7 @@ func (f *tuneFlags) load(path string) ([]job.Task, error) {
 func (f *tuneFlags) spec(path string, tasks []job.Task, owner string, t *target.Target) *tilthv1.JobSpec {
 	return job.Spec(tasks, job.Options{
 		Name: strings.TrimSuffix(filepath.Base(path), ".onnx"), Owner: owner, Target: t, Trials: f.trials, Time: f.time,
-		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics,
+		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level,
 	})
 }
 

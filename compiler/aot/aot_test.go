@@ -101,7 +101,7 @@ func packed(t testing.TB, p *graph.Program) []Choice {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []Choice{{Trace: s.Trace(), Origin: "record", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
+	return []Choice{{Trace: s.Trace(), Origin: "tuned", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
 }
 
 func options(t testing.TB, p *graph.Program) Options {
@@ -222,7 +222,7 @@ func TestManifestTellsWhereSchedulesComeFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Model != "residual" || len(m.Calls) != 4 || m.Tasks[0].Origin != "record" || !strings.Contains(m.Tasks[0].Trace, "pack 0") {
+	if m.Model != "residual" || len(m.Calls) != 4 || m.Tasks[0].Origin != "tuned" || !strings.Contains(m.Tasks[0].Trace, "pack 0") {
 		t.Errorf("manifest %+v", m)
 	}
 	if m.ArenaBytes < m.ArenaLowerBoundBytes || m.ArenaLowerBoundBytes < 3*rows*width*4 {
@@ -271,6 +271,19 @@ func TestTimeAndProfile(t *testing.T) {
 	for _, s := range append(times, calls...) {
 		if s <= 0 {
 			t.Errorf("%v %v", times, calls)
+		}
+	}
+}
+
+func TestPackageSaysWhatBoundsIt(t *testing.T) {
+	p, path := compiled(t)
+	m := opened(t, path)
+	if peak := m.Peak(); peak.FlopsPerSecond <= 0 || peak.BytesPerSecond <= 0 {
+		t.Errorf("peak %+v", peak)
+	}
+	for k, task := range m.Manifest().Tasks {
+		if w := p.Tasks[k].Workload; task.Flop != w.Flop() || task.Bytes != w.Bytes() || task.Bytes == 0 {
+			t.Errorf("task %s: %g operations and %d bytes, want %g and %d", task.Name, task.Flop, task.Bytes, w.Flop(), w.Bytes())
 		}
 	}
 }

@@ -23,6 +23,7 @@ type capi struct {
 	output       func(model uintptr, index int32) *byte
 	run          func(model uintptr)
 	profile      func(model uintptr, seconds *float64)
+	peak         func(model uintptr, flops, bytes *float64)
 	inputTensor  func(index int32) *ctensor
 	outputTensor func(index int32) *ctensor
 }
@@ -58,7 +59,7 @@ func (a *capi) bind() error {
 	for name, function := range map[string]any{
 		"tilth_open": &a.open, "tilth_close": &a.close, "tilth_last_error": &a.lastError, "tilth_input_count": &a.inputCount,
 		"tilth_output_count": &a.outputCount, "tilth_call_count": &a.callCount, "tilth_input": &a.input, "tilth_output": &a.output,
-		"tilth_run": &a.run, "tilth_profile": &a.profile, "tilth_input_tensor": &a.inputTensor, "tilth_output_tensor": &a.outputTensor,
+		"tilth_run": &a.run, "tilth_profile": &a.profile, "tilth_peak": &a.peak, "tilth_input_tensor": &a.inputTensor, "tilth_output_tensor": &a.outputTensor,
 	} {
 		symbol, err := purego.Dlsym(a.handle, name)
 		if err != nil {

@@ -29,10 +29,12 @@ import (
 // Choice is the schedule to use for a task.
 type Choice struct {
 	Trace []byte
-	// Origin says where the schedule comes from, e.g. "record" or "default"; for the manifest.
+	// Origin says where the schedule comes from, e.g. "tuned" or "default"; for the manifest.
 	Origin string
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64
+	// RelativeError is the largest difference from the reference that was measured, relative to the largest value; 0 = not known.
+	RelativeError float64
 }
 
 // Options are what Compile needs beside the program.
@@ -66,7 +68,9 @@ type compilation struct {
 	program *graph.Program
 	options Options
 	infos   []codegen.Info
-	sources []toolchain.File
+	// algorithms of each task's schedule.
+	algorithms [][]string
+	sources    []toolchain.File
 }
 
 func (c *compilation) run(ctx context.Context) (*Manifest, error) {
@@ -116,6 +120,7 @@ func (c *compilation) lower() (err error) {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
 		}
 		c.infos = append(c.infos, info)
+		c.algorithms = append(c.algorithms, s.Algorithms())
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
@@ -183,7 +188,8 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
-			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds})
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
+			Flop: task.Workload.Flop(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

@@ -10,7 +10,7 @@ import (
 )
 
 // Format is the version of the package format that this code writes and reads.
-const Format = 1
+const Format = 2
 
 // Manifest describes a package.
 type Manifest struct {
@@ -48,10 +48,19 @@ type TaskInfo struct {
 	Name     string `json:"name"`
 	Workload string `json:"workload"`
 	Trace    string `json:"trace"`
-	// Origin says where the schedule comes from, e.g. "record" or "default".
+	// Origin says where the schedule comes from, e.g. "tuned" or "default".
 	Origin string `json:"origin"`
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64 `json:"latency_seconds,omitempty"`
+	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
+	Algorithms []string `json:"algorithms,omitempty"`
+	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to the largest
+	// value; 0 = not measured.
+	RelativeError float64 `json:"relative_error,omitempty"`
+	// Flop is the floating point operations of one execution if every sum is computed directly, Bytes the least that it
+	// reads and writes.
+	Flop  float64 `json:"flop"`
+	Bytes int64   `json:"bytes"`
 }
 
 // CallInfo is one execution of a kernel.
@@ -60,6 +69,14 @@ type CallInfo struct {
 	Name string `json:"name"`
 	// Task is an index in Tasks.
 	Task int `json:"task"`
+}
+
+// Flop is the floating point operations of one execution of the model if every sum is computed directly.
+func (m *Manifest) Flop() (total float64) {
+	for _, c := range m.Calls {
+		total += m.Tasks[c.Task].Flop
+	}
+	return total
 }
 
 // Member is a file of the package.

@@ -146,6 +146,20 @@ func (m *Model) Profile() []float64 {
 	return seconds[:len(m.manifest.Calls)]
 }
 
+// Peak is what a machine can do at best on a model's threads; 0 for what could not be measured.
+type Peak struct {
+	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
+	FlopsPerSecond float64 `json:"flops_per_second"`
+	// BytesPerSecond is of reading from memory.
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// Peak measures what this machine can do at best. It takes a tenth of a second or so, and 128 MiB of memory.
+func (m *Model) Peak() (p Peak) {
+	m.api.peak(m.handle, &p.FlopsPerSecond, &p.BytesPerSecond)
+	return p
+}
+
 // Close ends the model's threads and frees its memory. The model must not be used afterwards.
 func (m *Model) Close() error {
 	if m.handle == 0 {

@@ -23,7 +23,7 @@ var ctypes = map[array.DType]ctype{
 	array.Float32:  {scalar: "float", mask: array.Int32, literal: "f", builtin: "f"},
 	array.Float64:  {scalar: "double", mask: array.Int64},
 	array.Float16:  {scalar: "_Float16", mask: array.Int16, literal: "f", builtin: "f"},
-	array.BFloat16: {scalar: "tilth_bfloat16"},
+	array.BFloat16: {scalar: "tilth_bfloat16", mask: array.Int16},
 	array.Int8:     {scalar: "int8_t", mask: array.Int8},
 	array.Int16:    {scalar: "int16_t", mask: array.Int16},
 	array.Int32:    {scalar: "int32_t", mask: array.Int32},
@@ -32,7 +32,7 @@ var ctypes = map[array.DType]ctype{
 	array.Uint16:   {scalar: "uint16_t", mask: array.Int16},
 	array.Uint32:   {scalar: "uint32_t", mask: array.Int32},
 	array.Uint64:   {scalar: "uint64_t", mask: array.Int64},
-	array.Bool:     {scalar: "uint8_t"},
+	array.Bool:     {scalar: "uint8_t", mask: array.Int8},
 }
 
 // abiName is the type's constant in the kernel ABI.
@@ -50,10 +50,8 @@ func vectorName(d array.DType, lanes int64) string {
 	return fmt.Sprintf("%vx%d", d, lanes)
 }
 
-// vectorizable reports whether vectors of the type are generated.
-func vectorizable(d array.DType) bool {
-	return d != array.Float16 && ctypes[d].mask != array.Invalid
-}
+// computes reports whether C's operators on the type mean what package expr's do, in scalars and in vectors.
+func computes(d array.DType) bool { return d != array.Bool && !isHalf(d) }
 
 func floatLiteral(v float64, d array.DType) string {
 	t := ctypes[d]

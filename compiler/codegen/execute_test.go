@@ -57,8 +57,8 @@ var modes = []mode{
 	{name: "avx2", target: "x86-64-v3", compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "gcc", target: "x86-64-v3", compiler: "gcc", flags: []string{"-O1"}},
 	{name: "neon", target: "arm64", compiler: "clang-19", flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
-	{name: "sanitized", target: "x86-64-v4", compiler: "clang-19", flags: []string{"-O1", "-g1", "-fsanitize=address,undefined",
-		"-fno-sanitize-recover=undefined", "-fno-sanitize=alignment", "-ftrivial-auto-var-init=pattern"}},
+	{name: "sanitized", target: "x86-64-v4", compiler: "clang-19", flags: []string{"-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow",
+		"-fno-sanitize-recover=undefined,float-cast-overflow", "-fno-sanitize=alignment", "-ftrivial-auto-var-init=pattern"}},
 }
 
 func (m mode) description(t testing.TB) *target.Target {

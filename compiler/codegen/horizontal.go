@@ -13,7 +13,7 @@ import (
 func (p *printer) horizontal(n *loop.Store) bool {
 	step, ok := n.Value.(*expr.Binary)
 	d := n.Buffer.Tensor.DType
-	if !ok || !vectorizable(d) || expr.Uses(n.Index, p.lane) || !isStepOf(step, n) || expr.Uses(step.A, p.lane) {
+	if !ok || !computes(d) || expr.Uses(n.Index, p.lane) || !isStepOf(step, n) || expr.Uses(step.A, p.lane) {
 		return false
 	}
 	if _, ok := acrossOps[step.Op.String()]; !ok {
@@ -56,7 +56,7 @@ func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	high := fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(half, half))
 	combined := fmt.Sprintf("(%s %s %s)", low, infix[acrossOps[op]], high)
 	if op == "min" || op == "max" {
-		combined = fmt.Sprintf("%s(%s, %s)", u.helper(op, d, half), low, high)
+		combined = fmt.Sprintf("%s(%s, %s)", u.extremeHelper(acrossOps[op], d, half), low, high)
 	}
 	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined)
 }

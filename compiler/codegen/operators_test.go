@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -52,9 +53,7 @@ func binaryHasMeaning(op expr.BinaryOp, d array.DType) bool {
 	switch op {
 	case expr.And, expr.Or, expr.Xor:
 		return !d.IsFloat()
-	case expr.ShiftLeft, expr.ShiftRight:
-		return d >= array.Uint8 && d <= array.Uint64
-	case expr.FloorDiv, expr.FloorMod:
+	case expr.FloorDiv, expr.FloorMod, expr.ShiftLeft, expr.ShiftRight:
 		return d.IsInt()
 	case expr.Lt, expr.Le, expr.Eq, expr.Ne, expr.Min, expr.Max:
 		return true
@@ -62,31 +61,33 @@ func binaryHasMeaning(op expr.BinaryOp, d array.DType) bool {
 	return d != array.Bool
 }
 
-// operatorArgs are values of either sign where the type has them, and small positive ones, with which every operator has
-// an answer.
+// operatorArgs are pairs of values of either sign, the limits of the type, zero, and, where it has them, infinities and NaN.
 func operatorArgs(d array.DType, n int64) []*array.Array {
+	values := []float64{0, 1, -1, 2, 3, -3, 5, 7, 9, -8, 15, 31, 33, 64, 100, -100, 127, -128}
+	if d.IsFloat() {
+		values = []float64{0, 1, -1, 0.5, -0.25, 2, 3.5, -7.75, math.Inf(1), math.Inf(-1), math.NaN(), 200, -3e4, 6e4}
+	}
+	if d == array.Float32 || d == array.Float64 {
+		values = append(values, 3e9, -3e9, 1e19, -1e19)
+	}
+	count := int64(len(values))
 	a, b := array.New(d, n), array.New(d, n)
 	for i := range n {
-		switch {
-		case d == array.Bool:
-			a.SetInt(i, i%2)
-			b.SetInt(i, i/2%2)
-		case d.IsFloat():
-			a.SetFloat(i, float64(i%17-8)/8)
-			b.SetFloat(i, float64(i%5+1)/2)
-		case d >= array.Uint8:
-			a.SetInt(i, i%23)
-			b.SetInt(i, i%3+1)
-		default:
-			a.SetInt(i, i%23-11)
-			b.SetInt(i, i%3+1)
+		a.SetFloat(i, values[i%count])
+		b.SetFloat(i, values[(i/count+3*i)%count])
+		if d.IsInt() && i%11 == 5 { // the type's limits
+			a.SetInt(i, math.MinInt64>>(64-8*d.Bytes()))
+			b.SetInt(i, -i%2)
+		}
+		if d.IsInt() && i%11 == 7 {
+			a.SetInt(i, ^(math.MinInt64 >> (64 - 8*d.Bytes())))
 		}
 	}
 	return []*array.Array{a, b}
 }
 
 func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr.Expr) expr.Expr) testCase {
-	const n = 7
+	n := max(39, 96/d.Bytes()+1) // whole vectors, halves and a rest of one
 	x, y := expr.NewInput("x", d, n), expr.NewInput("y", d, n)
 	z := expr.Compute(name, x.Shape, func(i []expr.Expr) expr.Expr { return apply(x.At(i...), y.At(i...)) })
 	w, err := expr.NewWorkload([]*expr.Tensor{z}, x, y)
@@ -101,8 +102,8 @@ func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr
 }
 
 func reductionCase(t *testing.T, d array.DType, c expr.Combiner) testCase {
-	x := expr.NewInput("x", d, 3, 20)
-	z := expr.ReduceOver(fmt.Sprint(c), c, []int64{20}, []int64{3}, func(i, r []expr.Expr) expr.Expr { return x.At(r[0], i[0]) })
+	x := expr.NewInput("x", d, 3, 40)
+	z := expr.ReduceOver(fmt.Sprint(c), c, []int64{40}, []int64{3}, func(i, r []expr.Expr) expr.Expr { return x.At(r[0], i[0]) })
 	w, err := expr.NewWorkload([]*expr.Tensor{z})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func reductionCase(t *testing.T, d array.DType, c expr.Combiner) testCase {
 	if err := s.Vectorize(0, 0); err != nil {
 		t.Fatal(err)
 	}
-	a := operatorArgs(d, 60)[0]
-	a.Shape = []int64{3, 20}
+	a := operatorArgs(d, 120)[0]
+	a.Shape = []int64{3, 40}
 	return testCase{w, s, 1, []*array.Array{a}}
 }

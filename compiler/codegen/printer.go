@@ -245,7 +245,7 @@ func (p *printer) vectorStore(n *loop.Store) {
 	}
 	at := expr.Linearize(n.Index)
 	coef, linear := at.Coef(p.lane)
-	if !linear || coef != 1 || !vectorizable(n.Buffer.Tensor.DType) {
+	if !linear || coef != 1 {
 		p.scatter(n)
 		return
 	}

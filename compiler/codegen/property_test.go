@@ -66,7 +66,7 @@ func (c testCase) wrong(got []*array.Array) string {
 		return fmt.Sprintf("the evaluator fails: %v", err)
 	}
 	for k, o := range want {
-		if text := difference(got[k], o, Tolerance(c.workload)); text != "" {
+		if text := difference(got[k], o, Tolerance(c.workload)*c.schedule.ErrorGrowth()); text != "" {
 			return fmt.Sprintf("output %d: %s", k, text)
 		}
 	}

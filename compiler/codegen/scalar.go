@@ -88,8 +88,8 @@ var infix = map[expr.BinaryOp]string{
 
 func (p *printer) scalarBinary(n *expr.Binary) string {
 	d := n.A.DType()
-	if d == array.BFloat16 { // an integer to C
-		return p.scalar(expr.To(n.DType(), expr.Bin(n.Op, expr.To(array.Float32, n.A), expr.To(array.Float32, n.B))))
+	if isHalf(d) {
+		return p.scalar(inFloat32(n))
 	}
 	if n.Op == expr.And || n.Op == expr.Or {
 		if d == array.Bool { // the right side may only be read where the left side allows it
@@ -98,19 +98,73 @@ func (p *printer) scalarBinary(n *expr.Binary) string {
 			return fmt.Sprintf("(%s %s %s)", a, infix[n.Op]+infix[n.Op], p.scalar(n.B))
 		}
 	}
-	switch {
-	case n.Op == expr.FloorDiv && nonNegative(n.A):
-		return fmt.Sprintf("(%s / %s)", p.scalar(n.A), p.scalar(n.B))
-	case n.Op == expr.FloorMod && nonNegative(n.A):
-		return fmt.Sprintf("(%s %% %s)", p.scalar(n.A), p.scalar(n.B))
+	if code, ok := p.indexBinary(n); ok {
+		return code
 	}
 	return p.unit.binary(n.Op, d, p.scalar(n.A), p.scalar(n.B))
 }
 
-// binary is a C expression of an operator on two scalars of a type.
+// inFloat32 is an operator on 16-bit floats as it is computed. The result, unless it is a Bool, is narrowed again.
+func inFloat32(e expr.Expr) expr.Expr {
+	wide := func(x expr.Expr) expr.Expr { return expr.To(array.Float32, x) }
+	switch n := e.(type) {
+	case *expr.Binary:
+		e = expr.Bin(n.Op, wide(n.A), wide(n.B))
+		return narrowed(e, n.DType())
+	case *expr.Unary:
+		return narrowed(expr.Un(n.Op, wide(n.A)), n.DType())
+	}
+	return e
+}
+
+func narrowed(e expr.Expr, d array.DType) expr.Expr {
+	if d == array.Bool {
+		return e
+	}
+	return expr.To(d, e)
+}
+
+// indexBinary prints arithmetic on loop variables, which neither overflows nor divides by zero, plainly.
+func (p *printer) indexBinary(n *expr.Binary) (string, bool) {
+	if n.A.DType() != array.Int64 || !isIndex(n) {
+		return "", false
+	}
+	sign, ok := infix[n.Op]
+	switch {
+	case n.Op == expr.FloorDiv && nonNegative(n.A) && positive(n.B):
+		sign = "/"
+	case n.Op == expr.FloorMod && nonNegative(n.A) && positive(n.B):
+		sign = "%"
+	case !ok || n.Op == expr.Div || n.Op == expr.ShiftLeft || n.Op == expr.ShiftRight:
+		return "", false
+	}
+	return fmt.Sprintf("(%s %s %s)", p.scalar(n.A), sign, p.scalar(n.B)), true
+}
+
+// isIndex reports whether an expression is made of loop variables and integers alone.
+func isIndex(e expr.Expr) bool {
+	found := true
+	expr.Walk(e, func(x expr.Expr) {
+		switch x.(type) {
+		case *expr.Load, *expr.Cast, *expr.Float:
+			found = false
+		}
+	})
+	return found
+}
+
+func positive(e expr.Expr) bool {
+	n, ok := e.(*expr.Int)
+	return ok && n.Value > 0
+}
+
+// binary is a C expression of an operator on two scalars of a type that C computes with, or of Bool.
 func (u *Unit) binary(op expr.BinaryOp, d array.DType, a, b string) string {
 	sign, isInfix := infix[op]
 	switch {
+	case d.IsInt() && (op == expr.Add || op == expr.Sub || op == expr.Mul):
+		return wrapping(op, d, a, b)
+	case d.IsInt() && integerBodies[op.String()] != [2]string{}:
 	case isInfix && d.IsInt() && !op.IsComparison() && d.Bytes() < 4: // C computes in int: come back to the type
 		return fmt.Sprintf("((%s)(%s %s %s))", ctypes[d].scalar, a, sign, b)
 	case isInfix:
@@ -119,8 +173,6 @@ func (u *Unit) binary(op expr.BinaryOp, d array.DType, a, b string) string {
 		return fmt.Sprintf("__builtin_pow%s(%s, %s)", ctypes[d].builtin, a, b)
 	case op == expr.Mod && d.IsFloat():
 		return fmt.Sprintf("__builtin_fmod%s(%s, %s)", ctypes[d].builtin, a, b)
-	case op == expr.Mod:
-		return fmt.Sprintf("(%s %% %s)", a, b)
 	}
 	return fmt.Sprintf("%s(%s, %s)", u.helper(op.String(), d, 1), a, b)
 }
@@ -139,13 +191,16 @@ var mathBuiltins = map[expr.UnaryOp]string{
 
 func (p *printer) scalarUnary(n *expr.Unary) string {
 	d := n.A.DType()
-	if d == array.BFloat16 {
-		return p.scalar(expr.To(n.DType(), expr.Un(n.Op, expr.To(array.Float32, n.A))))
+	if isHalf(d) {
+		return p.scalar(inFloat32(n))
 	}
 	a, t := p.scalar(n.A), ctypes[d]
 	switch n.Op {
 	case expr.Neg:
-		return fmt.Sprintf("((%s)-%s)", t.scalar, a)
+		if d.IsInt() {
+			return wrapping(expr.Sub, d, "0", a)
+		}
+		return fmt.Sprintf("(-%s)", a)
 	case expr.Not:
 		if d == array.Bool {
 			return fmt.Sprintf("(!%s)", a)
@@ -167,24 +222,5 @@ func (p *printer) scalarUnary(n *expr.Unary) string {
 }
 
 func (p *printer) scalarCast(n *expr.Cast) string {
-	a, from := p.scalar(n.A), n.A.DType()
-	if from == array.BFloat16 {
-		a, from = fmt.Sprintf("tilth_from_bfloat16(%s)", a), array.Float32
-	}
-	switch {
-	case n.Type == array.Bool:
-		return fmt.Sprintf("(%s != 0)", a)
-	case n.Type == array.BFloat16:
-		return fmt.Sprintf("tilth_to_bfloat16((float)%s)", a)
-	case from.IsFloat() && n.Type == array.Uint64:
-		return fmt.Sprintf("%s(%s)", p.unit.helper("to_u64", array.Float64, 1), a)
-	case from.IsFloat() && narrowing[n.Type] != "": // out of the type's range C leaves the answer open
-		return fmt.Sprintf("((%s)(%s)%s)", ctypes[n.Type].scalar, narrowing[n.Type], a)
-	}
-	return fmt.Sprintf("((%s)%s)", ctypes[n.Type].scalar, a)
-}
-
-// narrowing is the wider integer through which floating point values become integers of a type.
-var narrowing = map[array.DType]string{
-	array.Int8: "int32_t", array.Int16: "int32_t", array.Uint8: "int32_t", array.Uint16: "int32_t", array.Uint32: "int64_t",
+	return p.unit.cast(p.scalar(n.A), n.A.DType(), n.Type, 1)
 }

@@ -14,7 +14,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.parallel, p.vectorize, p.unroll}
+	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.parallel, p.vectorize, p.unroll}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -82,6 +82,27 @@ func (p *primitives) computeAt() {
 func (p *primitives) inline() { _ = p.s.Inline(p.stage().ID) }
 
 func (p *primitives) cacheWrite() { _, _ = p.s.CacheWrite(p.stage().ID) }
+
+// cacheRead copies one of a stage's operands, mostly inside one of the stage's loops.
+func (p *primitives) cacheRead() {
+	g := p.stage()
+	loads := expr.Loads(g.Body)
+	if len(loads) == 0 {
+		return
+	}
+	l := rapid.IntRange(0, len(loads)-1).Draw(p.t, "load")
+	var perm []int
+	for d := range loads[l].Tensor.Shape {
+		perm = append(perm, d)
+	}
+	if len(perm) == 0 {
+		return
+	}
+	c, err := p.s.CacheRead(g.ID, l, rapid.Permutation(perm).Draw(p.t, "order"))
+	if err == nil && rapid.IntRange(0, 3).Draw(p.t, "inside") > 0 {
+		_ = p.s.ComputeAt(c, g.ID, p.leaf(g))
+	}
+}
 
 func (p *primitives) rfactor() {
 	g := p.stage()

@@ -1,9 +1,12 @@
 package codegen
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -13,7 +16,7 @@ import (
 // drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
 func drawPoint(t *rapid.T, d *target.Target) testCase {
 	w := drawWorkload(t).Merge()
-	s := space.New(w, d)
+	s := space.New(w, d, schedule.Default)
 	point := s.Default()
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
@@ -47,4 +50,31 @@ func TestEveryPointIsRight(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.
+func TestMergeKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for range 50 {
+			w := drawWorkload(t)
+			args := fillArgs(w, 1)
+			want, err := expr.Evaluate(w, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			merged := w.Merge()
+			for k, m := range append(append([]*expr.Tensor{}, merged.Inputs...), merged.Constants...) {
+				args[k] = &array.Array{DType: args[k].DType, Shape: m.Shape, Data: args[k].Data}
+			}
+			got, err := expr.Evaluate(merged, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range want {
+				if !bytes.Equal(got[k].Data, want[k].Data) {
+					t.Fatalf("output %d differs\n%s\n%s", k, w.Text(), merged.Text())
+				}
+			}
+		}
+	})
 }

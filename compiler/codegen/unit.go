@@ -44,9 +44,6 @@ func newUnit(vectorBytes int64) *Unit {
 }
 
 func (u *Unit) lanes(d array.DType) int64 {
-	if !vectorizable(d) {
-		return 1
-	}
 	return max(1, u.vectorBytes/d.Bytes())
 }
 
@@ -67,6 +64,9 @@ func (u *Unit) kernel(symbol, id string, s *schedule.Schedule) (Info, string, er
 	if err != nil {
 		return Info{}, "", err
 	}
+	if u.vectorBytes > 0 { // the reference stays as plain as it can be
+		f.Body = loop.Partition(f.Body)
+	}
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
 		return Info{}, "", err
 	}
@@ -82,7 +82,8 @@ func (u *Unit) kernel(symbol, id string, s *schedule.Schedule) (Info, string, er
 		prepare, sizes = symbol+"_prepare", symbol+"_prepared_bytes"
 	}
 	info := Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}
-	fields := fmt.Sprintf("{\"%s\", %d, %s, %s, %s_run, %d, %d}", id, len(f.Prepared), sizes, prepare, symbol, k.sharedBytes, k.workerBytes)
+	fields := fmt.Sprintf("{\"%s\", %d, %s, %s, %s_run, %d, %d, %s}", id, len(f.Prepared), sizes, prepare, symbol, k.sharedBytes, k.workerBytes,
+		floatLiteral(s.ErrorGrowth(), array.Float64))
 	return info, fields, nil
 }
 
@@ -164,7 +165,8 @@ func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 }
 
 // Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's largest
-// value. Rounding errors of a sum grow with the square root of its length, so the bound does too.
+// value. Rounding errors of a sum grow with the square root of its length, so the bound does too. A schedule with another
+// algorithm than the direct sum may differ by Schedule.ErrorGrowth times as much.
 func Tolerance(w *expr.Workload) float64 {
 	terms, unit := 1.0, 0.0
 	for _, t := range w.Stages {

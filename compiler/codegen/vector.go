@@ -10,35 +10,46 @@ import (
 
 // vector is a C expression of p.lanes lanes for e. Where there is no vector form, the lanes are computed one by one.
 func (p *printer) vector(e expr.Expr) string {
-	d := e.DType()
 	if !expr.Uses(e, p.lane) {
 		return p.broadcast(e)
 	}
-	switch n := e.(type) {
-	case *expr.Load:
-		if code, ok := p.vectorLoad(n); ok {
-			return code
-		}
-	case *expr.Binary:
-		if code, ok := p.vectorBinary(n); ok {
-			return code
-		}
-	case *expr.Unary:
-		if code, ok := p.vectorUnary(n); ok {
-			return code
-		}
-	case *expr.Select:
-		if first, ok := p.uniform(n.Cond); ok && vectorizable(d) {
-			cond, t := p.scalar(first), p.unit.vector(d, p.lanes)
-			defer p.guard()()
-			return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
-		}
-	case *expr.Cast:
-		if vectorizable(d) && vectorizable(n.A.DType()) && d.IsFloat() && n.A.DType().IsFloat() {
-			return fmt.Sprintf("__builtin_convertvector(%s, %s)", p.vector(n.A), p.unit.vector(d, p.lanes))
-		}
+	if code, ok := p.vectorForm(e); ok {
+		return code
 	}
 	return p.lanewise(e)
+}
+
+// vectorForm prints an expression that differs between lanes with vector operations; ok is false when it has no such form.
+func (p *printer) vectorForm(e expr.Expr) (string, bool) {
+	switch n := e.(type) {
+	case *expr.Load:
+		return p.vectorLoad(n)
+	case *expr.Select:
+		return p.vectorSelect(n)
+	}
+	if e.DType() == array.Bool {
+		return p.boolVector(e)
+	}
+	switch n := e.(type) {
+	case *expr.Binary:
+		return p.vectorBinary(n)
+	case *expr.Unary:
+		return p.vectorUnary(n)
+	case *expr.Cast:
+		return p.unit.cast(p.vector(n.A), n.A.DType(), n.Type, p.lanes), true
+	}
+	return "", false
+}
+
+// vectorSelect chooses one side for all lanes where the condition allows, so that the other is not computed.
+func (p *printer) vectorSelect(n *expr.Select) (string, bool) {
+	first, ok := p.uniform(n.Cond)
+	if !ok {
+		return p.choice(n)
+	}
+	cond, t := p.scalar(first), p.unit.vector(n.DType(), p.lanes)
+	defer p.guard()()
+	return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)), true // gcc refuses vectors that differ in alignment
 }
 
 // uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the lanes may
@@ -118,7 +129,7 @@ func (p *printer) lanewise(e expr.Expr) string {
 func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 	at := expr.Linearize(n.Index[0])
 	coef, linear := at.Coef(p.lane)
-	if !linear || coef != 1 || !vectorizable(n.Tensor.DType) {
+	if !linear || coef != 1 {
 		return "", false
 	}
 	at = at.Plus(expr.Linearize(p.lane), -1)
@@ -136,11 +147,12 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 
 func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {
 	d := n.A.DType()
-	if !vectorizable(d) || n.Op.IsComparison() {
-		return "", false
+	if isHalf(d) {
+		return p.vectorForm(inFloat32(n))
 	}
 	switch n.Op {
 	case expr.Add, expr.Sub, expr.Mul:
+	case expr.And, expr.Or, expr.Xor:
 	case expr.Div:
 		if !d.IsFloat() {
 			return "", false
@@ -151,25 +163,45 @@ func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {
 		}
 		return fmt.Sprintf("%s(%s, %s)", p.unit.helper("pow", d, p.lanes), p.vector(n.A), p.vector(n.B)), true
 	case expr.Min, expr.Max:
-		return fmt.Sprintf("%s(%s, %s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A), p.vector(n.B)), true
+		return p.vectorExtreme(n), true
 	default:
 		return "", false
 	}
 	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), infix[n.Op], p.vector(n.B)), true
 }
 
+// vectorExtreme is Min or Max. A number that is not NaN, such as the zero of a ReLU, comes first, which is cheaper.
+func (p *printer) vectorExtreme(n *expr.Binary) string {
+	a, b := n.A, n.B
+	if isNumber(b) {
+		a, b = b, a
+	}
+	helper := p.unit.extremeHelper(n.Op, a.DType(), p.lanes)
+	if isNumber(a) {
+		helper = p.unit.helper(n.Op.String(), a.DType(), p.lanes)
+	}
+	return fmt.Sprintf("%s(%s, %s)", helper, p.vector(a), p.vector(b))
+}
+
+func isNumber(e expr.Expr) bool {
+	f, ok := e.(*expr.Float)
+	return ok && f.Value == f.Value
+}
+
 func (p *printer) vectorUnary(n *expr.Unary) (string, bool) {
 	d := n.A.DType()
-	if !vectorizable(d) || !d.IsFloat() {
-		return "", false
-	}
-	switch n.Op {
-	case expr.Neg:
+	switch {
+	case isHalf(d):
+		return p.vectorForm(inFloat32(n))
+	case n.Op == expr.Neg:
 		return fmt.Sprintf("(-%s)", p.vector(n.A)), true
-	case expr.Rsqrt:
+	case n.Op == expr.Not:
+		return fmt.Sprintf("(~%s)", p.vector(n.A)), true
+	case !d.IsFloat():
+		return "", false
+	case n.Op == expr.Rsqrt:
 		return fmt.Sprintf("(%s / %s(%s))", p.broadcast(expr.F(d, 1)), p.unit.helper("sqrt", d, p.lanes), p.vector(n.A)), true
-	}
-	if lanewiseBuiltins[n.Op.String()] == "" {
+	case lanewiseBuiltins[n.Op.String()] == "":
 		return "", false
 	}
 	return fmt.Sprintf("%s(%s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A)), true

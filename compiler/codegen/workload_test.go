@@ -38,7 +38,7 @@ func (g *dag) add(t *expr.Tensor) *expr.Tensor {
 // drawWorkload draws a small workload of any kind that operators make.
 func drawWorkload(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
-	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.pool, g.softmax}
+	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
 	rapid.SampledFrom(kinds).Draw(t, "kind")()
 	// Sometimes a stage or two behind it.
 	for range g.int("epilogue", 0, 2) {
@@ -76,7 +76,8 @@ func (g *dag) makeParts(w *expr.Workload) {
 	}
 }
 
-var testDTypes = []array.DType{array.Float32, array.Float32, array.Float64, array.Int32, array.Int64, array.Uint8, array.Int8}
+var testDTypes = []array.DType{array.Float32, array.Float32, array.Float64, array.Float16, array.BFloat16, array.Int8, array.Int16, array.Int32,
+	array.Int64, array.Uint8, array.Uint16, array.Uint32, array.Uint64, array.Bool}
 
 func (g *dag) dtype() array.DType { return rapid.SampledFrom(testDTypes).Draw(g.t, "dtype") }
 
@@ -424,6 +425,112 @@ func (g *dag) softmax() {
 	}))
 	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{rows}, []int64{n}, func(i, r []expr.Expr) expr.Expr { return e.At(i[0], r[0]) }))
 	g.add(expr.Compute("softmax", x.Shape, func(i []expr.Expr) expr.Expr { return expr.DivE(e.At(i...), sum.At(i[0])) }))
+}
+
+// normalized draws a softmax or a normalisation over some axes of a tensor of rank 1 to 3.
+func (g *dag) normalized() {
+	shape := make([]int64, g.int("rank", 1, 3))
+	normal := make([]bool, len(shape))
+	var kept, own []int64
+	for k := range shape {
+		shape[k] = g.int("extent", 1, []int64{1400, 37, 11}[len(shape)-1])
+		normal[k] = rapid.Bool().Draw(g.t, "normalized")
+		if normal[k] {
+			own = append(own, shape[k])
+		} else {
+			kept = append(kept, shape[k])
+		}
+	}
+	if len(own) == 0 {
+		normal[len(shape)-1], own, kept = true, shape[len(shape)-1:], kept[:len(kept)-1]
+	}
+	at := func(i, r []expr.Expr) []expr.Expr {
+		var index []expr.Expr
+		for _, n := range normal {
+			if n {
+				index, r = append(index, r[0]), r[1:]
+			} else {
+				index, i = append(index, i[0]), i[1:]
+			}
+		}
+		return index
+	}
+	outer := func(i []expr.Expr) []expr.Expr {
+		var index []expr.Expr
+		for k, n := range normal {
+			if !n {
+				index = append(index, i[k])
+			}
+		}
+		return index
+	}
+	x := g.source(array.Float32, false, shape...)
+	over := func(c expr.Combiner, term func(e expr.Expr, i []expr.Expr) expr.Expr) *expr.Tensor {
+		return expr.ReduceOver("over", c, kept, own, func(i, r []expr.Expr) expr.Expr { return term(x.At(at(i, r)...), i) })
+	}
+	if rapid.Bool().Draw(g.t, "softmax") {
+		most := over(expr.Maximum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })
+		y := g.add(expr.Compute(name(g), shape, func(i []expr.Expr) expr.Expr {
+			return expr.Un(expr.Exp, expr.SubE(x.At(i...), most.At(outer(i)...)))
+		}))
+		x = y
+		sum := over(expr.Sum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })
+		g.add(expr.Compute(name(g), shape, func(i []expr.Expr) expr.Expr { return expr.DivE(y.At(i...), sum.At(outer(i)...)) }))
+		return
+	}
+	sum := over(expr.Sum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })
+	mean := func(i []expr.Expr) expr.Expr {
+		return expr.MulE(sum.At(i...), expr.F(array.Float32, 1/float64(array.Elements(own))))
+	}
+	squares := over(expr.Sum, func(e expr.Expr, i []expr.Expr) expr.Expr {
+		d := expr.SubE(e, mean(i))
+		return expr.MulE(d, d)
+	})
+	scale := expr.Compute("scale", kept, func(i []expr.Expr) expr.Expr {
+		return expr.DivE(expr.F(array.Float32, 1), expr.Un(expr.Sqrt, expr.AddE(squares.At(i...), expr.F(array.Float32, 0.25))))
+	})
+	g.add(expr.Compute(name(g), shape, func(i []expr.Expr) expr.Expr {
+		return expr.MulE(expr.SubE(x.At(i...), mean(outer(i))), scale.At(outer(i)...))
+	}))
+}
+
+// attention draws a softmax attention whose batches lie inside or outside of the rows, as package op writes it.
+func (g *dag) attention() {
+	batch, m, n, depth, columns := g.int("batch", 1, 3), g.int("m", 1, 20), g.int("n", 1, 40), g.int("depth", 1, 9), g.int("columns", 1, 20)
+	inside := rapid.Bool().Draw(g.t, "inside")
+	operand := func(rows, columns int64) func(h, i, j expr.Expr) expr.Expr {
+		if inside {
+			x := g.source(array.Float32, false, rows, batch, columns)
+			return func(h, i, j expr.Expr) expr.Expr { return x.At(i, h, j) }
+		}
+		x := g.source(array.Float32, false, batch, rows, columns)
+		return func(h, i, j expr.Expr) expr.Expr { return x.At(h, i, j) }
+	}
+	q, k, v := operand(m, depth), operand(n, depth), operand(n, columns)
+	mask := g.source(array.Float32, rapid.Bool().Draw(g.t, "known mask"), m, n)
+	keys := expr.Compute("keys", []int64{batch, depth, n}, func(i []expr.Expr) expr.Expr { return k(i[0], i[2], i[1]) })
+	values := expr.Compute("values", []int64{batch, n, columns}, func(i []expr.Expr) expr.Expr { return v(i[0], i[1], i[2]) })
+	shape, kept := []int64{batch, m, n}, []int64{batch, m}
+	scores := expr.ReduceOver("scores", expr.Sum, shape, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(q(i[0], i[1], r[0]), keys.At(i[0], r[0], i[2]))
+	})
+	masked := expr.Compute("masked", shape, func(i []expr.Expr) expr.Expr { return expr.AddE(scores.At(i...), mask.At(i[1], i[2])) })
+	largest := expr.ReduceOver("largest", expr.Maximum, kept, shape[2:], func(i, r []expr.Expr) expr.Expr { return masked.At(i[0], i[1], r[0]) })
+	exp := expr.Compute("exp", shape, func(i []expr.Expr) expr.Expr {
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[0], i[1])))
+	})
+	sum := expr.ReduceOver("sum", expr.Sum, kept, shape[2:], func(i, r []expr.Expr) expr.Expr { return exp.At(i[0], i[1], r[0]) })
+	total := expr.Compute("total", kept, func(i []expr.Expr) expr.Expr { return expr.DivE(expr.F(array.Float32, 1), sum.At(i...)) })
+	mixed := expr.ReduceOver("mixed", expr.Sum, []int64{batch, m, columns}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(exp.At(i[0], i[1], r[0]), values.At(i[0], r[0], i[2]))
+	})
+	if inside {
+		g.add(expr.Compute("out", []int64{m, batch, columns}, func(i []expr.Expr) expr.Expr {
+			return expr.MulE(mixed.At(i[1], i[0], i[2]), total.At(i[1], i[0]))
+		}))
+		return
+	}
+	g.add(expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(mixed.At(i...), total.At(i[0], i[1])) }))
 }
 
 // fillArgs makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one answer.

@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -100,12 +101,12 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs map[string]
 func (r *Runner) schedules(p *graph.Program) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(p.Tasks))
 	for k, task := range p.Tasks {
-		s := space.New(task.Workload, r.Target)
-		schedule, err := s.Apply(s.Default())
+		s := space.New(task.Workload, r.Target, schedule.Default)
+		applied, err := s.Apply(s.Default())
 		if err != nil {
 			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
 		}
-		choices[k] = aot.Choice{Trace: schedule.Trace(), Origin: "default"}
+		choices[k] = aot.Choice{Trace: applied.Trace(), Origin: "default"}
 	}
 	return choices, nil
 }

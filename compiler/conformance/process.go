@@ -129,7 +129,7 @@ func (h *head) Write(data []byte) (int, error) {
 // line is the line that names the signal or the error; empty when there is none.
 func (h *head) line() string {
 	for line := range strings.Lines(string(h.text)) {
-		if strings.HasPrefix(line, "SIG") || strings.HasPrefix(line, "tilth:") {
+		if strings.HasPrefix(line, "SIG") {
 			return strings.TrimSpace(line)
 		}
 	}

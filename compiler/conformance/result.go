@@ -68,7 +68,10 @@ func (s *Summary) Add(r Result) {
 	}
 }
 
+// Total is the number of cases.
+func (s Summary) Total() int { return s.Pass + s.Fail + s.Unsupported }
+
 // String is the summary as a line.
 func (s Summary) String() string {
-	return fmt.Sprintf("%d cases: %d pass, %d fail, %d unsupported", s.Pass+s.Fail+s.Unsupported, s.Pass, s.Fail, s.Unsupported)
+	return fmt.Sprintf("%d cases: %d pass, %d fail, %d unsupported", s.Total(), s.Pass, s.Fail, s.Unsupported)
 }

@@ -15,7 +15,7 @@ const evalChunk = 1 << 15
 //
 // It is the reference for what expressions mean: every float32 node is rounded to float32, float16 and bfloat16 are
 // computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. A load out of
-// bounds or an integer division by zero is an error. Arrays are row-major, whatever the tensors' strides.
+// bounds is an error. Arrays are row-major, whatever the tensors' strides.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {

@@ -112,8 +112,13 @@ func (c *compiler) castInt(n *Cast) intFn {
 	return func(f *frame) int64 { return wrap(a(f)) }
 }
 
-// truncate rounds toward zero; what does not fit becomes the nearest 64-bit integer, and NaN zero.
+// truncate rounds toward zero to an integer that then wraps to type d. What is beyond 32 bits (64 for the types that need
+// more) becomes the nearest such integer first, and NaN zero: what processors do, made the same on all.
 func truncate(d array.DType, v float64) int64 {
+	limit, most, least := float64(1<<31), int64(math.MaxInt32), int64(math.MinInt32)
+	if d == array.Int64 || d == array.Uint32 || d == array.Uint64 {
+		limit, most, least = 1<<63, math.MaxInt64, math.MinInt64
+	}
 	switch {
 	case v != v:
 		return 0
@@ -122,10 +127,10 @@ func truncate(d array.DType, v float64) int64 {
 			return -1
 		}
 		return int64(uint64(v))
-	case v >= 1<<63:
-		return math.MaxInt64
-	case v < -1<<63:
-		return math.MinInt64
+	case v >= limit:
+		return most
+	case v < -limit:
+		return least
 	}
 	return int64(v)
 }

@@ -193,7 +193,8 @@ func intOp(op BinaryOp, d array.DType) func(f *frame, a, b int64) int64 {
 	case ShiftLeft:
 		return func(_ *frame, a, b int64) int64 { return wrap(a << uint64(b)) }
 	case Pow:
-		return func(_ *frame, a, b int64) int64 { return wrap(truncate(d, math.Pow(float64(a), float64(b)))) }
+		unsigned := d >= array.Uint8 && d <= array.Uint64
+		return func(_ *frame, a, b int64) int64 { return wrap(power(a, b, unsigned)) }
 	case Div, FloorDiv, Mod, FloorMod:
 		return divide(op, d)
 	}
@@ -233,11 +234,32 @@ func orderUnsigned(op BinaryOp) func(f *frame, a, b int64) int64 {
 	}
 }
 
+// power is a to the power of b modulo 2^64, by repeated squaring; the integer nearest to zero where b is negative.
+func power(a, b int64, unsigned bool) int64 {
+	if b < 0 && !unsigned {
+		switch {
+		case a == 1, a == -1 && b%2 == 0:
+			return 1
+		case a == -1:
+			return -1
+		}
+		return 0
+	}
+	p := int64(1)
+	for n := uint64(b); n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p *= a
+		}
+		a *= a
+	}
+	return p
+}
+
+// divide is a division or remainder; by zero it is zero.
 func divide(op BinaryOp, d array.DType) func(f *frame, a, b int64) int64 {
 	wrap := wrapping(d)
-	return func(f *frame, a, b int64) int64 {
+	return func(_ *frame, a, b int64) int64 {
 		if b == 0 {
-			f.fail(fmt.Errorf("integer division by zero"))
 			return 0
 		}
 		if d == array.Uint64 {

@@ -5,7 +5,7 @@ import "slices"
 // Merge is the workload without axes of extent one, and with neighbouring axes joined wherever every tensor treats them as
 // one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an element-wise chain a single loop. Memory layouts stay the same, so
 // arguments are passed as before. Workloads that differ only in such grouping become equal.
-// The result is canonical input for scheduling; w is not changed.
+// The result is canonical input for scheduling; w is not changed. Neighbouring reduction axes are joined likewise.
 func (w *Workload) Merge() *Workload {
 	w, _ = w.squeeze()
 	for {
@@ -17,40 +17,45 @@ func (w *Workload) Merge() *Workload {
 	}
 }
 
-// grouping says which dimension of each tensor is joined with the next one.
-type grouping map[*Tensor]int
+// grouping says which dimension of each tensor, and which reduction axis of each stage, is joined with the next one.
+type grouping struct {
+	dims, reduce map[*Tensor]int
+}
 
-// mergeable finds a pair of neighbouring axes of an output that can be joined everywhere.
+func newGrouping() grouping { return grouping{map[*Tensor]int{}, map[*Tensor]int{}} }
+
+// mergeable finds a pair of neighbouring axes, of an output or of a reduction, that can be joined everywhere.
 func (w *Workload) mergeable() (grouping, bool) {
 	for _, out := range w.Outputs {
 		for k := range len(out.Shape) - 1 {
-			g := grouping{}
+			g := newGrouping()
 			if w.join(g, out, k) {
 				return g, true
 			}
 		}
 	}
-	return nil, false
+	for _, t := range w.Stages {
+		for k := range len(t.Reduce) - 1 {
+			g := newGrouping()
+			if w.joinReduce(g, t, k) {
+				return g, true
+			}
+		}
+	}
+	return grouping{}, false
 }
 
 // join adds "dimensions k and k+1 of t are one" and everything that follows from it; false on a contradiction.
 func (w *Workload) join(g grouping, t *Tensor, k int) bool {
-	if at, seen := g[t]; seen {
+	if at, seen := g.dims[t]; seen {
 		return at == k
 	}
 	if !t.joinable(k) {
 		return false
 	}
-	g[t] = k
-	if t.Role == Computed {
-		for _, l := range Loads(t.Body) {
-			if !w.joinLoad(g, t, l, k) {
-				return false
-			}
-		}
-		if usesOutsideOf(t.Body, t.Axes[k], t.Axes[k+1]) {
-			return false
-		}
+	g.dims[t] = k
+	if t.Role == Computed && !w.joinLoads(g, t, t.Axes[k], t.Axes[k+1]) {
+		return false
 	}
 	for _, c := range w.Stages {
 		for _, l := range Loads(c.Body) {
@@ -62,9 +67,27 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	return true
 }
 
-// joinLoad: where t's body loads with one of the two axes, it must use both, once, as neighbouring indices.
-func (w *Workload) joinLoad(g grouping, t *Tensor, l *Load, k int) bool {
-	a, b := t.Axes[k], t.Axes[k+1]
+// joinReduce adds "reduction axes k and k+1 of t are one" and what follows from it.
+func (w *Workload) joinReduce(g grouping, t *Tensor, k int) bool {
+	if at, seen := g.reduce[t]; seen {
+		return at == k
+	}
+	g.reduce[t] = k
+	return w.joinLoads(g, t, t.Reduce[k], t.Reduce[k+1])
+}
+
+// joinLoads joins what t's body loads with two of its axes, which must occur nowhere else.
+func (w *Workload) joinLoads(g grouping, t *Tensor, a, b *Var) bool {
+	for _, l := range Loads(t.Body) {
+		if !w.joinLoad(g, l, a, b) {
+			return false
+		}
+	}
+	return !usesOutsideOf(t.Body, a, b)
+}
+
+// joinLoad: where a load has one of the two axes, it must use both, once, as neighbouring indices.
+func (w *Workload) joinLoad(g grouping, l *Load, a, b *Var) bool {
 	p := slices.Index(l.Index, Expr(a))
 	q := slices.Index(l.Index, Expr(b))
 	if p < 0 && q < 0 {
@@ -78,10 +101,18 @@ func (w *Workload) joinLoad(g grouping, t *Tensor, l *Load, k int) bool {
 
 // joinReader: a stage that loads t must pass two neighbouring axes of its own at the joined dimensions.
 func (w *Workload) joinReader(g grouping, c *Tensor, l *Load, k int) bool {
+	passes := func(vars []*Var, i int) bool {
+		return l.Index[k] == Expr(vars[i]) && l.Index[k+1] == Expr(vars[i+1]) &&
+			vars[i].Extent == l.Tensor.Shape[k] && vars[i+1].Extent == l.Tensor.Shape[k+1]
+	}
 	for i := range len(c.Axes) - 1 {
-		if l.Index[k] == Expr(c.Axes[i]) && l.Index[k+1] == Expr(c.Axes[i+1]) &&
-			c.Axes[i].Extent == l.Tensor.Shape[k] && c.Axes[i+1].Extent == l.Tensor.Shape[k+1] {
+		if passes(c.Axes, i) {
 			return w.join(g, c, i)
+		}
+	}
+	for i := range len(c.Reduce) - 1 {
+		if passes(c.Reduce, i) {
+			return w.joinReduce(g, c, i)
 		}
 	}
 	return false
@@ -130,8 +161,8 @@ func (g grouping) apply(w *Workload) *Workload {
 }
 
 type merger struct {
-	grouping grouping
-	tensors  map[*Tensor]*Tensor
+	grouping
+	tensors map[*Tensor]*Tensor
 }
 
 func joinShape(shape []int64, k int) []int64 {
@@ -140,7 +171,7 @@ func joinShape(shape []int64, k int) []int64 {
 
 func (m *merger) leaf(t *Tensor) *Tensor {
 	r := t
-	if k, ok := m.grouping[t]; ok {
+	if k, ok := m.dims[t]; ok {
 		r = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: joinShape(t.Shape, k), Strides: joinStrides(t.Strides, k)}
 	}
 	m.tensors[t] = r
@@ -150,14 +181,22 @@ func (m *merger) leaf(t *Tensor) *Tensor {
 func (m *merger) stage(t *Tensor) {
 	r := &Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Strides: t.Strides, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner}
 	values := map[*Var]Expr{}
-	if k, ok := m.grouping[t]; ok {
+	if k, ok := m.dims[t]; ok {
 		r.Shape, r.Strides = joinShape(t.Shape, k), joinStrides(t.Strides, k)
-		joined := &Var{Name: t.Axes[k].Name, Extent: r.Shape[k]}
-		r.Axes = slices.Concat(t.Axes[:k], []*Var{joined}, t.Axes[k+2:])
-		values[t.Axes[k]], values[t.Axes[k+1]] = joined, joined
+		r.Axes = joinVars(t.Axes, k, values)
+	}
+	if k, ok := m.reduce[t]; ok {
+		r.Reduce = joinVars(t.Reduce, k, values)
 	}
 	r.Body = m.body(t.Body, values)
 	m.tensors[t] = r
+}
+
+// joinVars is the list of variables with one in place of the two at k; values gets what stands for these.
+func joinVars(vars []*Var, k int, values map[*Var]Expr) []*Var {
+	joined := &Var{Name: vars[k].Name, Extent: vars[k].Extent * vars[k+1].Extent}
+	values[vars[k]], values[vars[k+1]] = joined, joined
+	return slices.Concat(vars[:k], []*Var{joined}, vars[k+2:])
 }
 
 // body renames tensors and axes; where a load's two dimensions are joined, its two indices are the joined axis.
@@ -170,7 +209,7 @@ func (m *merger) body(e Expr, values map[*Var]Expr) Expr {
 			}
 		case *Load:
 			index := n.Index
-			if k, ok := m.grouping[n.Tensor]; ok {
+			if k, ok := m.dims[n.Tensor]; ok {
 				index = slices.Concat(index[:k], index[k+1:])
 			}
 			return &Load{Tensor: m.tensors[n.Tensor], Index: index}

@@ -57,7 +57,9 @@ type Select struct {
 	Cond, A, B Expr
 }
 
-// Cast converts between types: floating point to integer truncates toward zero, anything to Bool tests for non-zero.
+// Cast converts between types: anything to Bool tests for non-zero, integers wrap, and floating point to integer truncates
+// toward zero. A floating point value beyond 32 bits (64 for Int64, Uint32 and Uint64) first becomes the nearest integer
+// of that size, signed but for Uint64; NaN becomes zero.
 type Cast struct {
 	Type array.DType
 	A    Expr
@@ -101,7 +103,8 @@ func (e *Cast) DType() array.DType { return e.Type }
 type BinaryOp uint8
 
 // The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and are
-// what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod).
+// what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod). Integers wrap around; divisions of them and
+// remainders by zero are zero, and shifts by more than their bits leave the sign. Min and Max of NaN are NaN.
 const (
 	Add BinaryOp = iota + 1
 	Sub

@@ -96,6 +96,30 @@ func (w *Workload) Flop() float64 {
 	return total
 }
 
+// Bytes is the least that one execution moves: every output once, and of every input and constant what is read of it,
+// which is all of it unless it is read at fewer places than it has elements.
+func (w *Workload) Bytes() int64 {
+	reads := map[*Tensor]int64{}
+	for _, t := range w.Stages {
+		points := array.Elements(t.Shape)
+		for _, v := range t.Reduce {
+			points *= v.Extent
+		}
+		for _, l := range Loads(t.Body) {
+			reads[l.Tensor] += points
+		}
+	}
+	var total int64
+	for _, t := range w.Args() {
+		elements := array.Elements(t.Shape)
+		if t.Role != Computed {
+			elements = min(elements, reads[t])
+		}
+		total += elements * t.DType.Bytes()
+	}
+	return total
+}
+
 func countFlop(e Expr) float64 {
 	var n float64
 	Walk(e, func(x Expr) {

@@ -48,6 +48,9 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
 		return b.call(s, f, node, in, n.Outputs)
 	}
+	if e, ok := b.training[n.Op]; ok && n.Domain == trainingDomain {
+		return b.expand(s, e, node, in, n.Outputs)
+	}
 	if err := checkDomain(n.Domain); err != nil {
 		return fmt.Errorf("node %q (%s, opset %d): %w", name, n.Op, node.Opset, err)
 	}

@@ -98,6 +98,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 	l := op.NewLowering()
 	values := map[int]*value{}
 	computed := map[*value]op.Operand{}
+	var outputs []*expr.Tensor
 	for _, n := range grp.nodes {
 		in := make([]op.Operand, len(n.in))
 		for k, v := range n.in {
@@ -120,19 +121,30 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		switch {
+		case slices.Contains(grp.stored, n.out):
+			out = store(l, out, n.out)
+			outputs = append(outputs, out.Tensor)
+		case slices.Contains(grp.feeds, n.out):
+			out = store(l, out, n.out)
+		}
 		computed[n.out] = out
 	}
-	result := grp.tail().out
-	stored := l.Store(computed[result], result.layout)
-	stored.Strides = result.argumentStrides()
-	w, err := expr.NewWorkload([]*expr.Tensor{stored})
+	w, err := expr.NewWorkload(outputs)
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.Merge(), e.args(w, l, values, result), nil
+	return w.Merge(), e.args(w, l, values, grp.stored), nil
 }
 
-func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, result *value) []int {
+// store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
+func store(l *op.Lowering, o op.Operand, v *value) op.Operand {
+	t := l.Store(o, v.layout)
+	t.Strides = v.argumentStrides()
+	return op.Operand{Type: v.Type, Layout: v.layout, Tensor: t}
+}
+
+func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, stored []*value) []int {
 	var args []int
 	for _, t := range w.Inputs {
 		args = append(args, e.value(values[l.Args[t].ID]))
@@ -144,7 +156,10 @@ func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, 
 		}
 		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
 	}
-	return append(args, e.value(result))
+	for _, v := range stored {
+		args = append(args, e.value(v))
+	}
+	return args
 }
 
 // taskName is for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details, channels out.

@@ -8,7 +8,8 @@ import (
 
 // Options are what the user says beside the model.
 type Options struct {
-	// Shapes fixes the shapes of inputs by name; needed where the model leaves an extent open.
+	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model gives an
+	// open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
 }
 
@@ -40,6 +41,7 @@ var passes = []func(*graph) error{
 	foldPads,
 	foldBatchNorms,
 	fuseLayerNorms,
+	fuseAttention,
 	shareTopK,
 	mergeSiblings,
 	separateOutputs,

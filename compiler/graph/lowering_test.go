@@ -85,8 +85,9 @@ input t0 f32[2,6]
 max t1 f32[2] over 6 = [t0 i0 r0]
 map t2 f32[2,6] = (exp (sub [t0 i0 i1] [t1 i0]))
 sum t3 f32[2] over 6 = [t2 i0 r0]
-map t4 f32[2,6] = (div [t2 i0 i1] [t3 i0])
-output t4
+map t4 f32[2] = (div 0x1p+00:f32 [t3 i0])
+map t5 f32[2,6] = (mul [t2 i0 i1] [t4 i0])
+output t5
 `,
 		},
 		{

@@ -10,17 +10,26 @@ import (
 // maxGroup bounds the nodes of one kernel, so that its expressions stay small.
 const maxGroup = 40
 
-// group is the nodes that one kernel computes, in topological order. Only the last one's result is stored.
+// group is the nodes that one kernel computes, in topological order.
 type group struct {
 	anchor *node
 	nodes  []*node
+	// stored are the results that others read, in order; the last node's is the last.
+	stored []*value
+	// feeds are results that only the anchor reads; schedules decide how much of them is computed at a time.
+	feeds []*value
 }
 
 func (g *group) tail() *node { return g.nodes[len(g.nodes)-1] }
 
+// begin is the order of the first node whose result is stored. Everything that the kernel reads is computed before that one,
+// so that kernels in this order can run one after the other.
+func (g *group) begin() int { return g.stored[0].producer.order }
+
 // partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with most
-// work first; what is left forms kernels of its own. Views that no kernel takes become aliases. The result is in an order
-// in which the kernels can run.
+// work first; what is left forms kernels of its own. A result that has other readers than the operators that follow it is
+// stored, and they are computed in the same kernel. What only a product reads is computed in the product's kernel. Views that no kernel takes become aliases. The result is in an order in
+// which the kernels can run.
 func partition(g *graph) []*group {
 	g.number()
 	p := &partitioner{graph: g, readers: g.users()}
@@ -40,7 +49,8 @@ func partition(g *graph) []*group {
 			groups = append(groups, p.grow(n))
 		}
 	}
-	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.tail().order, b.tail().order) })
+	groups = p.absorbFeeds(groups)
+	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.begin(), b.begin()) })
 	return groups
 }
 
@@ -55,8 +65,14 @@ func (p *partitioner) grow(anchor *node) *group {
 	anchor.group = grp
 	for len(grp.nodes) < maxGroup {
 		region := p.region(grp.tail().out)
-		if region == nil {
+		if region != nil && !grp.canTake(region) {
 			break
+		}
+		if region == nil {
+			if region = p.also(grp); region == nil {
+				break
+			}
+			grp.stored = append(grp.stored, grp.tail().out)
 		}
 		for _, n := range region {
 			n.group = grp
@@ -67,6 +83,7 @@ func (p *partitioner) grow(anchor *node) *group {
 		grp.tail().group = nil
 		grp.nodes = grp.nodes[:len(grp.nodes)-1]
 	}
+	grp.stored = append(grp.stored, grp.tail().out)
 	return grp
 }
 

@@ -21,6 +21,9 @@ const maxWork = 1 << 21
 type lowerer struct {
 	s        *schedule.Schedule
 	bindings map[*expr.Tensor]*binding
+	// outputs has where an output lies that is computed inside another stage's nest, while bindings has the part of it that
+	// is being computed.
+	outputs map[*expr.Tensor]*binding
 	// order has the stages, producers before consumers.
 	order []*schedule.Stage
 	count int
@@ -63,12 +66,17 @@ type binding struct {
 
 // Lower turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
 func Lower(s *schedule.Schedule) (*Func, error) {
-	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
 	if err := checkIterations(s); err != nil {
 		return nil, err
 	}
 	f := &Func{Workload: s.Workload}
 	l.bindArgs(f)
+	for _, g := range l.order {
+		if g.IsOutput && g.Consumer != nil {
+			l.outputs[g.Tensor] = l.bindings[g.Tensor]
+		}
+	}
 	for _, g := range l.order {
 		if g.Inlined || g.Consumer != nil {
 			continue
@@ -371,7 +379,20 @@ func (l *lowerer) innermost(n *nest) (Block, error) {
 		value = g.Combiner.Combine(&expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}, value)
 	}
 	store.Value = value
+	if out := l.outputs[g.Tensor]; out != nil {
+		kept := &expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}
+		return Block{store, &Store{Buffer: out.buffer, Index: out.flatten(n.absolute(at)), Value: kept}}, nil
+	}
 	return Block{store}, nil
+}
+
+// absolute turns a position within the nest's region into one within the tensor.
+func (n *nest) absolute(at []expr.Expr) []expr.Expr {
+	whole := make([]expr.Expr, len(at))
+	for k, x := range at {
+		whole[k] = expr.AddE(n.mins[k], x)
+	}
+	return whole
 }
 
 // position is the stage's spatial axes within its region, and every axis' absolute value.

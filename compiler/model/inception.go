@@ -1,8 +1,11 @@
 package model
 
-// inceptionV3 is Szegedy et al. 2016 ("Rethinking the Inception architecture") without the auxiliary classifier.
-func inceptionV3(b *builder, x string) string {
-	i := inception{b}
+// inceptionV3 is Szegedy et al. 2016 ("Rethinking the Inception architecture") without the auxiliary classifier. All
+// numbers of channels are divided by narrower, which is 1 in the published network.
+type inceptionV3 struct{ narrower int64 }
+
+func (v inceptionV3) build(b *builder, x string) string {
+	i := inception{b, v.narrower}
 	x = i.square(i.square(i.reduce(x, 32), 32, 0), 64, 1)
 	x = i.square(i.one(b.maxPool(x, 3, 2, 0), 80), 192, 0)
 	x = b.maxPool(x, 3, 2, 0)
@@ -19,28 +22,36 @@ func inceptionV3(b *builder, x string) string {
 }
 
 // inception has the layers of the network; every convolution ends in a Relu.
-type inception struct{ *builder }
+type inception struct {
+	*builder
+	narrower int64
+}
+
+// convolve is a convolution and a Relu.
+func (i inception) convolve(x string, w window, channels int64) string {
+	return i.relu(i.windowed(x, w, convolution{channels: channels / i.narrower}))
+}
 
 func (i inception) one(x string, channels int64) string {
-	return i.relu(i.conv(x, convolution{channels: channels, kernel: 1}))
+	return i.convolve(x, cube(2, 1, 1, 0), channels)
 }
 
 func (i inception) square(x string, channels, pad int64) string {
-	return i.relu(i.conv(x, convolution{channels: channels, kernel: 3, pad: pad}))
+	return i.convolve(x, cube(2, 3, 1, pad), channels)
 }
 
 // reduce halves the resolution.
 func (i inception) reduce(x string, channels int64) string {
-	return i.relu(i.conv(x, convolution{channels: channels, kernel: 3, stride: 2}))
+	return i.convolve(x, cube(2, 3, 2, 0), channels)
 }
 
 // across and down are one-dimensional convolutions along the rows and the columns of the image.
 func (i inception) across(x string, channels, kernel int64) string {
-	return i.relu(i.windowed(x, window{[]int64{1, kernel}, []int64{1, 1}, []int64{0, kernel / 2}}, convolution{channels: channels}))
+	return i.convolve(x, window{[]int64{1, kernel}, []int64{1, 1}, []int64{0, kernel / 2}}, channels)
 }
 
 func (i inception) down(x string, channels, kernel int64) string {
-	return i.relu(i.windowed(x, window{[]int64{kernel, 1}, []int64{1, 1}, []int64{kernel / 2, 0}}, convolution{channels: channels}))
+	return i.convolve(x, window{[]int64{kernel, 1}, []int64{1, 1}, []int64{kernel / 2, 0}}, channels)
 }
 
 // pooled is the branch that averages before it mixes channels.
@@ -50,7 +61,7 @@ func (i inception) pooled(x string, channels int64) string {
 
 // local is figure 5 of the paper, with one 5×5 convolution as it was.
 func (i inception) local(x string, pooled int64) string {
-	five := i.relu(i.conv(i.one(x, 48), convolution{channels: 64, kernel: 5, pad: 2}))
+	five := i.convolve(i.one(x, 48), cube(2, 5, 1, 2), 64)
 	double := i.square(i.square(i.one(x, 64), 96, 1), 96, 1)
 	return i.concat(i.one(x, 64), five, double, i.pooled(x, pooled))
 }

@@ -49,12 +49,14 @@ func bottleneck(b *builder, x string, width, stride int64) string {
 	return b.conv(x, convolution{channels: 4 * width, kernel: 1, gain: residualGain})
 }
 
-// resnet3D is R3D-18 of Tran et al. 2018 ("A closer look at spatiotemporal convolutions"): basic blocks of 3×3×3
-// convolutions on the frames of a clip, scored for 400 kinds of action.
-func resnet3D(b *builder, x string) string {
+// resnet3D is R3D of Tran et al. 2018 ("A closer look at spatiotemporal convolutions"): basic blocks of 3×3×3 convolutions
+// on the frames of a clip, scored for 400 kinds of action.
+type resnet3D struct{ depths []int }
+
+func (r resnet3D) build(b *builder, x string) string {
 	stem := window{kernel: []int64{3, 7, 7}, stride: []int64{1, 2, 2}, pad: []int64{1, 3, 3}}
 	x = b.relu(b.windowed(x, stem, convolution{channels: 64}))
-	return b.classify(resnet{basicBlock, 1, []int{2, 2, 2, 2}}.stages(b, x), 400)
+	return b.classify(resnet{basicBlock, 1, r.depths}.stages(b, x), 400)
 }
 
 // resnetV2 is the pre-activation form (He et al. 2016, "Identity mappings"), with its batch normalisations as they are.

@@ -72,6 +72,13 @@ var unaryDefs = []Def{
 	unary("Relu", numbers, func(_ *Node, x expr.Expr) expr.Expr { return expr.MaxE(x, like(x, 0)) }),
 	unary("Reciprocal", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
 	unary("Sigmoid", floats, func(_ *Node, x expr.Expr) expr.Expr { return sigmoid(x) }),
+	unary("Swish", floats, func(n *Node, x expr.Expr) expr.Expr {
+		inner := x
+		if alpha := n.Float("alpha", 1); alpha != 1 {
+			inner = expr.MulE(x, like(x, alpha))
+		}
+		return expr.MulE(x, sigmoid(inner))
+	}),
 	unary("Softplus", floats, func(_ *Node, x expr.Expr) expr.Expr { return softplus(x) }),
 	unary("Mish", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.MulE(x, expr.Un(expr.Tanh, softplus(x))) }),
 	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr { return softsign(x) }),

@@ -41,7 +41,8 @@ func softmaxAxes(n *Node) []bool {
 	return set
 }
 
-// lowerSoftmax has the stages max, exp(x-max), sum and division (or, for the logarithm, x-max minus log of the sum).
+// lowerSoftmax has the stages max, exp(x-max), sum, its reciprocal or logarithm, and a multiplication (or, for the logarithm,
+// x-max minus it): one division or logarithm for all elements that are normalised together.
 func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)
@@ -49,11 +50,18 @@ func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	shifted := func(i []expr.Expr) expr.Expr { return expr.SubE(wide(x.At(i...)), largest.At(keptOf(i, axes)...)) }
 	exp := l.Map("exp", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
 	sum := l.reduceAxes("sum", expr.Sum, exp, axes, func(i, _ []expr.Expr) expr.Expr { return exp.At(i...) })
-	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
-		total := sum.At(keptOf(i, axes)...)
+	total := l.Map("total", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+		e := sum.At(i...)
 		if logarithm {
-			return expr.To(n.Out.DType, expr.SubE(shifted(i), expr.Un(expr.Log, total)))
+			return expr.Un(expr.Log, e)
 		}
-		return expr.To(n.Out.DType, expr.DivE(exp.At(i...), total))
+		return expr.DivE(like(e, 1), e)
+	})
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
+		t := total.At(keptOf(i, axes)...)
+		if logarithm {
+			return expr.To(n.Out.DType, expr.SubE(shifted(i), t))
+		}
+		return expr.To(n.Out.DType, expr.MulE(exp.At(i...), t))
 	})
 }

@@ -12,7 +12,7 @@ var defs = index(
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
 	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

@@ -105,7 +105,9 @@ func (s *Schedule) Reorder(stageID int, iters ...int) error {
 }
 
 // ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed there.
-// Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper.
+// Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper. An output is stored
+// as well as kept for its consumers; one of them must be an output that reads it element by element, so that all of it is
+// computed.
 func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -115,8 +117,10 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("compute-at: %w", err)
-	case g.IsOutput:
-		return fmt.Errorf("compute-at: stage %d is an output", stageID)
+	case g.IsOutput && g.Combiner != expr.None:
+		return fmt.Errorf("compute-at: stage %d is a reduction and an output; cache-write it first", stageID)
+	case g.IsOutput && !s.coveredByOutput(g):
+		return fmt.Errorf("compute-at: stage %d is an output that no other output reads element by element", stageID)
 	case it.Kind == Vectorized:
 		return fmt.Errorf("compute-at: iterator %d of stage %d is vectorized", iterID, consumerID)
 	case g.hasParallel():
@@ -132,6 +136,29 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g.Consumer, g.At = c, it
 	s.record("compute-at", stageID, consumerID, iterID)
 	return nil
+}
+
+// coveredByOutput reports whether to compute some other output takes all of output g.
+func (s *Schedule) coveredByOutput(g *Stage) bool {
+	return slices.ContainsFunc(s.Consumers(g), func(c *Stage) bool { return c.IsOutput && c.ReadsPointwise(g.Tensor) })
+}
+
+// ReadsPointwise reports whether a stage reads a tensor of its own shape exactly at its own index.
+func (g *Stage) ReadsPointwise(t *expr.Tensor) bool {
+	if !slices.Equal(g.Tensor.Shape, t.Shape) {
+		return false
+	}
+	for _, l := range expr.Loads(g.Body) {
+		if l.Tensor != t {
+			continue
+		}
+		for k, x := range l.Index {
+			if x != expr.Expr(g.Axes[k]) && g.Axes[k].Extent > 1 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // inside reports whether x is c or is computed in c's nest at the leaf or deeper.

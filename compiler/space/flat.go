@@ -1,6 +1,8 @@
 package space
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -60,8 +62,8 @@ func (f *flat) cost(t *target.Target, set settings) float64 {
 	return work*balance/float64(workers) + 4*float64(chunks)
 }
 
-func (f *flat) apply(s *schedule.Schedule, id int, set settings) error {
-	b := &builder{s: s}
+func (f *flat) apply(s *schedule.Schedule, u *unit, set settings) error {
+	b, id := &builder{s: s}, u.out
 	if f.vec < 0 {
 		return nil
 	}
@@ -94,6 +96,12 @@ func (f *flat) apply(s *schedule.Schedule, id int, set settings) error {
 	b.kind(s.Vectorize, id, lane)
 	if b.err == nil {
 		b.kind(s.Parallel, id, b.fuse(id, append(outer, blocks)))
+	}
+	for _, o := range slices.Backward(u.also) {
+		b.do(s.ComputeAt(o, id, loop))
+		vectors, lane := b.split(o, f.vec, f.lanes, peel)
+		b.kind(s.Unroll, o, vectors)
+		b.kind(s.Vectorize, o, lane)
 	}
 	return b.err
 }

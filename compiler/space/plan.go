@@ -21,17 +21,31 @@ type plan struct {
 type unit struct {
 	// out is the stage whose loops are the outer ones; acc the reduction computed inside its tiles, -1 for a map.
 	out, acc int
-	// cacheWrite is set when acc comes from applying cache-write to out.
+	// cacheWrite is set when acc comes from applying cache-write to cached.
 	cacheWrite bool
+	cached     int
+	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile, too.
+	also []int
 	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
 	feeds []int
 	flop  float64
 	tile  *tile
 	flat  *flat
+	rows  *rows
+	// winograd is nil where the algorithm does not apply.
+	winograd *winograd
+	// attention is set for a whole attention.
+	attention *attention
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
+	if a := newAttention(w, t); a != nil {
+		return &plan{units: []*unit{{out: a.out, acc: -1, attention: a, flop: w.Flop()}}}
+	}
+	if r := newRows(w, t); r != nil {
+		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, rows: r, flop: w.Flop()}}}
+	}
 	s := schedule.New(w)
 	p := &plan{}
 	for _, g := range s.Stages {
@@ -46,21 +60,31 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		if g.Inlined || taken[g.ID] || g.Combiner == expr.None {
 			continue
 		}
-		u := reductionUnit(s, g, &next)
+		u := reductionUnit(s, g, taken, &next)
+		u.follow(s, taken)
 		u.feeds = feeds(s, g, taken)
 		taken[u.out], taken[g.ID] = true, true
+		for _, o := range u.also {
+			taken[o] = true
+		}
 		for _, f := range u.feeds {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
 		u.tile = newTile(s, g, s.Stages[u.out], t)
+		u.winograd = newWinograd(s, g, t)
+		u.tile.feed(s, g, u.feeds)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
 		if g.Inlined || taken[g.ID] {
 			continue
 		}
-		p.units = append(p.units, &unit{out: g.ID, acc: -1, flat: newFlat(g, t), flop: stageFlop(g)})
+		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
+		u.follow(s, taken)
+		taken[u.out] = true
+		u.flat = newFlat(s.Stages[u.out], t)
+		p.units = append(p.units, u)
 	}
 	return p
 }
@@ -121,33 +145,36 @@ func expensive(e expr.Expr) bool {
 	return found
 }
 
-// reductionUnit finds the map that ends a reduction: its only consumer, of the same shape and axis by axis. Without one, the
-// reduction ends itself through cache-write.
-func reductionUnit(s *schedule.Schedule, g *schedule.Stage, next *int) *unit {
-	if c := s.Consumers(g); len(c) == 1 && !g.IsOutput && c[0].Combiner == expr.None && pointwise(c[0], g.Tensor) {
-		return &unit{out: c[0].ID, acc: g.ID}
+// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through cache-write.
+func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
+	u := &unit{out: g.ID, acc: g.ID}
+	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
+		u.out = c.ID
+	} else {
+		u.cached, u.acc, u.cacheWrite = g.ID, *next, true
+		*next++
 	}
-	u := &unit{out: g.ID, acc: *next, cacheWrite: true}
-	*next++
 	return u
 }
 
-// pointwise reports whether c reads t exactly at its own index.
-func pointwise(c *schedule.Stage, t *expr.Tensor) bool {
-	if !slices.Equal(c.Tensor.Shape, t.Shape) {
-		return false
+// end is the map that reads a stage element by element and is the only one that reads it; nil when there is none.
+func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
+	if c := s.Consumers(g); len(c) == 1 && c[0].Combiner == expr.None && c[0].ReadsPointwise(g.Tensor) {
+		return c[0]
 	}
-	for _, l := range expr.Loads(c.Body) {
-		if l.Tensor != t {
-			continue
+	return nil
+}
+
+// follow goes from output to output as long as each is made from the one before, element by element: all of them are computed
+// in the nest of the last one.
+func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
+	for s.Stages[u.out].IsOutput {
+		c := end(s, s.Stages[u.out])
+		if c == nil || !c.IsOutput || taken[c.ID] {
+			return
 		}
-		for k, x := range l.Index {
-			if x != expr.Expr(c.Axes[k]) && c.Axes[k].Extent > 1 {
-				return false
-			}
-		}
+		u.also, u.out = append(u.also, u.out), c.ID
 	}
-	return true
 }
 
 // feeds are the maps that only reduction g reads, and that do not end another unit.
@@ -193,7 +220,7 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 	}
 	for _, u := range p.units {
 		if u.cacheWrite {
-			if _, err := s.CacheWrite(u.out); err != nil {
+			if _, err := s.CacheWrite(u.cached); err != nil {
 				return err
 			}
 		}
@@ -215,23 +242,55 @@ func (u *unit) knobs(t *target.Target) []Knob {
 	if u.tile != nil {
 		return u.tile.knobs(t, len(u.feeds) > 0)
 	}
+	if u.attention != nil {
+		return u.attention.knobs()
+	}
+	if u.rows != nil {
+		return u.rows.knobs()
+	}
 	return u.flat.knobs(t)
 }
 
-func (u *unit) legal(t *target.Target, set settings) error { return u.tile.legal(t, set) }
+func (u *unit) legal(t *target.Target, set settings) error {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.legal(t, set)
+	case u.tile != nil:
+		return u.tile.legal(t, set)
+	case u.attention != nil:
+		return u.attention.legal(t, set)
+	}
+	return nil
+}
 
 func (u *unit) cost(t *target.Target, set settings) float64 {
+	if set[algKnob] != direct {
+		return u.winograd.cost(t, set)
+	}
 	if u.tile != nil {
-		return u.tile.cost(t, set, len(u.feeds) > 0)
+		return u.tile.cost(t, set)
+	}
+	if u.attention != nil {
+		return u.attention.cost(t, set)
+	}
+	if u.rows != nil {
+		return u.rows.cost(t, set)
 	}
 	return u.flat.cost(t, set)
 }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
-	if u.tile != nil {
+	switch {
+	case set[algKnob] != direct:
+		return u.winograd.apply(s, u, set)
+	case u.tile != nil:
 		return u.tile.apply(s, u, set)
+	case u.attention != nil:
+		return u.attention.apply(s, set)
+	case u.rows != nil:
+		return u.rows.apply(s, t, set)
 	}
-	return u.flat.apply(s, u.out, set)
+	return u.flat.apply(s, u, set)
 }
 
 // choose settles a unit that has no knobs in the space: by coordinate descent of the analytic cost.
@@ -257,7 +316,7 @@ func (u *unit) choose(t *target.Target) settings {
 }
 
 func (u *unit) settledCost(t *target.Target, set settings) float64 {
-	if u.tile != nil && u.tile.legal(t, set) != nil {
+	if u.legal(t, set) != nil {
 		return inf
 	}
 	return u.cost(t, set)

@@ -32,13 +32,18 @@ type Space struct {
 	Target   *target.Target
 	Knobs    []Knob
 	plan     *plan
+	// others is the first knob of algorithms other than the direct sum; 0 when there are none.
+	others int
 }
 
-// New derives the space of a workload on a target.
-func New(w *expr.Workload, t *target.Target) *Space {
+// New derives the space of a workload on a target, with the algorithms that numerics allow.
+func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *Space {
 	s := &Space{Workload: w, Target: t, plan: analyse(w, t)}
 	if u := s.plan.heaviest(); u != nil {
 		s.Knobs = u.knobs(t)
+		if numerics >= schedule.Default {
+			s.addAlgorithms(u, t)
+		}
 	}
 	return s
 }
@@ -57,8 +62,11 @@ func (s *Space) Legal(p Point) error {
 	if err := s.inBounds(p); err != nil {
 		return err
 	}
+	if err := s.checkCanonical(p); err != nil {
+		return err
+	}
 	u := s.plan.heaviest()
-	if u == nil || u.tile == nil {
+	if u == nil {
 		return nil
 	}
 	return u.legal(s.Target, s.settings(p))
@@ -138,7 +146,7 @@ func (s *Space) descend(p Point) Point {
 	return best
 }
 
-// Neighbours are the legal points that differ from p in exactly one knob.
+// Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another algorithm has.
 func (s *Space) Neighbours(p Point) []Point {
 	var list []Point
 	for k, knob := range s.Knobs {
@@ -148,7 +156,7 @@ func (s *Space) Neighbours(p Point) []Point {
 			}
 			q := append(Point{}, p...)
 			q[k] = v
-			if s.Legal(q) == nil {
+			if s.Legal(s.canonical(q)) == nil && q[k] == v {
 				list = append(list, q)
 			}
 		}
@@ -159,10 +167,7 @@ func (s *Space) Neighbours(p Point) []Point {
 // Random draws a legal point; ok is false when none was found in a fair number of draws.
 func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	for range 200 {
-		p = make(Point, len(s.Knobs))
-		for k, knob := range s.Knobs {
-			p[k] = rng.IntN(len(knob.Values))
-		}
+		p = s.draw(rng)
 		if s.Legal(p) == nil {
 			return p, true
 		}
@@ -170,7 +175,8 @@ func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	return nil, false
 }
 
-// Mutate changes a few knobs of a point, mostly to a neighbouring value; ok is false when no legal change was found.
+// Mutate changes a few knobs of a point, mostly to a neighbouring value, now and then the algorithm; ok is false when no legal
+// change was found.
 func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	for range 50 {
 		q = append(Point{}, p...)
@@ -179,7 +185,14 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 			if k >= len(s.Knobs) {
 				return nil, false
 			}
+			if !s.active(q, k) {
+				continue
+			}
 			choices := len(s.Knobs[k].Values)
+			if k == 0 && s.others > 0 {
+				q = s.switched(rng, q)
+				continue
+			}
 			if rng.IntN(2) == 0 {
 				q[k] = rng.IntN(choices)
 			} else {
@@ -193,8 +206,12 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	return nil, false
 }
 
-// Crossover takes each knob from one of two points; ok is false when no legal mixture was found.
+// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different kinds of
+// algorithms have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
+	if s.others > 0 && (a[0] == direct) != (b[0] == direct) {
+		return nil, false
+	}
 	for range 20 {
 		q = append(Point{}, a...)
 		for k := range q {
@@ -218,11 +235,14 @@ func (p Point) Key() string {
 	return b.String()
 }
 
-// Format is a point as text, knob=value separated by spaces. It can be read back in the space of another shape.
+// Format is a point as text, knob=value separated by spaces, without the knobs of other algorithms. It can be read back in the
+// space of another shape.
 func (s *Space) Format(p Point) string {
-	parts := make([]string, len(p))
+	var parts []string
 	for k, v := range p {
-		parts[k] = fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v])
+		if s.active(p, k) {
+			parts = append(parts, fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v]))
+		}
 	}
 	return strings.Join(parts, " ")
 }
@@ -243,6 +263,7 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 			p[k] = nearest(knob.Values, v)
 		}
 	}
+	s.canonical(p)
 	return p, s.Legal(p) == nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/loop"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -50,7 +51,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 		"arm64":     {"tv=3 tw=8 th=1", "tv=4 tw=6 th=1"},
 	}
 	for name, wanted := range tiles {
-		s := New(conv(t, 28, 128), parseTarget(t, name))
+		s := New(conv(t, 28, 128), parseTarget(t, name), schedule.Default)
 		var seeds []string
 		for _, p := range s.Seeds() {
 			seeds = append(seeds, s.Format(p))
@@ -76,7 +77,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 		}
 		for _, on := range []string{"x86-64-v4", "x86-64-v3", "arm64"} {
 			for _, task := range p.Tasks {
-				s := New(task.Workload, parseTarget(t, on))
+				s := New(task.Workload, parseTarget(t, on), schedule.Default)
 				scheduled, err := s.Apply(s.Default())
 				if err == nil {
 					_, err = loop.Lower(scheduled)
@@ -90,7 +91,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 }
 
 func TestAPointIsReadBackAsWritten(t *testing.T) {
-	s := New(conv(t, 28, 64), parseTarget(t, "x86-64-v4"))
+	s := New(conv(t, 28, 64), parseTarget(t, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
 		p, ok := s.Random(rng)
@@ -105,7 +106,7 @@ func TestAPointIsReadBackAsWritten(t *testing.T) {
 }
 
 func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
-	large, small := New(conv(t, 56, 64), parseTarget(t, "x86-64-v4")), New(conv(t, 7, 64), parseTarget(t, "x86-64-v4"))
+	large, small := New(conv(t, 56, 64), parseTarget(t, "x86-64-v4"), schedule.Default), New(conv(t, 7, 64), parseTarget(t, "x86-64-v4"), schedule.Default)
 	p, _ := large.Parse("tv=2 tw=14 th=1 hb=4 feed=2")
 	q, ok := small.Parse(large.Format(p))
 	if !ok || !strings.Contains(small.Format(q), "tv=2 tw=7 th=1") {
@@ -114,7 +115,7 @@ func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
 }
 
 func TestConstraintsComeBeforeCompiling(t *testing.T) {
-	s := New(conv(t, 28, 128), parseTarget(t, "x86-64-v3"))
+	s := New(conv(t, 28, 128), parseTarget(t, "x86-64-v3"), schedule.Default)
 	tests := []struct{ name, point, want string }{
 		{"registers", "tv=2 tw=14 th=1", "space: tile 1x14x2 needs 31 vector registers of 16"},
 		{"code", "tv=2 tw=6 th=1 ku=32", "space: tile 1x6x2 unrolled 32 times is too much code"},
@@ -133,14 +134,14 @@ func TestConstraintsComeBeforeCompiling(t *testing.T) {
 }
 
 func TestTheDefaultIsAlwaysTheSame(t *testing.T) {
-	a, b := New(conv(t, 14, 256), parseTarget(t, "x86-64-v4")), New(conv(t, 14, 256), parseTarget(t, "x86-64-v4"))
+	a, b := New(conv(t, 14, 256), parseTarget(t, "x86-64-v4"), schedule.Default), New(conv(t, 14, 256), parseTarget(t, "x86-64-v4"), schedule.Default)
 	if a.Format(a.Default()) != b.Format(b.Default()) {
 		t.Errorf("%s, then %s", a.Format(a.Default()), b.Format(b.Default()))
 	}
 }
 
 func BenchmarkDraft(b *testing.B) {
-	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"))
+	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
 		p, _ := s.Random(rng)
@@ -149,7 +150,7 @@ func BenchmarkDraft(b *testing.B) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"))
+	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"), schedule.Default)
 	p := s.Default()
 	for b.Loop() {
 		if _, err := s.Apply(p); err != nil {
@@ -171,12 +172,57 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, parseTarget(t, "x86-64-v3"))
+	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := loop.Lower(applied); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTwoReductionsThatMeetInOneMap: the map ends one of them, and the other ends itself.
+func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
+	product := func(name string) *expr.Tensor {
+		x, w := expr.NewInput(name, array.Float32, 12, 20), expr.NewConstant(name+"w", array.Float32, 20, 24)
+		return expr.ReduceOver(name, expr.Sum, []int64{12, 24}, []int64{20}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+		})
+	}
+	a, b := product("a"), product("b")
+	both := expr.Compute("both", a.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(a.At(i...), b.At(i...)) })
+	w, err := expr.NewWorkload([]*expr.Tensor{both})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.Lower(applied); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASumOfEverythingHasASchedule: its result has no axis that a tile could be cut from.
+func TestASumOfEverythingHasASchedule(t *testing.T) {
+	x := expr.NewInput("x", array.Float32, 30, 20)
+	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
+	root := expr.Compute("root", nil, func([]expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, sum.At()) })
+	for name, out := range map[string]*expr.Tensor{"a sum": sum, "a sum and a map": root} {
+		w, err := expr.NewWorkload([]*expr.Tensor{out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+		applied, err := s.Apply(s.Default())
+		if err == nil {
+			_, err = loop.Lower(applied)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

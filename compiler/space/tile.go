@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -28,15 +29,25 @@ const maxUnrolled = 256
 //	    out tile = the map that ends the unit
 type tile struct {
 	lanes int64
-	// vec, col and row are axes: the vectorized one, and the last two others that are longer than one; -1 for none.
+	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
 	vec, col, row int
 	extents       []int64
 	reduce        []int64
 	packs         []packable
 	// broadcasts is set when vector instructions can read one operand as a broadcast from memory.
 	broadcasts bool
-	// streams counts the tensors that are read once for each element of the tile and reduction step.
-	loadsVector, loadsScalar bool
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
+	// vectors, loadsOwn when each vector of the tile has an operand of its own.
+	loadsShared, loadsScalar, loadsOwn bool
+	accesses                           []access
+	panels                             []panel
+	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	group int64
+	// mustPack is set when vectors can only be loaded from panels.
+	mustPack bool
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
+	fed     *access
+	feedOps int
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -52,46 +63,88 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
-	for k := len(x.extents) - 1; k >= 0; k-- {
-		switch {
-		case x.extents[k] == 1:
-		case x.vec < 0:
+	for k, e := range x.extents {
+		if e > 1 {
 			x.vec = k
-		case x.col < 0:
-			x.col = k
-		case x.row < 0:
-			x.row = k
 		}
 	}
 	if x.vec < 0 {
 		return x
 	}
-	if d := acc.Tensor.DType.Bytes(); contiguous(acc, x.vec) {
-		x.lanes = max(1, int64(t.VectorBytes)/d)
-	}
 	x.findPacks(s, acc)
-	for _, l := range expr.Loads(acc.Body) {
-		if slices.ContainsFunc(l.Index, func(e expr.Expr) bool { return expr.Uses(e, acc.Axes[x.vec]) }) {
-			x.loadsVector = true
-		} else {
-			x.loadsScalar = true
-		}
+	x.accesses = accesses(s, acc, x.packs)
+	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
+	x.choosePositions()
+	x.findPanels(s, acc)
+	if contiguous(acc, x.vec, x.panels, x.group) {
+		x.lanes = max(1, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
+	} else {
+		x.panels = nil
 	}
+	x.classifyLoads()
 	return x
 }
 
-// contiguous reports whether every load but those of constants moves by zero or one element along an axis.
-func contiguous(g *schedule.Stage, axis int) bool {
-	for _, l := range expr.Loads(g.Body) {
-		if l.Tensor.Role == expr.Constant {
+// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles that do, they
+// are like any operand that the vectors of a tile share.
+func (x *tile) findGroups(acc *schedule.Stage, lanes int64) {
+	axis := acc.Axes[x.vec]
+	for k, l := range expr.Loads(acc.Body) {
+		g := groupOf(l, axis)
+		if g == 0 || lanes < 1 || g%lanes != 0 || x.group != 0 && x.group != g {
 			continue
 		}
-		flat, strides := expr.I(0), l.Tensor.MemoryStrides()
-		for k, x := range l.Index {
-			flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
+		x.group = g
+		for _, row := range x.accesses[k].dims {
+			row[x.vec] = 0
 		}
-		coef, linear := expr.Linearize(flat).Coef(g.Axes[axis])
-		if !linear || coef != 0 && coef != 1 {
+	}
+}
+
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the vectors as it
+// is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all operands change, like the batch of
+// a product or the groups of a convolution, stay outside.
+func (x *tile) choosePositions() {
+	shares := func(axis int) bool {
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a access) bool { return a.movesWith(x.vec) && !a.movesWith(axis) })
+	}
+	choose := func(fits func(axis int) bool) {
+		for k := len(x.extents) - 1; k >= 0; k-- {
+			switch {
+			case k == x.vec || x.extents[k] == 1 || !fits(k):
+			case x.col < 0:
+				x.col = k
+			case x.row < 0:
+				x.row = k
+			}
+		}
+	}
+	if choose(shares); x.col < 0 {
+		choose(func(int) bool { return true })
+	}
+}
+
+// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+func (x *tile) classifyLoads() {
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		switch moves := func(axis int) bool { return axis >= 0 && a.movesWith(axis) }; {
+		case !moves(x.vec):
+			x.loadsScalar = true
+		case !moves(x.col) && !moves(x.row):
+			x.loadsShared = true
+		default:
+			x.loadsOwn = true
+		}
+	}
+}
+
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
+	for _, l := range expr.Loads(g.Body) {
+		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
+		grouped := group > 0 && groupOf(l, g.Axes[axis]) == group
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !adjacent(l, g.Axes[axis]) {
 			return false
 		}
 	}
@@ -122,6 +175,38 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
+// feed notes the stages that feed the reduction.
+func (x *tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
+	if x.vec < 0 {
+		return
+	}
+	for k, l := range expr.Loads(acc.Body) {
+		for _, f := range feeds {
+			if s.Stages[f].Tensor == l.Tensor {
+				x.fed = &x.accesses[k]
+				x.feedOps += operations(s.Stages[f].Body)
+			}
+		}
+	}
+}
+
+// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+func operations(e expr.Expr) int {
+	count := 0
+	switch n := e.(type) {
+	case *expr.Binary:
+		if n.A.DType() != array.Int64 && n.A.DType() != array.Bool {
+			count = 1
+		}
+	case *expr.Unary:
+		count = 1
+	case *expr.Load:
+		return 0
+	}
+	expr.Children(e, func(c expr.Expr) { count += operations(c) })
+	return count
+}
+
 func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	knobs := []Knob{
 		{"tv", atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
@@ -138,6 +223,9 @@ func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	}
 	if len(x.packs) > 0 {
 		knobs = append(knobs, Knob{"pf", []int64{0, 512, 1024, 2048, 4096}})
+	}
+	if len(x.panels) > 0 && !x.mustPack {
+		knobs = append(knobs, Knob{"pk", []int64{0, 1}})
 	}
 	if fed {
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
@@ -165,11 +253,17 @@ type sizes struct {
 	tv, tw, th int64
 	// rowTiles and vecTiles are the tiles of one block.
 	rowTiles, vecTiles int64
-	ku, kb             int64
+	ku, kb, pf         int64
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies panels.
+	inner int64
+	pack  bool
 }
 
 func (x *tile) sizes(set settings) sizes {
-	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"]}
+	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"], inner: set["inner"]}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || set["pk"] == 1); z.pack {
+		z.inner = 1 // a panel serves all positions of its block
+	}
 	blocked := ceilDiv(x.extent(x.row), z.th)
 	if x.row < 0 {
 		blocked = ceilDiv(x.extent(x.col), z.tw)
@@ -191,72 +285,13 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	if regs := int64(t.VectorRegisters); need > regs {
 		return fmt.Errorf("space: tile %dx%dx%d needs %d vector registers of %d", z.th, z.tw, z.tv, need, regs)
 	}
+	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
+		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
+	}
 	if acc*z.ku > maxUnrolled {
 		return fmt.Errorf("space: tile %dx%dx%d unrolled %d times is too much code", z.th, z.tw, z.tv, z.ku)
 	}
 	return nil
-}
-
-// cost estimates cycles on one core: per tile and reduction step the larger of arithmetic, loads and the latency of dependent
-// additions, with a part of the smaller that does not overlap; per tile a start and an end; whole tiles where the shape does not divide; and the imbalance between workers.
-func (x *tile) cost(t *target.Target, set settings, fed bool) float64 {
-	z := x.sizes(set)
-	acc := float64(z.tv * z.tw * z.th)
-	loads := float64(z.tv)
-	if x.loadsScalar {
-		loads += float64(z.tw * z.th)
-	} else {
-		loads += acc
-	}
-	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
-	vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
-	tiles := float64(ceilDiv(x.extent(x.col), z.tw)*ceilDiv(x.extent(x.row), z.th)) * vectors / float64(z.tv)
-	for k, e := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
-			tiles *= float64(e)
-		}
-	}
-	steps := float64(product(x.reduce))
-	code := acc * float64(z.ku)
-	cycles := tiles * (steps*step + 3*acc + 10) * (1 + max(0, code-300)/1000)
-	cycles += x.traffic(t, z, set, tiles, steps)
-	chunks := float64(x.chunks(z))
-	workers := float64(max(1, t.Threads))
-	cycles *= math.Ceil(chunks/workers) * workers / chunks / workers
-	if fed {
-		cycles *= x.feedCost(set)
-	}
-	return cycles
-}
-
-// coldLine is about how many cycles a line takes from memory in a stream that the processor follows by itself.
-const coldLine = 14
-
-// traffic estimates the cycles lost to packed constants: all of them come from memory once, sooner when prefetched, and those
-// of a block that do not stay in the first-level cache are read again for each tile row.
-func (x *tile) traffic(t *target.Target, z sizes, set settings, tiles, steps float64) float64 {
-	if !x.loadsVector || len(x.packs) == 0 {
-		return 0
-	}
-	weights := steps * float64(z.tv) * float64(t.VectorBytes)
-	line := float64(max(1, t.CacheLineBytes))
-	first := steps * float64(x.extent(x.vec)) * float64(t.VectorBytes) / float64(x.lanes) / line * coldLine
-	if set["pf"] > 0 {
-		first *= 0.5
-	}
-	lines := tiles * weights / line
-	block := weights
-	if set["inner"] == 0 {
-		block *= float64(z.vecTiles)
-	}
-	switch {
-	case block <= 0.7*float64(t.L1DataBytes):
-		return first
-	case block <= 0.7*float64(t.L2Bytes):
-		return first + 0.6*lines
-	default:
-		return first + 2.5*lines
-	}
 }
 
 func (x *tile) chunks(z sizes) int64 {
@@ -271,19 +306,6 @@ func (x *tile) chunks(z sizes) int64 {
 		}
 	}
 	return max(1, n)
-}
-
-func (x *tile) feedCost(set settings) float64 {
-	switch set["feed"] {
-	case feedInline:
-		return 2
-	case feedRoot:
-		return 1.05
-	case feedBlock:
-		return 1.03
-	default:
-		return 1.3
-	}
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

@@ -54,6 +54,8 @@ type loops struct {
 	parallel int
 	// block has the loops over the tiles of a block, outermost first; the last is where the reduction is computed.
 	block []int
+	// vectors is the loop over the vectors of tiles of a block.
+	vectors int
 }
 
 func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
@@ -72,11 +74,18 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
 		return b.err
 	}
 	at := l.block[len(l.block)-1]
+	for _, o := range slices.Backward(u.also) {
+		b.do(s.ComputeAt(o, u.out, at))
+		x.storeTile(b, o)
+	}
 	b.do(s.ComputeAt(u.acc, u.out, at))
 	x.reductionNest(b, u.acc, z)
+	if z.pack {
+		x.applyPanels(b, u, l)
+	}
 	x.applyPacks(b, z, set["pf"])
 	for _, f := range u.feeds {
-		x.feed(b, u, l, f, set["feed"])
+		x.applyFeed(b, u, l, f, set["feed"])
 	}
 	return b.err
 }
@@ -89,7 +98,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 			outer = append(outer, k)
 		}
 	}
-	var rowBlock, vecBlock, lane = -1, -1, -1
+	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
 	if x.row >= 0 {
 		var tiles, inside int
 		tiles, inside = b.split(out, x.row, z.th, shift)
@@ -105,11 +114,11 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	}
 	if x.vec >= 0 {
 		tiles, inside := b.split(out, x.vec, z.tv*x.lanes, peel)
-		var vecTile, vecUnit int
+		var vecUnit int
 		vecUnit, lane = b.split(out, inside, x.lanes, peel)
 		vecBlock, vecTile = b.split(out, tiles, z.vecTiles, peel)
 		tileLoops = append(tileLoops, vecUnit)
-		if set["inner"] == 0 {
+		if z.inner == 0 {
 			rest = append(rest, vecTile)
 		} else {
 			rest = append([]int{vecTile}, rest...)
@@ -132,7 +141,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	if lane >= 0 {
 		b.kind(b.s.Vectorize, out, lane)
 	}
-	l := loops{block: rest}
+	l := loops{block: rest, vectors: vecTile}
 	if len(outer) > 0 && b.err == nil {
 		l.parallel = b.fuse(out, outer)
 		b.kind(b.s.Parallel, out, l.parallel)
@@ -141,6 +150,22 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 		l.block = []int{l.parallel}
 	}
 	return l
+}
+
+// storeTile computes an output on the way to the unit's last one, a tile at a time.
+func (x *tile) storeTile(b *builder, id int) {
+	var tileLoops []int
+	for _, k := range []int{x.row, x.col} {
+		if k >= 0 {
+			tileLoops = append(tileLoops, k)
+		}
+	}
+	if x.vec >= 0 {
+		vectors, lane := b.split(id, x.vec, x.lanes, schedule.Peel)
+		tileLoops = append(tileLoops, vectors)
+		b.kind(b.s.Vectorize, id, lane)
+	}
+	b.kind(b.s.Unroll, id, tileLoops...)
 }
 
 func (x *tile) reductionNest(b *builder, acc int, z sizes) {
@@ -232,8 +257,8 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 	}
 }
 
-// feed computes a stage that the reduction reads: on its own, in the block, or in the tile.
-func (x *tile) feed(b *builder, u *unit, l loops, id int, where int64) {
+// applyFeed computes a stage that the reduction reads: on its own, in the block, or in the tile.
+func (x *tile) applyFeed(b *builder, u *unit, l loops, id int, where int64) {
 	if b.err != nil || where == feedInline {
 		return
 	}

@@ -16,23 +16,23 @@ import (
 
 // Where a schedule comes from, as the package's manifest says it.
 const (
-	FromRecord  = "record"
+	FromRecord  = "tuned"
 	FromDefault = "default"
 )
 
-// Lookup returns the best records of workloads on a target; workloads without one are left out.
-type Lookup func(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error)
+// Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are left out.
+type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
 // Choose returns a schedule for each task of a program: that of the best record, or, where there is none or it does not
-// replay, the default one. A nil lookup means default schedules for all.
-func Choose(ctx context.Context, p *graph.Program, t *target.Target, lookup Lookup, log *slog.Logger) ([]aot.Choice, error) {
+// replay or is not allowed by the level of numerics, the default one. A nil lookup means default schedules for all.
+func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, lookup Lookup, log *slog.Logger) ([]aot.Choice, error) {
 	best := map[string]*tilthv1.Record{}
 	if lookup != nil {
 		var digests []string
 		for _, task := range p.Tasks {
 			digests = append(digests, task.Workload.Digest())
 		}
-		found, err := lookup(ctx, t.Fingerprint(), digests...)
+		found, err := lookup(ctx, t.Fingerprint(), numerics, digests...)
 		if err != nil {
 			return nil, err
 		}
@@ -45,13 +45,17 @@ func Choose(ctx context.Context, p *graph.Program, t *target.Target, lookup Look
 		if r := best[task.Workload.Digest()]; r != nil {
 			m := r.GetMeasurement()
 			choices[i] = aot.Choice{Trace: m.GetCandidate().GetTrace(), Origin: FromRecord, LatencySeconds: m.GetLatencySeconds()}
-			_, err := schedule.Replay(task.Workload, choices[i].Trace)
+			s, err := schedule.Replay(task.Workload, choices[i].Trace)
+			if err == nil && s.Numerics() > numerics {
+				err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
+			}
 			if err == nil {
+				choices[i].RelativeError = m.GetRelativeError()
 				continue
 			}
 			log.Warn("record does not replay, using the default schedule", "task", task.Name, "error", err)
 		}
-		s, err := job.Default(task.Workload, t)
+		s, err := job.Default(task.Workload, t, numerics)
 		if err != nil {
 			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
 		}

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -39,17 +41,17 @@ func record(workload string, trace []byte) *tilthv1.Record {
 func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 	p, machine := program(t)
 	first, second := p.Tasks[0].Workload, p.Tasks[1].Workload
-	s, err := job.Default(first, machine)
+	s, err := job.Default(first, machine, schedule.Strict)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookup := func(_ context.Context, asked string, workloads ...string) ([]*tilthv1.Record, error) {
+	lookup := func(_ context.Context, asked string, _ schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
 		if asked != machine.Fingerprint() || len(workloads) != len(p.Tasks) {
 			t.Errorf("asked for %d workloads of %s", len(workloads), asked)
 		}
 		return []*tilthv1.Record{record(first.Digest(), s.Trace()), record(second.Digest(), []byte("tilth-trace 9\n"))}, nil
 	}
-	choices, err := Choose(t.Context(), p, machine, lookup, slog.New(slog.DiscardHandler))
+	choices, err := Choose(t.Context(), p, machine, schedule.Strict, lookup, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +71,41 @@ func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 func TestALookupThatFailsIsAnError(t *testing.T) {
 	p, machine := program(t)
 	broken := errors.New("no tracker")
-	lookup := func(context.Context, string, ...string) ([]*tilthv1.Record, error) { return nil, broken }
-	if _, err := Choose(t.Context(), p, machine, lookup, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
+	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
+		return nil, broken
+	}
+	if _, err := Choose(t.Context(), p, machine, schedule.Strict, lookup, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestARecordThatNumericsForbidIsNotUsed: whatever the look-up says, strict means direct sums.
+func TestARecordThatNumericsForbidIsNotUsed(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[10,10,8]
+constant t1 f32[3,3,8,8]
+sum t2 f32[8,8,8] over 3,3,8 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schedule.New(w)
+	if _, err := s.Winograd(0, 4); err != nil {
+		t.Fatal(err)
+	}
+	_, machine := program(t)
+	p := &graph.Program{Tasks: []graph.Task{{Name: "conv", Workload: w}}}
+	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
+		return []*tilthv1.Record{record(w.Digest(), s.Trace())}, nil
+	}
+	for level, want := range map[schedule.Numerics]string{schedule.Strict: FromDefault, schedule.Default: FromRecord} {
+		choices, err := Choose(t.Context(), p, machine, level, lookup, slog.New(slog.DiscardHandler))
+		if err != nil || choices[0].Origin != want {
+			t.Fatalf("%v: %v, want %s, %v", level, choices, want, err)
+		}
+		if level == schedule.Strict && schedule.TraceNumerics(choices[0].Trace) != schedule.Strict {
+			t.Errorf("strict uses\n%s", choices[0].Trace)
+		}
 	}
 }

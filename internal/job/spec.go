@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -41,15 +42,14 @@ type Options struct {
 	// Tuner is the search algorithm.
 	Tuner string
 	Seed  uint64
-	// Numerics is strict, default or fast. The job keeps it, but nothing depends on it so far: no algorithm that there is
-	// trades accuracy for speed, so each is allowed by all three.
-	Numerics string
+	// Numerics bounds the algorithms that are tried.
+	Numerics schedule.Numerics
 }
 
 // Spec is the job that tunes tasks.
 func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
-		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics,
+		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(),
 		Target: &tilthv1.TargetSpec{
 			Fingerprint: o.Target.Fingerprint(), Descriptor_: o.Target.Encode(),
 			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(),

@@ -8,9 +8,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Default is the schedule of a workload for when nothing was ever measured.
-func Default(w *expr.Workload, t *target.Target) (*schedule.Schedule, error) {
-	s := space.New(w, t)
+// Default is the schedule of a workload, with the algorithms that numerics allow, for when nothing was ever measured.
+func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
+	s := space.New(w, t, numerics)
 	return s.Apply(s.Default())
 }
 
@@ -21,12 +21,16 @@ func Untuned(spec *tilthv1.JobSpec) []string {
 	if err != nil {
 		return digests
 	}
+	numerics, err := schedule.ParseNumerics(spec.GetNumerics())
+	if err != nil {
+		return digests
+	}
 	for i, task := range spec.GetTasks() {
 		w, err := expr.Parse(string(task.GetWorkload()))
 		if err != nil {
 			continue
 		}
-		if s, err := Default(w, machine); err == nil {
+		if s, err := Default(w, machine, numerics); err == nil {
 			digests[i] = schedule.Digest(s.Trace())
 		}
 	}

@@ -8,15 +8,16 @@ import (
 	"log/slog"
 
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
 // Source has records.
 type Source interface {
-	// Best returns the fastest verified record of each workload on a target; no workloads means every one, no target
-	// every target. Workloads without a record are left out.
-	Best(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error)
+	// Best returns the fastest verified record of each workload on a target whose schedule a level of numerics allows; no
+	// workloads means every one at every level, no target every target. Workloads without a record are left out.
+	Best(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 	// List calls visit with every record that matches; an empty target or workload matches all.
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
 	// Import adds the records that next returns until io.EOF, all or none.
@@ -50,13 +51,13 @@ func Dial(addr string, log *slog.Logger) (Source, error) {
 type file struct{ *records.DB }
 
 // Best implements Source.
-func (f file) Best(_ context.Context, target string, workloads ...string) ([]*tilthv1.Record, error) {
+func (f file) Best(_ context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
 	if len(workloads) == 0 {
 		return f.BestAll(target)
 	}
 	var found []*tilthv1.Record
 	for _, w := range workloads {
-		record, err := f.DB.Best(target, w)
+		record, err := f.BestAllowed(target, w, numerics.String())
 		if errors.Is(err, records.ErrNotFound) {
 			continue
 		}
@@ -71,8 +72,8 @@ func (f file) Best(_ context.Context, target string, workloads ...string) ([]*ti
 type remote struct{ *client.Client }
 
 // Best implements Source.
-func (r remote) Best(ctx context.Context, target string, workloads ...string) ([]*tilthv1.Record, error) {
-	return r.BestRecords(ctx, target, workloads...)
+func (r remote) Best(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
+	return r.BestRecords(ctx, target, numerics.String(), workloads...)
 }
 
 // List implements Source.

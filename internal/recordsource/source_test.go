@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -47,7 +48,7 @@ func TestAFileIsReadAndAddedTo(t *testing.T) {
 	for name, workloads := range map[string][]string{
 		"all": nil, "some": {records.Digest([]byte("pool")), known},
 	} {
-		best, err := source.Best(t.Context(), "cpu", workloads...)
+		best, err := source.Best(t.Context(), "cpu", schedule.Strict, workloads...)
 		if err != nil || !slices.EqualFunc(best, []string{known}, func(r *tilthv1.Record, d string) bool { return r.GetWorkloadDigest() == d }) {
 			t.Errorf("%s: best %v, %v", name, best, err)
 		}

@@ -34,3 +34,18 @@ func Of(samples []float64) Summary {
 	}
 	return s
 }
+
+// Quartiles are the values that a quarter, a half and three quarters of the samples are not above, interpolated between
+// samples; zero when there are none.
+func Quartiles(samples []float64) (low, median, high float64) {
+	if len(samples) == 0 {
+		return 0, 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	at := func(share float64) float64 {
+		whole, part := math.Modf(share * float64(len(sorted)-1))
+		k := int(whole)
+		return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
+	}
+	return at(0.25), at(0.5), at(0.75)
+}

@@ -21,3 +21,20 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestQuartiles(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		samples           []float64
+		low, median, high float64
+	}{
+		{"nothing", nil, 0, 0, 0},
+		{"one", []float64{3}, 3, 3, 3},
+		{"five", []float64{5, 1, 4, 2, 3}, 2, 3, 4},
+		{"between samples", []float64{1, 2}, 1.25, 1.5, 1.75},
+	} {
+		if low, median, high := Quartiles(c.samples); low != c.low || median != c.median || high != c.high {
+			t.Errorf("%s: %g %g %g, want %g %g %g", c.name, low, median, high, c.low, c.median, c.high)
+		}
+	}
+}

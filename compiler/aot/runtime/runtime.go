@@ -33,11 +33,14 @@ func PoolHeaders() []toolchain.File {
 	return append(Read("pool.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
-// ModelSources are what all packages share beside the kernels: the thread pool and the C interface.
-func ModelSources() []toolchain.File { return Read("pool.c", "model.c") }
+// ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of what the
+// machine can do.
+func ModelSources() []toolchain.File { return Read("pool.c", "model.c", "peak.c") }
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
-func ModelHeaders() []toolchain.File { return append(PoolHeaders(), Read("tilth.h", "model.h")...) }
+func ModelHeaders() []toolchain.File {
+	return append(PoolHeaders(), Read("tilth.h", "model.h", "peak.h")...)
+}
 
 // Interface is the header of a package's C interface.
 func Interface() toolchain.File { return Read("tilth.h")[0] }

@@ -6,7 +6,7 @@
 #define TILTH_KERNEL_H
 #include <stdint.h>
 
-#define TILTH_ABI 1
+#define TILTH_ABI 2
 
 /* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
 typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
@@ -41,6 +41,7 @@ struct tilth_kernel {
   void (*run)(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace);
   int64_t workspace_bytes; /* scratch shared by all workers */
   int64_t worker_bytes;    /* scratch of each worker, behind the shared part */
+  double error_growth;     /* how many times the module's tolerance its algorithm needs; less than 1 means 1 */
 };
 
 struct tilth_module {

@@ -119,7 +119,10 @@ type Candidate struct {
 	// How the tuner came to it (its decisions); opaque to all but the tuner.
 	Origin []byte `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
 	// Number of the trial within its task and job, from 0; set by the tracker when the batch is accepted.
-	Trial         uint32 `protobuf:"varint,4,opt,name=trial,proto3" json:"trial,omitempty"`
+	Trial uint32 `protobuf:"varint,4,opt,name=trial,proto3" json:"trial,omitempty"`
+	// The least level of numerics that allows the schedule: strict, default or fast; empty means strict, the only level there was
+	// before. Set by the tuner.
+	Numerics      string `protobuf:"bytes,5,opt,name=numerics,proto3" json:"numerics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -180,6 +183,13 @@ func (x *Candidate) GetTrial() uint32 {
 		return x.Trial
 	}
 	return 0
+}
+
+func (x *Candidate) GetNumerics() string {
+	if x != nil {
+		return x.Numerics
+	}
+	return ""
 }
 
 // Measurement is the outcome of one trial.
@@ -390,12 +400,13 @@ var File_tilth_v1_measurement_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"g\n" +
+	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\x01\n" +
 	"\tCandidate\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x14\n" +
 	"\x05trace\x18\x02 \x01(\fR\x05trace\x12\x16\n" +
 	"\x06origin\x18\x03 \x01(\fR\x06origin\x12\x14\n" +
-	"\x05trial\x18\x04 \x01(\rR\x05trial\"\x89\x03\n" +
+	"\x05trial\x18\x04 \x01(\rR\x05trial\x12\x1a\n" +
+	"\bnumerics\x18\x05 \x01(\tR\bnumerics\"\x89\x03\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +

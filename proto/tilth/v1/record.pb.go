@@ -29,8 +29,11 @@ type BestRecordsRequest struct {
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// Empty = every workload.
 	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The level of numerics that the records' schedules must be allowed by: strict, default or fast; empty = every level. Without
+	// workload digests it has no effect.
+	Numerics      string `protobuf:"bytes,3,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BestRecordsRequest) Reset() {
@@ -75,6 +78,13 @@ func (x *BestRecordsRequest) GetWorkloadDigests() []string {
 		return x.WorkloadDigests
 	}
 	return nil
+}
+
+func (x *BestRecordsRequest) GetNumerics() string {
+	if x != nil {
+		return x.Numerics
+	}
+	return ""
 }
 
 type BestRecordsResponse struct {
@@ -319,10 +329,11 @@ var File_tilth_v1_record_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\"W\n" +
+	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\"s\n" +
 	"\x12BestRecordsRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
-	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\"A\n" +
+	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\x12\x1a\n" +
+	"\bnumerics\x18\x03 \x01(\tR\bnumerics\"A\n" +
 	"\x13BestRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\"U\n" +
 	"\x12ListRecordsRequest\x12\x16\n" +

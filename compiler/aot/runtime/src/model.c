@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "peak.h"
 #include "pool.h"
 
 #define API __attribute__((visibility("default")))
@@ -128,4 +129,8 @@ API void tilth_run(struct tilth_model *m) { tilth_plan.run(tilth_pool_runtime(m-
 
 API void tilth_profile(struct tilth_model *m, double *seconds) {
   tilth_plan.run(tilth_pool_runtime(m->pool), m->arena, m->weights, seconds);
+}
+
+API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
+  tilth_measure_peak(tilth_pool_runtime(m->pool), flops, bytes);
 }

@@ -65,6 +65,11 @@ void tilth_run(struct tilth_model *model);
 void tilth_profile(struct tilth_model *model, double *seconds);
 int32_t tilth_call_count(void);
 
+/* Measures what the machine can do at best on the model's threads, to compare a profile with: float32 operations a second of
+ * fused multiply-adds, and bytes a second read from memory. 0 for what could not be measured. Takes a tenth of a second or
+ * so, and 128 MiB of memory. */
+void tilth_peak(struct tilth_model *model, double *flops, double *bytes);
+
 /* The model's nodes that a call computes. NULL when the index is out of range. */
 const char *tilth_call_name(int32_t index);
 

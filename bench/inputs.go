@@ -1,0 +1,37 @@
+package main
+
+import (
+	"math/rand/v2"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/npz"
+)
+
+// tokenLimit is below the number of words of every language model in the suite.
+const tokenLimit = 1000
+
+// readInputs are those of an .npz file, or made-up ones where path is empty: numbers in [-1, 1), tokens, masks of ones.
+func readInputs(path string, manifest *aot.Manifest) (map[string]*array.Array, error) {
+	if path != "" {
+		return npz.ReadFile(path)
+	}
+	rng := rand.New(rand.NewPCG(1, 0))
+	inputs := map[string]*array.Array{}
+	for _, t := range manifest.Inputs {
+		a := array.New(t.Type(), t.Shape...)
+		for i := range a.Len() {
+			switch {
+			case t.Type().IsFloat():
+				a.SetFloat(i, rng.Float64()*2-1)
+			case strings.Contains(t.Name, "mask"):
+				a.SetInt(i, 1)
+			case !strings.Contains(t.Name, "type"):
+				a.SetInt(i, rng.Int64N(tokenLimit))
+			}
+		}
+		inputs[t.Name] = a
+	}
+	return inputs, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/profile"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// mostKernels is how many kernels of a package are kept with its result.
+const mostKernels = 12
+
+// kernel is a task of a package with all its calls.
+type kernel struct {
+	Task    string  `json:"task"`
+	Calls   int     `json:"calls"`
+	Seconds float64 `json:"seconds"` // of all calls
+	Share   float64 `json:"share"`
+	// Flop and LimitSeconds are of all calls, as in a profile.
+	Flop         float64 `json:"flop"`
+	LimitSeconds float64 `json:"limit_seconds"`
+	BoundBy      string  `json:"bound_by"`
+}
+
+// busiest sums up the calls of each task and returns up to n tasks that take longest.
+func busiest(calls []profile.Call, n int) []kernel {
+	var list []kernel
+	at := map[string]int{}
+	for _, c := range calls {
+		k, ok := at[c.Task]
+		if !ok {
+			k = len(list)
+			at[c.Task] = k
+			list = append(list, kernel{Task: c.Task, BoundBy: c.BoundBy})
+		}
+		sum := &list[k]
+		sum.Calls++
+		sum.Seconds += c.Seconds
+		sum.Share += c.Share
+		sum.Flop += c.Flop
+		sum.LimitSeconds += c.LimitSeconds
+	}
+	slices.SortStableFunc(list, func(a, b kernel) int { return -cmp.Compare(a.Seconds, b.Seconds) })
+	return slices.Clip(list[:min(n, len(list))])
+}
+
+// writeKernels writes where the time of a package goes as a table in Markdown.
+func (r result) writeKernels(out *strings.Builder, n int) {
+	fmt.Fprintf(out, "\n%s, %s, %s: %.4g ms, %.2f × ONNX Runtime\n\n| share | ms | calls | GFLOP/s | of peak | limit | bound by | kernel |\n|--:|--:|--:|--:|--:|--:|---|---|\n",
+		r.Model, r.Schedules, plural(r.Threads), r.Seconds*1e3, r.Ratio)
+	for _, k := range r.Kernels[:min(n, len(r.Kernels))] {
+		share := show.Missing
+		if r.Peak.FlopsPerSecond > 0 {
+			share = fmt.Sprintf("%.0f %%", 100*k.Flop/k.Seconds/r.Peak.FlopsPerSecond)
+		}
+		fmt.Fprintf(out, "| %.1f %% | %.3g | %d | %s | %s | %.3g | %s | %s |\n", 100*k.Share, k.Seconds*1e3, k.Calls,
+			show.GFLOPS(k.Flop, k.Seconds), share, k.LimitSeconds*1e3, k.BoundBy, k.Task)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/internal/profile"
+)
+
+// profileRuns is how many executions a profile's medians are over.
+const profileRuns = 7
+
+// server is the contender that runs a package.
+type server struct {
+	model  *aot.Model
+	before int64
+}
+
+// runServer serves a package: PACKAGE.tar INPUTS.json.
+func runServer(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
+	if len(args) != 2 {
+		return fmt.Errorf("want: bench serve PACKAGE.tar INPUTS.json")
+	}
+	inputs, err := readSpec(args[1])
+	if err != nil {
+		return err
+	}
+	s := &server{}
+	if s.before, err = peakMemory(); err != nil {
+		return err
+	}
+	if s.model, err = aot.Load(args[0]); err != nil {
+		return err
+	}
+	defer s.model.Close()
+	if err := s.model.SetInputs(inputs); err != nil {
+		return err
+	}
+	s.model.Execute()
+	fmt.Fprintln(out, "ready")
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		command, argument, _ := strings.Cut(lines.Text(), " ")
+		answer, err := s.answer(ctx, command, argument)
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(out).Encode(answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) answer(ctx context.Context, command, argument string) (any, error) {
+	switch command {
+	case "run":
+		count, err := strconv.Atoi(argument)
+		if err != nil {
+			return nil, err
+		}
+		times, err := s.model.Time(ctx, count, 1)
+		for i := range times {
+			times[i] *= 1e3
+		}
+		return times, err
+	case "outputs":
+		return writeTensors(s.model.Outputs(), argument, "package")
+	case "profile":
+		return profile.Of(ctx, s.model, profileRuns)
+	case "memory":
+		peak, err := peakMemory()
+		return map[string]int64{"Peak": peak, "Before": s.before}, err
+	}
+	return nil, fmt.Errorf("serve: what is %q?", command)
+}
+
+// peakMemory is the most resident bytes that this process ever had.
+func peakMemory() (int64, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+}

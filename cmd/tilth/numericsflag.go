@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// numericsFlag bounds the algorithms that a command may use.
+type numericsFlag struct {
+	text string
+	// level is what the text says, once it was checked.
+	level schedule.Numerics
+}
+
+func (f *numericsFlag) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
+		"algorithms allowed: strict (direct sums), default (also Winograd convolutions) or fast (also what loses more accuracy)")
+}
+
+// check reads the flag.
+func (f *numericsFlag) check() (err error) {
+	if f.level, err = schedule.ParseNumerics(f.text); err != nil {
+		return usagef("--numerics %s: want strict, default or fast", f.text)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+/* What the machine can do at best, on the threads of a model's pool: the scale to read a profile by. */
+#include "peak.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#if defined __AVX512F__
+#define VECTOR_BYTES 64
+#elif defined __AVX__
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define LANES (VECTOR_BYTES / sizeof(float))
+typedef float vector __attribute__((vector_size(VECTOR_BYTES)));
+
+/* As many independent sums as it takes to hide the latency of a multiply-add on every unit, in registers all of them: cores
+ * with 16 registers have at most two units with a latency of 5 cycles, others at most four with one of 4. */
+#if defined __AVX512F__ || defined __aarch64__
+#define EACH_SUM(_) _(a) _(b) _(c) _(d) _(e) _(f) _(g) _(h) _(i) _(j) _(k) _(l) _(m) _(n) _(o) _(p)
+#define SUMS 16
+#else
+#define EACH_SUM(_) _(a) _(b) _(c) _(d) _(e) _(f) _(g) _(h) _(i) _(j)
+#define SUMS 10
+#endif
+
+#define TRIES 5
+#define LEAST_SECONDS 2e-3
+#define STREAM_BYTES (128 << 20) /* more than caches hold */
+#define BLOCK 256
+
+struct job {
+  int64_t rounds;
+  const char *bytes;
+  float *sinks; /* one of 64 bytes for each worker, so that nothing is optimised away */
+};
+
+static void multiply_add(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  const struct job *job = closure;
+  vector x, y;
+  for (unsigned k = 0; k < LANES; k++) x[k] = 0.999999f, y[k] = 1e-6f;
+#define START(s) vector s = y;
+#define STEP(s) s = s * x + y;
+#define SUM(s) total += s;
+  EACH_SUM(START)
+  for (int64_t round = 0; round < job->rounds; round++) { EACH_SUM(STEP) }
+  vector total = x;
+  EACH_SUM(SUM)
+  job->sinks[16 * worker] = total[0];
+}
+
+/* Reads blocks begin..end of 256 bytes. */
+static void stream(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  const struct job *job = closure;
+  typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
+  words total = {0}, other = {0};
+  const words *at = (const words *)(job->bytes + begin * BLOCK), *stop = (const words *)(job->bytes + end * BLOCK);
+  for (; at < stop; at += 4) total ^= at[0] ^ at[1], other ^= at[2] ^ at[3];
+  total ^= other;
+  job->sinks[16 * worker] = (float)total[0];
+}
+
+/* The least seconds that a parallel loop takes. */
+static double least(const struct tilth_runtime *rt, tilth_body body, struct job *job, int64_t n) {
+  double best = 0;
+  for (int k = 0; k < TRIES; k++) {
+    double begin = tilth_now();
+    rt->parallel(rt, body, job, n);
+    double seconds = tilth_now() - begin;
+    if (k == 0 || seconds < best) best = seconds;
+  }
+  return best;
+}
+
+static double arithmetic(const struct tilth_runtime *rt, struct job *job) {
+  double seconds = 0;
+  for (job->rounds = 1 << 12; seconds < LEAST_SECONDS; job->rounds *= 2) seconds = least(rt, multiply_add, job, rt->workers);
+  return 2.0 * (double)(job->rounds / 2) * SUMS * LANES * rt->workers / seconds;
+}
+
+static double reading(const struct tilth_runtime *rt, struct job *job) {
+  char *bytes = aligned_alloc(BLOCK, STREAM_BYTES);
+  if (!bytes) return 0;
+  memset(bytes, 1, STREAM_BYTES);
+  job->bytes = bytes;
+  double seconds = least(rt, stream, job, STREAM_BYTES / BLOCK);
+  free(bytes);
+  return STREAM_BYTES / seconds;
+}
+
+void tilth_measure_peak(const struct tilth_runtime *rt, double *flops, double *bytes) {
+  struct job job = {.sinks = calloc(rt->workers, 64)};
+  *flops = job.sinks ? arithmetic(rt, &job) : 0;
+  *bytes = job.sinks ? reading(rt, &job) : 0;
+  free(job.sinks);
+}

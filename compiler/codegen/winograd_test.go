@@ -1,0 +1,99 @@
+package codegen
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// drawConv3x3 draws a convolution that Winograd computes: any size, batch, padding and channels, with or without what follows it.
+func drawConv3x3(t *rapid.T) *expr.Workload {
+	g := &dag{t: t}
+	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
+	n, ic, oc := g.int("batch", 1, 3), g.int("in", 1, 20), g.int("out", 1, 37)
+	h, w := g.int("height", 1, 11), g.int("width", 1, 11)
+	top, left := g.int("top", 0, 2), g.int("left", 0, 2)
+	oh, ow := max(1, h+top+g.int("bottom", 0, 2)-2), max(1, w+left+g.int("right", 0, 2)-2)
+	x, weights := g.source(d, false, n, h, w, ic), g.source(d, true, 3, 3, ic, oc)
+	pad := expr.Compute("pad", []int64{n, oh + 2, ow + 2, ic}, func(i []expr.Expr) expr.Expr {
+		y, z := expr.SubE(i[1], expr.I(top)), expr.SubE(i[2], expr.I(left))
+		inside := expr.Bin(expr.And, expr.InRange(y, 0, h), expr.InRange(z, 0, w))
+		return expr.Sel(inside, x.At(i[0], y, z, i[3]), expr.Zero(d))
+	})
+	conv := expr.ReduceOver("conv", expr.Sum, []int64{n, oh, ow, oc}, []int64{3, 3, ic}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(pad.At(i[0], expr.AddE(i[1], r[0]), expr.AddE(i[2], r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3]))
+	})
+	out := conv
+	if rapid.Bool().Draw(t, "epilogue") {
+		bias, residual := g.source(d, true, oc), g.source(d, false, n, oh, ow, oc)
+		out = expr.Compute("out", conv.Shape, func(i []expr.Expr) expr.Expr {
+			sum := expr.AddE(conv.At(i...), bias.At(i[3]))
+			return expr.MaxE(expr.AddE(sum, residual.At(i...)), expr.Zero(d))
+		})
+	}
+	workload, err := expr.NewWorkload([]*expr.Tensor{out})
+	if err != nil {
+		t.Fatalf("the drawn workload is none: %v", err)
+	}
+	return workload
+}
+
+// drawWinograd draws a convolution and a point of its space with Winograd's algorithm, or only the primitive.
+func drawWinograd(t *rapid.T, d *target.Target) testCase {
+	w := drawConv3x3(t)
+	c := testCase{workload: w, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
+		s := schedule.New(w)
+		if _, err := s.Winograd(1, rapid.SampledFrom([]int64{2, 4}).Draw(t, "m")); err != nil {
+			t.Fatalf("%v\n%s", err, w.Text())
+		}
+		c.schedule = s
+		return c
+	}
+	c.workload = w.Merge()
+	c.args = fillArgs(c.workload, 1)
+	s := space.New(c.workload, d, schedule.Default)
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
+	for range 100 {
+		if p, ok := s.Random(rng); ok {
+			applied, err := s.Apply(p)
+			if err != nil {
+				t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, c.workload.Text())
+			}
+			if c.schedule = applied; len(applied.Algorithms()) > 0 {
+				break
+			}
+		}
+	}
+	replayed, err := schedule.Replay(c.workload, c.schedule.Trace())
+	if err != nil {
+		t.Fatalf("does not replay: %v\n%s", err, c.schedule.Trace())
+	}
+	c.schedule = replayed
+	return c
+}
+
+// TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the convolution.
+func TestWinogradIsRight(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			d := m.description(t)
+			draw := rapid.Custom(func(t *rapid.T) testCase { return drawWinograd(t, d) })
+			rapid.Check(t, func(rt *rapid.T) {
+				cases := rapid.SliceOfN(draw, 1, batchSize/2).Draw(rt, "cases")
+				for _, c := range cases {
+					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
+						rt.Fatalf("does not lower: %v\n%s", err, c.text())
+					}
+				}
+				checkCases(t, rt, m, cases)
+			})
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// absorbFeeds moves element-wise kernels into the product that alone reads their result, such as the normalisation and
+// activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation: the product computes a
+// block of them at a time, and their result never goes through memory.
+func (p *partitioner) absorbFeeds(groups []*group) []*group {
+	var absorbed []*group
+	for _, grp := range groups {
+		if !takesFeeds(grp.anchor) {
+			continue
+		}
+		for _, v := range grp.anchor.in {
+			f := p.feed(v, grp)
+			if f == nil || slices.Contains(absorbed, f) {
+				continue
+			}
+			grp.nodes = slices.Concat(f.nodes, grp.nodes)
+			grp.feeds = append(grp.feeds, v)
+			absorbed = append(absorbed, f)
+		}
+	}
+	return slices.DeleteFunc(groups, func(g *group) bool { return slices.Contains(absorbed, g) })
+}
+
+// takesFeeds reports whether a node is a product that reads each element of an operand for many results, at one position: a
+// convolution of one pixel, or a product with known weights.
+func takesFeeds(n *node) bool {
+	switch n.Op {
+	case "Conv":
+		kernel := n.in[1].Shape[2:]
+		return n.Int("group", 1) == 1 && !slices.ContainsFunc(kernel, func(e int64) bool { return e != 1 })
+	case "MatMul", "Gemm":
+		return allKnown(n.in[1:])
+	}
+	return false
+}
+
+// feed is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything else.
+func (p *partitioner) feed(v *value, grp *group) *group {
+	if v == nil || v.producer == nil || v.within != nil || p.isOutput(v) || len(p.readers[v]) != 1 {
+		return nil
+	}
+	f := v.producer.group
+	if f == nil || f.tail().out != v || len(f.stored) != 1 || len(f.nodes)+len(grp.nodes) > maxGroup {
+		return nil
+	}
+	if slices.ContainsFunc(f.nodes, func(n *node) bool { return n.Def().Kind != op.ElementWise }) {
+		return nil
+	}
+	return f
+}

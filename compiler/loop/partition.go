@@ -1,0 +1,291 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// maxPartitions bounds the copies that Partition makes of one nest.
+const maxPartitions = 12
+
+// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial loops: a
+// condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes two loops, and where
+// a condition holds for all that is inside a loop, a version of the loop does without it. Halide calls this loop partitioning.
+func Partition(b Block) Block {
+	var out Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *For:
+			if n.Kind != schedule.Serial {
+				out = append(out, &For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: Partition(n.Body)})
+				continue
+			}
+			p := partitioner{budget: maxPartitions}
+			out = append(out, p.loop(n)...)
+		case *If:
+			out = append(out, &If{Cond: n.Cond, Then: Partition(n.Then), Else: Partition(n.Else)})
+		default:
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// partitioner makes the versions of one nest.
+type partitioner struct {
+	// budget is how many more copies may be made.
+	budget int
+}
+
+func (p *partitioner) block(b Block) Block {
+	var out Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *For:
+			if n.Kind == schedule.Serial {
+				out = append(out, p.loop(n)...)
+				continue
+			}
+		case *If:
+			st = &If{Cond: n.Cond, Then: p.block(n.Then), Else: p.block(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func (p *partitioner) loop(n *For) Block {
+	conditions, inner := comparisons(n.Body), variables(n)
+	if p.budget > 0 {
+		for _, c := range conditions {
+			if block, ok := p.outside(n, c, inner); ok {
+				return block
+			}
+		}
+		for _, c := range conditions {
+			if at, ok := cut(n, c, inner); ok {
+				p.budget--
+				return append(p.loop(part(n, 0, at)), p.loop(part(n, at, n.Extent-at))...)
+			}
+		}
+	}
+	return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
+}
+
+// outside decides a condition outside of the innermost loop over positions that does not change it. One that depends on what
+// is inside is only known where it holds for all of it; the other version, of the borders, keeps it and is not partitioned further.
+func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) (Block, bool) {
+	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) {
+		return nil, false
+	}
+	whole, exact, ok := forAll(c, inner)
+	if !ok {
+		return nil, false
+	}
+	if _, decided := whole.(*expr.Int); decided { // never all of it
+		return nil, false
+	}
+	p.budget--
+	then := p.loop(decide(n, c, 1))
+	if exact {
+		return Block{&If{Cond: whole, Then: then, Else: p.loop(decide(n, c, 0))}}, true
+	}
+	return Block{&If{Cond: whole, Then: then, Else: Block{n}}}, true
+}
+
+// variables are those of a loop and of all that is inside.
+func variables(n *For) map[*expr.Var]bool {
+	found := map[*expr.Var]bool{n.Var: true}
+	visit(n.Body, func(st Stmt) {
+		switch x := st.(type) {
+		case *For:
+			found[x.Var] = true
+		case *Let:
+			found[x.Var] = true
+		}
+	})
+	return found
+}
+
+// positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no tiles. A
+// tile begins with its scratch buffer.
+func positions(b Block) map[*expr.Var]bool {
+	tiled := allocates(b)
+	found := map[*expr.Var]bool{}
+	visit(b, func(st Stmt) {
+		if x, ok := st.(*For); ok && x.Kind == schedule.Serial && (!tiled || allocates(x.Body)) {
+			found[x.Var] = true
+		}
+	})
+	return found
+}
+
+func allocates(b Block) bool {
+	found := false
+	visit(b, func(st Stmt) {
+		_, isAlloc := st.(*Alloc)
+		found = found || isAlloc
+	})
+	return found
+}
+
+// forAll is the condition that a comparison holds for all values of the given variables; exact is set when it uses none of them.
+func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, ok bool) {
+	bound := expr.Linearize(expr.SubE(c.A, c.B)) // the comparison holds where bound < 0, or <= 0
+	outer := expr.Linear{Const: bound.Const}
+	exact = true
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && inner[v]:
+			exact = false
+			if v.Extent <= 0 {
+				return nil, false, false
+			}
+			outer.Const += max(0, t.Coef*(v.Extent-1))
+		case usesAny(t.Atom, inner):
+			return nil, false, false
+		default:
+			outer.Terms = append(outer.Terms, t)
+		}
+	}
+	return expr.Simplify(expr.Bin(c.Op, outer.Expr(), expr.I(0))), exact, true
+}
+
+// cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there is no such
+// place inside the range. Variables of inner loops take all their values.
+func cut(n *For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
+	bound := expr.Linearize(expr.SubE(c.A, c.B))
+	coef := int64(0)
+	lo, hi := bound.Const, bound.Const
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && v == n.Var:
+			coef = t.Coef
+		case isVar && inner[v] && v.Extent > 0:
+			lo, hi = lo+min(0, t.Coef*(v.Extent-1)), hi+max(0, t.Coef*(v.Extent-1))
+		default:
+			return 0, false
+		}
+	}
+	if coef == 0 {
+		return 0, false
+	}
+	least := int64(0) // the least bound with which the comparison fails
+	if c.Op == expr.Le {
+		least = 1
+	}
+	for _, rest := range []int64{hi, lo} {
+		if at := crossing(coef, least-rest); at > 0 && at < n.Extent {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any more.
+func crossing(coef, limit int64) int64 {
+	if coef > 0 {
+		return -expr.FloorDivInt(-limit, coef)
+	}
+	return expr.FloorDivInt(-limit, -coef) + 1
+}
+
+// comparisons are the comparisons of integers that conditions of stored values are made of, each once.
+func comparisons(b Block) []*expr.Binary {
+	var list []*expr.Binary
+	add := func(c *expr.Binary) {
+		if !slices.ContainsFunc(list, func(x *expr.Binary) bool { return expr.Same(x, c) }) {
+			list = append(list, c)
+		}
+	}
+	visit(b, func(st Stmt) {
+		if s, ok := st.(*Store); ok {
+			expr.Walk(s.Value, func(e expr.Expr) {
+				if x, ok := e.(*expr.Select); ok {
+					eachComparison(x.Cond, add)
+				}
+			})
+		}
+	})
+	return list
+}
+
+func eachComparison(e expr.Expr, visit func(*expr.Binary)) {
+	b, ok := e.(*expr.Binary)
+	switch {
+	case !ok:
+	case b.Op == expr.And || b.Op == expr.Or:
+		eachComparison(b.A, visit)
+		eachComparison(b.B, visit)
+	case (b.Op == expr.Lt || b.Op == expr.Le) && b.A.DType() == array.Int64 && len(expr.Loads(b)) == 0:
+		visit(b)
+	}
+}
+
+func usesAny(e expr.Expr, vars map[*expr.Var]bool) bool {
+	found := false
+	expr.Walk(e, func(x expr.Expr) {
+		if v, ok := x.(*expr.Var); ok {
+			found = found || vars[v]
+		}
+	})
+	return found
+}
+
+// visit calls f on every statement of a block, outer ones first.
+func visit(b Block, f func(Stmt)) {
+	for _, st := range b {
+		f(st)
+		switch n := st.(type) {
+		case *For:
+			visit(n.Body, f)
+		case *If:
+			visit(n.Then, f)
+			visit(n.Else, f)
+		}
+	}
+}
+
+// part is the range of a loop that begins at first.
+func part(n *For, first, extent int64) *For {
+	v := &expr.Var{Name: n.Var.Name, Extent: extent}
+	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: expr.AddE(v, expr.I(first))}}
+	return &For{Var: v, Extent: extent, Kind: n.Kind, Body: rewrite(n.Body, s.Simplify)}
+}
+
+// decide is a nest in which a comparison is known.
+func decide(n *For, c *expr.Binary, value int64) *For {
+	known := func(e expr.Expr) expr.Expr {
+		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+			if expr.Same(x, c) {
+				return &expr.Int{Value: value, Type: array.Bool}
+			}
+			return x
+		})
+	}
+	return &For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: rewrite(n.Body, known)}
+}
+
+// rewrite is a block with each of its expressions replaced.
+func rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
+	out := make(Block, len(b))
+	for k, st := range b {
+		switch x := st.(type) {
+		case *For:
+			st = &For{Var: x.Var, Extent: x.Extent, Kind: x.Kind, Body: rewrite(x.Body, f)}
+		case *If:
+			st = &If{Cond: f(x.Cond), Then: rewrite(x.Then, f), Else: rewrite(x.Else, f)}
+		case *Let:
+			st = &Let{x.Var, f(x.Value)}
+		case *Store:
+			st = &Store{Buffer: x.Buffer, Index: f(x.Index), Value: f(x.Value)}
+		}
+		out[k] = st
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// padded is a copy of a size x size image into the middle of one that is a pixel wider on every side.
+func padded(t *testing.T, size int64) *expr.Workload {
+	t.Helper()
+	x := expr.NewInput("x", array.Float32, size, size)
+	pad := expr.Compute("pad", []int64{size + 2, size + 2}, func(i []expr.Expr) expr.Expr {
+		r, c := expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1))
+		return expr.Sel(expr.Bin(expr.And, expr.InRange(r, 0, size), expr.InRange(c, 0, size)), x.At(r, c), expr.F(array.Float32, 0))
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{pad})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
+	f, err := Lower(schedule.New(padded(t, 8)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := comparisons(f.Body), comparisons(Partition(f.Body))
+	if len(before) != 4 || len(after) != 0 {
+		t.Errorf("%d comparisons became %d, want 4 and none", len(before), len(after))
+	}
+}
+
+func TestPartitionsCoverTheWholeRange(t *testing.T) {
+	f, err := Lower(schedule.New(padded(t, 8)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stores(Partition(f.Body), 1); n != 100 {
+		t.Errorf("%d elements are stored, want 10 x 10", n)
+	}
+}
+
+// stores is how many stores a block executes, where each If executes either of its branches.
+func stores(b Block, times int64) int64 {
+	total := int64(0)
+	for _, st := range b {
+		switch n := st.(type) {
+		case *For:
+			total += stores(n.Body, times*n.Extent)
+		case *If:
+			total += stores(n.Then, times)
+		case *Store:
+			total += times
+		}
+	}
+	return total
+}

@@ -1,0 +1,107 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// AttentionName is softmax attention as one operator, which the graph compiler finds written out; it stands in no model.
+//
+//	softmax(scale * a b + mask) c        over the last axis of a b
+//
+// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes and, optionally, a mask that broadcasts to
+// [..., M, N]: numbers to add or, as Bool, which scores count, the others being -infinity or what the attribute fill says.
+// The scores of a block of rows are computed, normalised and used while they lie in the cache.
+const AttentionName = "attention"
+
+var attentionDefs = []Def{{
+	Name: AttentionName, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
+	Lower: lowerAttention, Layout: rowMajorResult,
+	Work: func(n *Node) float64 {
+		a, b := n.In[0].Shape, n.In[1].Shape
+		depth := float64(a[len(a)-1] + n.Out.Shape[len(a)-1])
+		return 2 * float64(array.Elements(a[:len(a)-1])) * float64(b[len(b)-1]) * depth
+	},
+	Detail: func(n *Node) string { return "x " + times(n.In[1].Shape) },
+}}
+
+func inferAttention(n *Node) (Type, error) {
+	a, b, c := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
+	d, rank := n.In[0].DType, len(a)
+	if rank < 2 || len(b) != rank || len(c) != rank || !d.IsFloat() || n.In[1].DType != d || n.In[2].DType != d {
+		return Type{}, fmt.Errorf("operands %v, %v and %v are not matrices of one floating point type and rank", n.In[0].Type, n.In[1].Type, n.In[2].Type)
+	}
+	if !sameShape(leading(a), leading(b)) || !sameShape(leading(a), leading(c)) || a[rank-1] != b[rank-2] || b[rank-1] != c[rank-2] {
+		return Type{}, fmt.Errorf("operands %v, %v and %v do not fit", a, b, c)
+	}
+	scores := append(append([]int64{}, a[:rank-1]...), b[rank-1])
+	if n.Has(3) {
+		m := n.In[3]
+		if s, err := Broadcast(scores, m.Shape); err != nil || !sameShape(s, scores) || m.DType != d && m.DType != array.Bool {
+			return Type{}, fmt.Errorf("mask %v does not fit scores %v", m.Type, scores)
+		}
+	}
+	n.Float("scale", 1)
+	n.Float("fill", 0)
+	return Type{d, append(append([]int64{}, a[:rank-1]...), c[rank-1])}, nil
+}
+
+// lowerAttention has stages for the two products and the softmax between them; the sum's reciprocal is applied to the result,
+// which is smaller than the scores. The operands b and c are stages, too, so that a schedule can lay them out as the products
+// read them.
+func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	rank := len(n.Out.Shape)
+	a, b, c := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
+	keys := l.Map("keys", b.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(b.At(i...)) })
+	values := l.Map("values", c.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(c.At(i...)) })
+	scores := append(append([]int64{}, a.Shape[:rank-1]...), b.Shape[rank-1])
+	batch := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr {
+		return append(append([]expr.Expr{}, i[:rank-2]...), rest...)
+	}
+	product := l.Reduce("scores", expr.Sum, scores, RowMajor(rank), a.Shape[rank-1:], func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(wide(a.At(batch(i, i[rank-2], r[0])...)), keys.At(batch(i, r[0], i[rank-1])...))
+	})
+	masked := l.Map("masked", scores, RowMajor(rank), maskedScore(l, n, in, product, scores))
+	kept := scores[:rank-1]
+	row := func(i []expr.Expr, r expr.Expr) []expr.Expr { return append(append([]expr.Expr{}, i[:rank-1]...), r) }
+	largest := l.Reduce("largest", expr.Maximum, kept, RowMajor(rank-1), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
+		return masked.At(row(i, r[0])...)
+	})
+	exp := l.Map("exp", scores, RowMajor(rank), func(i []expr.Expr) expr.Expr {
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:rank-1]...)))
+	})
+	sum := l.Reduce("sum", expr.Sum, kept, RowMajor(rank-1), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
+		return exp.At(row(i, r[0])...)
+	})
+	total := l.Map("total", kept, RowMajor(rank-1), func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) })
+	mixed := l.Reduce("mixed", expr.Sum, n.Out.Shape, RowMajor(rank), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(exp.At(row(i, r[0])...), values.At(batch(i, r[0], i[rank-1])...))
+	})
+	return l.Lazy(n.Out, RowMajor(rank), func(i []expr.Expr) expr.Expr {
+		return expr.To(n.Out.DType, expr.MulE(mixed.At(i...), total.At(i[:rank-1]...)))
+	}), nil
+}
+
+// maskedScore is a score scaled and masked.
+func maskedScore(l *Lowering, n *Node, in []Operand, product Operand, shape []int64) func(i []expr.Expr) expr.Expr {
+	scale, fill := n.Float("scale", 1), n.Float("fill", 0)
+	var mask Operand
+	if n.Has(3) {
+		mask = l.Readable(in[3])
+	}
+	return func(i []expr.Expr) expr.Expr {
+		e := product.At(i...)
+		if scale != 1 {
+			e = expr.MulE(e, like(e, scale))
+		}
+		switch {
+		case !n.Has(3):
+			return e
+		case mask.DType == array.Bool:
+			return expr.Sel(mask.Broadcast(shape, i), e, like(e, fill))
+		}
+		return expr.AddE(e, wide(mask.Broadcast(shape, i)))
+	}
+}

@@ -1,0 +1,74 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// CacheRead lets a stage read a tensor through a copy, a new stage whose number it returns. The tensor is named by its place among
+// the distinct tensors that the stage's body loads, in order of appearance. Dimension k of the copy is dimension perm[k] of the
+// tensor. Computed at one of the stage's loops, or its consumer's, the copy holds just the part that is needed there, laid out in the
+// order in which it is read: a packed panel.
+func (s *Schedule) CacheRead(stageID, load int, perm []int) (cache int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("cache-read: %w", err)
+	}
+	tensors := distinctLoads(g.Body)
+	if load < 0 || load >= len(tensors) {
+		return 0, fmt.Errorf("cache-read: stage %d loads no tensor %d", stageID, load)
+	}
+	t := tensors[load]
+	if !isPermutation(perm, len(t.Shape)) || len(perm) == 0 {
+		return 0, fmt.Errorf("cache-read: %v does not order the %d dimensions of the tensor", perm, len(t.Shape))
+	}
+	shape := make([]int64, len(perm))
+	for k, d := range perm {
+		shape[k] = t.Shape[d]
+	}
+	copied := expr.Compute(t.Name+"_copy", shape, func(i []expr.Expr) expr.Expr {
+		at := make([]expr.Expr, len(perm))
+		for k, d := range perm {
+			at[d] = i[k]
+		}
+		return t.At(at...)
+	})
+	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
+		l, ok := e.(*expr.Load)
+		if !ok || l.Tensor != t {
+			return e
+		}
+		at := make([]expr.Expr, len(perm))
+		for k, d := range perm {
+			at[k] = l.Index[d]
+		}
+		return copied.At(at...)
+	})
+	c := &Stage{Tensor: copied, Axes: copied.Axes, Body: copied.Body}
+	s.addStage(c)
+	s.record("cache-read", append([]int{stageID, load}, perm...)...)
+	return c.ID, nil
+}
+
+// distinctLoads are the tensors that an expression loads, in order of appearance.
+func distinctLoads(e expr.Expr) []*expr.Tensor {
+	var list []*expr.Tensor
+	for _, l := range expr.Loads(e) {
+		if !slices.Contains(list, l.Tensor) {
+			list = append(list, l.Tensor)
+		}
+	}
+	return list
+}
+
+func isPermutation(perm []int, n int) bool {
+	sorted := slices.Sorted(slices.Values(perm))
+	for k, d := range sorted {
+		if d != k {
+			return false
+		}
+	}
+	return len(perm) == n
+}

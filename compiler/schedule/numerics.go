@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Numerics is how much accuracy algorithms may trade for speed. Each level allows what those before it do. Under all of them sums
+// may be reordered and multiply-adds fused.
+type Numerics uint8
+
+// The levels of numerics.
+const (
+	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
+	Strict Numerics = iota
+	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd.
+	Default
+	// Fast also allows whatever loses more.
+	Fast
+)
+
+var numericsNames = []string{"strict", "default", "fast"}
+
+// String is the level's name.
+func (n Numerics) String() string {
+	if int(n) < len(numericsNames) {
+		return numericsNames[n]
+	}
+	return fmt.Sprintf("numerics %d", n)
+}
+
+// ParseNumerics reads a level's name; empty is Default.
+func ParseNumerics(name string) (Numerics, error) {
+	if name == "" {
+		return Default, nil
+	}
+	k := slices.Index(numericsNames, name)
+	if k < 0 {
+		return 0, fmt.Errorf("numerics %q: want %s", name, strings.Join(numericsNames, ", "))
+	}
+	return Numerics(k), nil
+}
+
+// TraceNumerics is the least level that allows a trace. It reads the names of the primitives only, so that it can tell of any
+// trace without its workload.
+func TraceNumerics(trace []byte) Numerics {
+	for line := range strings.Lines(string(trace)) {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" {
+			return Default
+		}
+	}
+	return Strict
+}
+
+// Numerics is the least level that allows the schedule.
+func (s *Schedule) Numerics() Numerics {
+	if len(s.Transforms) > 0 {
+		return Default
+	}
+	return Strict
+}
+
+// ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are direct.
+func (s *Schedule) ErrorGrowth() float64 {
+	growth := 1.0
+	for _, st := range s.steps {
+		if st.op == "winograd" {
+			growth *= WinogradGrowth(int64(st.args[1]))
+		}
+	}
+	return growth
+}
+
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives, e.g. "F(4x4,3x3)".
+func (s *Schedule) Algorithms() []string {
+	var names []string
+	for _, st := range s.steps {
+		if st.op == "winograd" {
+			names = append(names, fmt.Sprintf("F(%dx%d,3x3)", st.args[1], st.args[1]))
+		}
+	}
+	return names
+}

@@ -1,0 +1,140 @@
+package space
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each axis touches.
+type access struct {
+	elementBytes int64
+	// shape is the tensor's; packed ones are contiguous whatever their shape says.
+	shape  []int64
+	packed bool
+	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of an axis in
+	// which an index is not affine is the dimension's extent, so that any range of it touches all.
+	dims [][]int64
+}
+
+const pageBytes = 4096
+
+// accesses are those of a reduction; the result is the last.
+func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []access {
+	axes := append(append([]*expr.Var{}, acc.Axes...), acc.Reduce...)
+	var list []access
+	for _, l := range expr.Loads(acc.Body) {
+		a := access{elementBytes: l.Tensor.DType.Bytes(), shape: l.Tensor.Shape}
+		for _, p := range packs {
+			a.packed = a.packed || s.Workload.Constants[p.constant] == l.Tensor
+		}
+		for d, x := range l.Index {
+			a.dims = append(a.dims, coefficients(x, axes, l.Tensor.Shape[d]))
+		}
+		list = append(list, a)
+	}
+	result := access{elementBytes: acc.Tensor.DType.Bytes(), shape: acc.Tensor.Shape}
+	for k := range acc.Axes {
+		row := make([]int64, len(axes))
+		row[k] = 1
+		result.dims = append(result.dims, row)
+	}
+	return append(list, result)
+}
+
+func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
+	row := make([]int64, len(axes))
+	l := expr.Linearize(x)
+	for k, v := range axes {
+		c, linear := l.Coef(v)
+		if row[k] = max(c, -c); !linear {
+			row[k] = extent
+		}
+	}
+	return row
+}
+
+// groupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group of a convolution
+// read the same inputs: the load uses the axis only divided by it. 0 when the load uses it otherwise.
+func groupOf(l *expr.Load, axis *expr.Var) int64 {
+	group := int64(0)
+	for _, x := range l.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			if !expr.Uses(t.Atom, axis) {
+				continue
+			}
+			n, ok := t.Atom.(*expr.Binary)
+			if !ok || n.Op != expr.FloorDiv || n.A != expr.Expr(axis) {
+				return 0
+			}
+			by, ok := n.B.(*expr.Int)
+			if !ok || group != 0 && group != by.Value {
+				return 0
+			}
+			group = by.Value
+		}
+	}
+	return group
+}
+
+// memoryStep is how many elements of memory lie between what a load reads for one value of an axis and for the next.
+func memoryStep(l *expr.Load, axis *expr.Var) (elements int64, linear bool) {
+	flat, strides := expr.I(0), l.Tensor.MemoryStrides()
+	for k, x := range l.Index {
+		flat = expr.AddE(flat, expr.MulE(x, expr.I(strides[k])))
+	}
+	return expr.Linearize(flat).Coef(axis)
+}
+
+// adjacent reports whether what a load reads for neighbouring values of an axis are neighbours in memory.
+func adjacent(l *expr.Load, axis *expr.Var) bool {
+	step, linear := memoryStep(l, axis)
+	return linear && step == 1
+}
+
+// movesWith reports whether an axis changes what is read.
+func (a *access) movesWith(axis int) bool {
+	for _, row := range a.dims {
+		if row[axis] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// touched is how many cache lines and pages the ranges of the axes touch.
+func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64) {
+	run, runs, gap := a.elementBytes, int64(1), a.elementBytes
+	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
+	for d := len(a.shape) - 1; d >= 0; d-- {
+		e := a.extent(d, extents)
+		if whole {
+			run *= e
+		} else {
+			runs *= e
+		}
+		whole = whole && (e == a.shape[d] || a.packed)
+		if !whole && runs == 1 {
+			gap *= a.shape[d]
+		} else if whole {
+			gap *= a.shape[d]
+		}
+	}
+	lines = float64(runs) * float64(ceilDiv(run, lineBytes))
+	if gap%lineBytes != 0 { // runs begin anywhere in a line
+		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
+	}
+	pages = float64(runs) * (float64(run)/pageBytes + 1)
+	if gap < pageBytes {
+		pages = float64(runs*max(gap, run))/pageBytes + 1
+	}
+	return lines, pages
+}
+
+// extent is how many elements of dimension d the ranges of the axes reach.
+func (a *access) extent(d int, extents []int64) int64 {
+	reach := int64(1)
+	for k, c := range a.dims[d] {
+		reach += c * (extents[k] - 1)
+	}
+	return min(reach, a.shape[d])
+}

@@ -1,0 +1,98 @@
+package space
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// The values of the knob "alg", which says how the heaviest reduction is computed: directly, or by Winograd's F(m x m, 3x3), whose
+// value is m.
+const (
+	algKnob  = "alg"
+	direct   = 0
+	smallest = 2
+	largest  = 4
+)
+
+// addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind them. The
+// knobs of an algorithm that is not chosen are at their first value, so that no two points are the same schedule for it.
+func (s *Space) addAlgorithms(u *unit, t *target.Target) {
+	if u.winograd == nil {
+		return
+	}
+	s.Knobs = append([]Knob{{algKnob, []int64{direct, smallest, largest}}}, s.Knobs...)
+	s.others = len(s.Knobs)
+	s.Knobs = append(s.Knobs, u.winograd.knobs(t)...)
+}
+
+// active reports whether knob k means something at p.
+func (s *Space) active(p Point, k int) bool {
+	switch {
+	case s.others == 0 || k == 0:
+		return true
+	case p[0] == direct:
+		return k < s.others
+	}
+	return k >= s.others
+}
+
+// canonical puts the knobs that mean nothing at p to their first value, in place.
+func (s *Space) canonical(p Point) Point {
+	for k := range p {
+		if !s.active(p, k) {
+			p[k] = 0
+		}
+	}
+	return p
+}
+
+// checkCanonical refuses a second way to write a point.
+func (s *Space) checkCanonical(p Point) error {
+	for k, v := range p {
+		if v != 0 && !s.active(p, k) {
+			return fmt.Errorf("space: knob %s is not of the algorithm that knob %s chooses", s.Knobs[k].Name, algKnob)
+		}
+	}
+	return nil
+}
+
+// draw is any point, legal or not; algorithms are equally likely.
+func (s *Space) draw(rng *rand.Rand) Point {
+	p := make(Point, len(s.Knobs))
+	for k := range s.Knobs {
+		if s.active(p, k) {
+			p[k] = rng.IntN(len(s.Knobs[k].Values))
+		}
+	}
+	return p
+}
+
+// switched is p with another algorithm: between kinds of the same the knobs stay, else they are drawn.
+func (s *Space) switched(rng *rand.Rand, p Point) Point {
+	q := append(Point{}, p...)
+	q[0] = (q[0] + 1 + rng.IntN(len(s.Knobs[0].Values)-1)) % len(s.Knobs[0].Values)
+	for k := 1; k < len(q); k++ {
+		if s.active(q, k) && !s.active(p, k) {
+			q[k] = rng.IntN(len(s.Knobs[k].Values))
+		}
+	}
+	return s.canonical(q)
+}
+
+// Next is the point that follows p when all are counted, the last knob fastest; ok is false after the last one. Points need not
+// be legal.
+func (s *Space) Next(p Point) (q Point, ok bool) {
+	q = append(Point{}, p...)
+	for k := len(q) - 1; k >= 0; k-- {
+		if !s.active(q, k) {
+			continue
+		}
+		if q[k]++; q[k] < len(s.Knobs[k].Values) {
+			return s.canonical(q), true
+		}
+		q[k] = 0
+	}
+	return nil, false
+}

@@ -1,0 +1,118 @@
+package space
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+func winogradSpace(t testing.TB) *Space {
+	return New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
+}
+
+func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
+	w, target := conv(t, 14, 64), parseTarget(t, "x86-64-v3")
+	for level, want := range map[schedule.Numerics]bool{schedule.Strict: false, schedule.Default: true, schedule.Fast: true} {
+		s := New(w, target, level)
+		if got := s.Knobs[0].Name == algKnob; got != want {
+			t.Errorf("%v: a choice of algorithms: %v", level, got)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 50 {
+			p, _ := s.Random(rng)
+			applied, err := s.Apply(p)
+			if err != nil || applied.Numerics() > level {
+				t.Errorf("%v: point %s needs %v, %v", level, s.Format(p), applied.Numerics(), err)
+			}
+		}
+	}
+}
+
+// TestKnobsOfOtherAlgorithmsMakeNoPoints: one program is one point, however it was come by.
+func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
+	s := winogradSpace(t)
+	rng := rand.New(rand.NewPCG(2, 2))
+	check := func(p Point, what string) {
+		t.Helper()
+		if err := s.checkCanonical(p); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	algorithms := map[int]bool{}
+	for range 200 {
+		a, _ := s.Random(rng)
+		b, _ := s.Random(rng)
+		algorithms[a[0]] = true
+		check(a, "random")
+		if q, ok := s.Mutate(rng, a); ok {
+			check(q, "mutate")
+		}
+		if q, ok := s.Crossover(rng, a, b); ok {
+			check(q, "crossover")
+			if (q[0] == 0) != (a[0] == 0) || (q[0] == 0) != (b[0] == 0) {
+				t.Errorf("%s and %s bred %s", s.Format(a), s.Format(b), s.Format(q))
+			}
+		}
+		if q, ok := s.Parse(s.Format(a)); !ok || !slices.Equal(q, a) {
+			t.Errorf("%s is read back as %s", s.Format(a), s.Format(q))
+		}
+	}
+	if len(algorithms) != 3 {
+		t.Errorf("random points have %d algorithms", len(algorithms))
+	}
+	for _, p := range s.Neighbours(s.Default()) {
+		check(p, "neighbour")
+	}
+	for _, p := range s.Seeds() {
+		check(p, "seed")
+	}
+}
+
+func TestMutationReachesEveryAlgorithm(t *testing.T) {
+	s := winogradSpace(t)
+	rng := rand.New(rand.NewPCG(3, 3))
+	p := make(Point, len(s.Knobs))
+	seen := map[int]bool{}
+	for range 500 {
+		if q, ok := s.Mutate(rng, p); ok {
+			p = q
+		}
+		seen[p[0]] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("saw %v", seen)
+	}
+}
+
+// TestNextCountsEveryPointOnce, also across algorithms.
+func TestNextCountsEveryPointOnce(t *testing.T) {
+	s := &Space{Knobs: []Knob{{algKnob, []int64{direct, smallest, largest}}, {"a", []int64{1, 2}}, {"b", []int64{1, 2, 3}}, {"w", []int64{1, 2}}}, others: 3}
+	var got []string
+	for p, ok := make(Point, 4), true; ok; p, ok = s.Next(p) {
+		got = append(got, strings.TrimSpace(p.Key()))
+	}
+	want := []string{"0 0 0 0", "0 0 1 0", "0 0 2 0", "0 1 0 0", "0 1 1 0", "0 1 2 0", "1 0 0 0", "1 0 0 1", "2 0 0 0", "2 0 0 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestTheCostChoosesTheAlgorithm: many tiles for each weight pay for the transforms; a kernel over one channel does not.
+func TestTheCostChoosesTheAlgorithm(t *testing.T) {
+	for _, c := range []struct {
+		size, channels int64
+		want           int64
+	}{{56, 64, largest}, {28, 128, largest}, {14, 256, largest}, {8, 1, direct}} {
+		s := New(conv(t, c.size, c.channels), parseTarget(t, "x86-64-v3"), schedule.Default)
+		got := int64(direct)
+		if s.others > 0 {
+			got = s.Knobs[0].Values[s.Default()[0]]
+		}
+		if got != c.want {
+			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))
+		}
+	}
+}

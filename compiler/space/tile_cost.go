@@ -1,0 +1,297 @@
+package space
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// The machine that the cost has in mind: two multiply-adds and two loads of vectors a cycle, four cycles from one multiply-add to
+// the next that needs its result. These hold, within a fifth, for the cores of servers and laptops of the last decade.
+const (
+	multiplyAddLatency = 4
+	issueWidth         = 5
+	// loadSlot is what a load takes where loads are what bounds a loop: a little more than half a cycle, since two seldom meet.
+	loadSlot = 0.56
+	// hidden is the part of the smaller of arithmetic and loads that the larger does not hide.
+	hidden = 0.15
+	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch hides a part.
+	coldLine, prefetchedLine = 8, 5
+	// loopExit is what leaving a loop that runs more than a few times costs: a wrong prediction.
+	loopExit = 10
+	// regionStart is what starting and ending a parallel region costs all workers together.
+	regionStart = 4000
+	// chunkStart is what a chunk costs that begins with nothing in registers.
+	chunkStart = 40
+)
+
+// level is a store that is filled line by line, or page by page, from a slower one.
+type level struct {
+	capacity float64 // lines or pages
+	pages    bool
+	cycles   float64 // a fill
+	// shared is set for the last cache: what fits it is there already, left by whatever made it.
+	shared bool
+}
+
+// levels are the caches and the translation buffer. A fill costs less than its latency, since fills overlap with one another and
+// with arithmetic.
+func levels(t *target.Target) []level {
+	line := float64(max(1, t.CacheLineBytes))
+	list := []level{
+		{capacity: 0.8 * float64(t.L1DataBytes) / line, cycles: 1},
+		{capacity: 0.7 * float64(t.L2Bytes) / line, cycles: 3},
+		{capacity: 64, pages: true, cycles: 6},
+	}
+	if t.L3Bytes > 0 {
+		list = append(list, level{capacity: 0.5 * float64(t.L3Bytes) / line, cycles: 8, shared: true})
+	}
+	return list
+}
+
+// cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds the
+// reduction, and what is lost because the workers' shares differ.
+func (x *tile) cost(t *target.Target, set settings) float64 {
+	z := x.sizes(set)
+	if x.vec < 0 {
+		return float64(product(x.reduce))
+	}
+	n := x.nest(z, set)
+	list := x.accesses
+	if z.pack {
+		list = x.packed()
+	}
+	work := x.arithmetic(t, z) + n.waiting(t, list) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	if z.pack {
+		work += x.copyCycles(z, n)
+	}
+	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
+	work += chunkStart * chunks
+	share := math.Ceil(chunks/workers) / chunks
+	if chunks == 1 || workers == 1 {
+		return work * share
+	}
+	return work*share + regionStart
+}
+
+// arithmetic is the cycles of all tiles, were every load a hit in the first cache.
+func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
+	positions := float64(z.th * z.tw)
+	places := float64(ceilDiv(x.extent(x.col), z.tw) * ceilDiv(x.extent(x.row), z.th))
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			places *= float64(e)
+		}
+	}
+	vectors := ceilDiv(x.extent(x.vec), x.lanes)
+	cycles := float64(vectors/z.tv) * x.tileCycles(t, float64(z.tv), positions, z)
+	if rest := vectors % z.tv; rest > 0 {
+		cycles += x.tileCycles(t, float64(rest), positions, z)
+	}
+	return places * cycles
+}
+
+// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
+func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) float64 {
+	acc := tv * positions
+	loads := 0.0
+	if x.loadsShared {
+		loads += tv
+		if z.pf > 0 {
+			loads += tv / 2
+		}
+	}
+	if x.loadsScalar {
+		loads += positions
+	}
+	if x.loadsOwn {
+		// What one step loads the next may use again: it stays in a register while there are some left.
+		loads += acc + 0.4*max(0, 2*acc-float64(t.VectorRegisters))
+	}
+	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
+	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
+	steps := float64(product(x.reduce))
+	exits := 0.0
+	if last := x.innermost(z); last > z.ku {
+		exits = steps / float64(last)
+	}
+	return steps*step + exits*loopExit + 2.5*acc + 12
+}
+
+// cold is the cycles until all packed constants have come from memory.
+func (x *tile) cold(t *target.Target, z sizes) float64 {
+	if len(x.packs) == 0 {
+		return 0
+	}
+	bytes := float64(product(x.reduce)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
+	lines := bytes / float64(max(1, t.CacheLineBytes))
+	if z.pf > 0 {
+		return lines * (prefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
+	}
+	return lines * coldLine
+}
+
+// innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
+func (x *tile) innermost(z sizes) int64 {
+	last := x.reduce[len(x.reduce)-1]
+	if z.kb > 0 {
+		last = min(last, z.kb)
+	}
+	for k := len(x.reduce) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
+		last *= x.reduce[k] // the innermost loop is written out whole
+	}
+	return last
+}
+
+// nest is the loops around a tile, innermost first, as far as they matter to caches: which axis each moves, and how often.
+type nest struct {
+	// tile has the extents of all axes within a tile, limits those of the workload.
+	tile, limits []int64
+	loops        []trip
+}
+
+type trip struct {
+	axis  int
+	times int64
+}
+
+func (x *tile) nest(z sizes, set settings) nest {
+	n := nest{limits: append(append([]int64{}, x.extents...), x.reduce...)}
+	for range x.extents {
+		n.tile = append(n.tile, 1)
+	}
+	n.tile = append(n.tile, x.reduce...)
+	within := func(axis int, size int64) {
+		if axis >= 0 {
+			n.tile[axis] = min(size, n.limits[axis])
+		}
+	}
+	within(x.vec, z.tv*x.lanes)
+	within(x.col, z.tw)
+	within(x.row, z.th)
+	rowTiles, colTiles := z.rowTiles, ceilDiv(x.extent(x.col), z.tw)
+	rowBlocks, blocked := ceilDiv(x.extent(x.row), z.th)/z.rowTiles, x.row
+	if x.row < 0 {
+		rowTiles, rowBlocks, blocked = 1, colTiles/z.rowTiles, x.col
+		colTiles = z.rowTiles
+	}
+	vecBlocks := ceilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles
+	positions := []trip{{x.col, colTiles}, {x.row, rowTiles}}
+	vectors := trip{x.vec, z.vecTiles}
+	if z.inner == 0 {
+		n.loops = append([]trip{vectors}, positions...)
+	} else {
+		n.loops = append(positions, vectors)
+	}
+	if set["outer"] == 0 {
+		n.loops = append(n.loops, trip{x.vec, vecBlocks}, trip{blocked, rowBlocks})
+	} else {
+		n.loops = append(n.loops, trip{blocked, rowBlocks}, trip{x.vec, vecBlocks})
+	}
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n.loops = append(n.loops, trip{k, e})
+		}
+	}
+	return n
+}
+
+// waiting is the cycles spent on filling caches. Going outwards, what a loop's iterations share stays in a cache that holds all that
+// one iteration touches, and is filled anew each time in one that does not.
+func (n nest) waiting(t *target.Target, list []access) float64 {
+	total := 0.0
+	line := int64(max(1, t.CacheLineBytes))
+	fills := make([]float64, len(list))
+	inner, outer := make([]float64, len(list)), make([]float64, len(list))
+	for _, l := range levels(t) {
+		extents := append([]int64{}, n.tile...)
+		sum := l.touch(list, extents, line, inner)
+		copy(fills, inner)
+		for _, loop := range n.loops {
+			if loop.axis < 0 || loop.times <= 1 {
+				continue
+			}
+			extents[loop.axis] = min(extents[loop.axis]*loop.times, n.limits[loop.axis])
+			grown := l.touch(list, extents, line, outer)
+			for k := range fills {
+				if sum <= l.capacity {
+					fills[k] *= outer[k] / inner[k]
+				} else {
+					fills[k] *= float64(loop.times)
+				}
+			}
+			sum = grown
+			inner, outer = outer, inner
+		}
+		if l.shared && sum <= l.capacity {
+			continue
+		}
+		for _, f := range fills {
+			total += f * l.cycles
+		}
+	}
+	return total
+}
+
+// touch puts the lines or pages that each access touches into each, and returns their sum.
+func (l level) touch(list []access, extents []int64, lineBytes int64, each []float64) float64 {
+	sum := 0.0
+	for k := range list {
+		lines, pages := list[k].touched(extents, lineBytes)
+		each[k] = lines
+		if l.pages {
+			each[k] = pages
+		}
+		sum += each[k]
+	}
+	return sum
+}
+
+// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float64 {
+	if x.fed == nil {
+		return 0
+	}
+	extents := append([]int64{}, n.tile...)
+	times := 1.0
+	switch set["feed"] {
+	case feedInline:
+		return x.inlineCycles(z)
+	case feedRoot:
+		copy(extents, n.limits)
+	case feedBlock:
+		for k, loop := range n.loops {
+			if loop.axis >= 0 && k < 3 {
+				extents[loop.axis] = min(extents[loop.axis]*loop.times, n.limits[loop.axis])
+			} else {
+				times *= float64(loop.times)
+			}
+		}
+	case feedTile:
+		for _, loop := range n.loops {
+			times *= float64(loop.times)
+		}
+	}
+	elements := 1.0
+	for d := range x.fed.shape {
+		elements *= float64(x.fed.extent(d, extents))
+	}
+	lanes := float64(max(1, int64(t.VectorBytes)/x.fed.elementBytes))
+	cycles := times * elements / lanes * (1.5 + 0.5*float64(x.feedOps))
+	if set["feed"] == feedRoot { // to the second cache and back, and a region of its own
+		return 2*cycles + regionStart*float64(min(1, t.Threads-1))
+	}
+	return cycles + 60*times
+}
+
+// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the tiles at the
+// borders, which check every load.
+func (x *tile) inlineCycles(z sizes) float64 {
+	loads := float64(product(x.extents)*product(x.reduce)) / float64(x.lanes)
+	if x.loadsScalar {
+		loads = float64(product(x.extents)/x.extent(x.vec)*product(x.reduce)) * float64(ceilDiv(x.extent(x.vec), z.tv*x.lanes))
+	}
+	rowTiles := ceilDiv(x.extent(x.row), z.th)
+	border := min(1, 2/float64(rowTiles))
+	return loads * (0.5*float64(x.feedOps) + 3*border)
+}

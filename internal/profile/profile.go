@@ -1,0 +1,137 @@
+// Package profile tells where a model's time goes: what each kernel call takes, and what the machine could do at best.
+package profile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+// What bounds a call: the one of its two limits that takes longer.
+const (
+	ByArithmetic = "arithmetic"
+	ByMemory     = "memory"
+)
+
+// Profile is what one execution of a model takes.
+type Profile struct {
+	Threads int      `json:"threads"`
+	Peak    aot.Peak `json:"peak"`
+	// Calls are the kernel calls, slowest first.
+	Calls []Call `json:"calls"`
+	Total Total  `json:"total"`
+}
+
+// Call is one execution of a kernel within the model.
+type Call struct {
+	Call string `json:"call"`
+	Task string `json:"task"`
+	// Origin is where the schedule comes from, as in the manifest.
+	Origin  string  `json:"origin"`
+	Seconds float64 `json:"seconds"`
+	Share   float64 `json:"share"`
+	Work
+}
+
+// Total is the sum of all calls.
+type Total struct {
+	Seconds float64 `json:"seconds"`
+	Work
+}
+
+// Work is what was done, and how that compares with the machine.
+type Work struct {
+	// Flop is the floating point operations if every sum is computed directly; an algorithm that needs fewer of them may
+	// exceed the peak.
+	Flop           float64 `json:"flop"`
+	FlopsPerSecond float64 `json:"flops_per_second"`
+	// PeakShare is FlopsPerSecond over the machine's.
+	PeakShare float64 `json:"peak_share"`
+	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
+	Bytes          int64   `json:"bytes"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	// LimitSeconds is the least time for Flop and Bytes at the machine's rates, BoundBy which of the two it is; of a total,
+	// which of the two most of the limit is.
+	LimitSeconds float64 `json:"limit_seconds"`
+	BoundBy      string  `json:"bound_by,omitempty"`
+}
+
+// Of executes a model repeat times and takes the median of each call. When ctx ends it returns the cause.
+func Of(ctx context.Context, m *aot.Model, repeat int) (*Profile, error) {
+	manifest := m.Manifest()
+	samples := make([][]float64, len(manifest.Calls))
+	for range repeat {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		for i, seconds := range m.Profile() {
+			samples[i] = append(samples[i], seconds)
+		}
+	}
+	medians := make([]float64, len(samples))
+	for i := range samples {
+		medians[i] = stat.Of(samples[i]).Median
+	}
+	return summarize(manifest, medians, m.Peak()), nil
+}
+
+// summarize compares the seconds of each call with the machine's peak.
+func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profile {
+	p := &Profile{Threads: manifest.Target.Threads, Peak: peak, Calls: []Call{}}
+	limits := map[string]float64{}
+	for i, c := range manifest.Calls {
+		task := manifest.Tasks[c.Task]
+		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Seconds: seconds[i], Work: work(task.Flop, task.Bytes, peak)}
+		call.rate(call.Seconds, peak)
+		p.Calls = append(p.Calls, call)
+		p.Total.Seconds += call.Seconds
+		p.Total.Flop += call.Flop
+		p.Total.Bytes += call.Bytes
+		p.Total.LimitSeconds += call.LimitSeconds
+		limits[call.BoundBy] += call.LimitSeconds
+	}
+	p.Total.rate(p.Total.Seconds, peak)
+	if p.Total.LimitSeconds > 0 {
+		p.Total.BoundBy = ByArithmetic
+		if limits[ByMemory] > limits[ByArithmetic] {
+			p.Total.BoundBy = ByMemory
+		}
+	}
+	for i := range p.Calls {
+		p.Calls[i].Share = ratio(p.Calls[i].Seconds, p.Total.Seconds)
+	}
+	slices.SortStableFunc(p.Calls, func(a, b Call) int { return -cmp.Compare(a.Seconds, b.Seconds) })
+	return p
+}
+
+// work is the limit of so many operations and bytes.
+func work(flop float64, bytes int64, peak aot.Peak) Work {
+	w := Work{Flop: flop, Bytes: bytes}
+	arithmetic, memory := ratio(flop, peak.FlopsPerSecond), ratio(float64(bytes), peak.BytesPerSecond)
+	w.LimitSeconds = max(arithmetic, memory)
+	switch {
+	case w.LimitSeconds == 0:
+	case arithmetic >= memory:
+		w.BoundBy = ByArithmetic
+	default:
+		w.BoundBy = ByMemory
+	}
+	return w
+}
+
+func (w *Work) rate(seconds float64, peak aot.Peak) {
+	w.FlopsPerSecond = ratio(w.Flop, seconds)
+	w.BytesPerSecond = ratio(float64(w.Bytes), seconds)
+	w.PeakShare = ratio(w.FlopsPerSecond, peak.FlopsPerSecond)
+}
+
+// ratio is 0 where what it is compared with is not known.
+func ratio(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}

@@ -1,0 +1,82 @@
+package profile
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+var (
+	peak     = aot.Peak{FlopsPerSecond: 100e9, BytesPerSecond: 10e9}
+	manifest = &aot.Manifest{
+		Target: &target.Target{Threads: 2},
+		Tasks: []aot.TaskInfo{
+			{Name: "conv", Origin: "tuned", Flop: 2e9, Bytes: 1e6},
+			{Name: "relu", Origin: "default", Flop: 1e6, Bytes: 4e6},
+			{Name: "copy", Origin: "default", Bytes: 0},
+		},
+		Calls: []aot.CallInfo{{Name: "a", Task: 1}, {Name: "b", Task: 0}, {Name: "c", Task: 1}, {Name: "d", Task: 2}},
+	}
+)
+
+func TestCallsAreComparedWithTheMachine(t *testing.T) {
+	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, peak)
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9*math.Abs(want) {
+			t.Errorf("%s is %g, want %g", what, got, want)
+		}
+	}
+	order := ""
+	for _, c := range p.Calls {
+		order += c.Call
+	}
+	if order != "bcad" {
+		t.Errorf("calls in the order %s, want slowest first", order)
+	}
+	conv, relu := p.Calls[0], p.Calls[1]
+	near("rate of conv", conv.FlopsPerSecond, 80e9)
+	near("share of the peak", conv.PeakShare, 0.8)
+	near("limit of conv", conv.LimitSeconds, 0.020)
+	near("share of conv", conv.Share, 0.025/0.028)
+	near("bytes a second of relu", relu.BytesPerSecond, 2e9)
+	near("limit of relu", relu.LimitSeconds, 0.0004)
+	near("total", p.Total.Seconds, 0.028)
+	near("limit of all", p.Total.LimitSeconds, 0.0208)
+	if conv.BoundBy != ByArithmetic || relu.BoundBy != ByMemory || p.Calls[3].BoundBy != "" || p.Total.BoundBy != ByArithmetic {
+		t.Errorf("bound by %q, %q, %q, %q", conv.BoundBy, relu.BoundBy, p.Calls[3].BoundBy, p.Total.BoundBy)
+	}
+}
+
+func TestProfileForPeople(t *testing.T) {
+	var out strings.Builder
+	if err := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, peak).Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for k, want := range map[int]string{
+		1: "25.0 ms  89.3 %     80.0  80.0 %  20.0 ms  arithmetic         tuned     conv  b",
+		2: "2.00 ms   7.1 %",
+		4: "-   0.0 %        -       -        -  -                  default   copy  d",
+		6: "total 28.0 ms in 4 calls: 71.5 GFLOP/s, 71.5 % of the peak; at the machine's limits 20.8 ms",
+		7: "machine, on 2 of its threads: 100 GFLOP/s of fused multiply-adds, 10.0 GB/s from memory",
+	} {
+		if !strings.HasPrefix(strings.TrimLeft(lines[k], " "), strings.TrimLeft(want, " ")) {
+			t.Errorf("line %d is\n%s\nwant\n%s", k, lines[k], want)
+		}
+	}
+	if !strings.Contains(lines[2], "memory, 2.00 GB/s") {
+		t.Errorf("line 2 is %s", lines[2])
+	}
+}
+
+func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
+	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, aot.Peak{})
+	var out strings.Builder
+	if err := p.Write(&out); err != nil || p.Total.LimitSeconds != 0 || p.Total.BoundBy != "" || strings.Contains(out.String(), "NaN") {
+		t.Errorf("%v %+v\n%s", err, p.Total, out.String())
+	}
+}

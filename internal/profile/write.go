@@ -1,0 +1,47 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// Write writes the profile as a table for people, with the totals behind it.
+func (p *Profile) Write(w io.Writer) error {
+	table := show.NewTable(">TIME", ">SHARE", ">GFLOP/s", ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "TASK", "NODES")
+	for _, c := range p.Calls {
+		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
+			c.bound(), c.Origin, c.Task, c.Call)
+	}
+	if err := table.Write(w); err != nil {
+		return err
+	}
+	t := p.Total
+	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s GFLOP/s, %s of the peak; at the machine's limits %s\n"+
+		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds, %s GB/s from memory\n",
+		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop, t.Seconds), t.peakShare(), show.Seconds(t.LimitSeconds),
+		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), show.GFLOPS(p.Peak.BytesPerSecond, 1))
+	return err
+}
+
+// bound says what limits a call, with the rate of what memory limits.
+func (w *Work) bound() string {
+	switch w.BoundBy {
+	case ByMemory:
+		return fmt.Sprintf("memory, %s GB/s", show.GFLOPS(float64(w.Bytes), float64(w.Bytes)/w.BytesPerSecond))
+	case "":
+		return show.Missing
+	}
+	return w.BoundBy
+}
+
+// peakShare is missing where there is no arithmetic, or its peak is not known.
+func (w *Work) peakShare() string {
+	if w.PeakShare == 0 {
+		return show.Missing
+	}
+	return percent(w.PeakShare)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
