@@ -101,11 +101,11 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 	}
 	if list := n.Ints("axes", nil); list != nil {
 		n.axes(list, len(shape))
-		axes = axes[:0]
-		for _, v := range list {
-			axis := n.axis(v, len(shape))
-			axes = append(axes, resizedAxis{axis: axis, in: shape[axis], scale: 1, end: 1})
+		chosen := make([]resizedAxis, len(list))
+		for k, v := range list {
+			chosen[k] = axes[n.axis(v, len(shape))]
 		}
+		axes = chosen
 	}
 	roi, scales, sizes := 1, 2, 3
 	if n.Op == "Upsample" || n.Opset < 11 {
