@@ -101,6 +101,9 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 	}
 	if list := n.Ints("axes", nil); list != nil {
 		n.axes(list, len(shape))
+		if n.err != nil {
+			return nil, n.err
+		}
 		chosen := make([]resizedAxis, len(list))
 		for k, v := range list {
 			chosen[k] = axes[n.axis(v, len(shape))]
