@@ -36,12 +36,6 @@ func poolWindow(n *Node) (window, error) {
 }
 
 func inferPool(n *Node) (Type, error) {
-	if n.Output > 0 {
-		return Type{}, fmt.Errorf("the indices of the largest elements are not supported")
-	}
-	if n.Int("storage_order", 0) != 0 {
-		return Type{}, fmt.Errorf("storage_order 1 is not supported")
-	}
 	d, err := numbers(n)
 	if err != nil {
 		return Type{}, err
@@ -53,6 +47,10 @@ func inferPool(n *Node) (Type, error) {
 	win, err := poolWindow(n)
 	if err != nil {
 		return Type{}, err
+	}
+	n.Int("storage_order", 0)
+	if n.Output > 0 {
+		d = array.Int64
 	}
 	return Type{d, append([]int64{x[0], x[1]}, win.out...)}, nil
 }
@@ -75,6 +73,9 @@ func lowerMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return Operand{}, err
 	}
 	x := win.pad(l, in[0], expr.Lowest(in[0].DType))
+	if n.Output > 0 {
+		return lowerMaxIndices(l, n, win, x), nil
+	}
 	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum)), nil
 }
 

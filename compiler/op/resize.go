@@ -100,14 +100,15 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 		axes[k] = resizedAxis{axis: k, in: e, scale: 1, end: 1}
 	}
 	if list := n.Ints("axes", nil); list != nil {
-		if n.axes(list, len(shape)); n.err != nil {
+		n.axes(list, len(shape))
+		if n.err != nil {
 			return nil, n.err
 		}
-		axes = axes[:0]
-		for _, v := range list {
-			axis := n.axis(v, len(shape))
-			axes = append(axes, resizedAxis{axis: axis, in: shape[axis], scale: 1, end: 1})
+		chosen := make([]resizedAxis, len(list))
+		for k, v := range list {
+			chosen[k] = axes[n.axis(v, len(shape))]
 		}
+		axes = chosen
 	}
 	roi, scales, sizes := 1, 2, 3
 	if n.Op == "Upsample" || n.Opset < 11 {

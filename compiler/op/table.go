@@ -11,8 +11,8 @@ var defs = index(
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
-	dataShapeDefs, signalWindowDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, cacheDefs, attentionDefs,
+	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

@@ -21,11 +21,13 @@ type Array struct {
 // number is written like JSON's, or as "NaN", "+Inf", "-Inf".
 type number string
 
+// UnmarshalJSON takes a JSON number or string as it is written.
 func (n *number) UnmarshalJSON(data []byte) error {
 	*n = number(strings.Trim(string(data), `"`))
 	return nil
 }
 
+// MarshalJSON writes what JSON has no number for as a string.
 func (n number) MarshalJSON() ([]byte, error) {
 	if v, err := strconv.ParseFloat(string(n), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return []byte(n), nil

@@ -1,0 +1,100 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var deformConvDefs = []Def{{
+	Name: "DeformConv", Kind: Reduction, MinIn: 3, MaxIn: 5, Label: "deformconv",
+	Infer: inferDeformConv, Lower: lowerDeformConv, Layout: channelsLastResult, Work: convWork, Detail: convDetail,
+}}
+
+func inferDeformConv(n *Node) (Type, error) {
+	m := *n
+	m.In = []Value{n.In[0], n.In[1]}
+	if n.Has(3) {
+		m.In = append(m.In, n.In[3])
+	}
+	t, err := inferConv(&m)
+	if err != nil {
+		return Type{}, err
+	}
+	n.err = m.err
+	x, offset, groups := n.In[0].Shape, n.In[2], n.Int("offset_group", 1)
+	if len(x) != 4 {
+		return Type{}, fmt.Errorf("input %v with other than two spatial axes is not supported", x)
+	}
+	kernel := array.Elements(n.In[1].Shape[2:])
+	if groups < 1 || x[1]%groups != 0 || offset.DType != n.In[0].DType ||
+		!sameShape(offset.Shape, []int64{x[0], groups * kernel * 2, t.Shape[2], t.Shape[3]}) {
+		return Type{}, fmt.Errorf("offsets %v do not fit input %v, %d kernel elements and %d offset groups", offset.Type, x, kernel, groups)
+	}
+	if n.Has(4) && !sameShape(n.In[4].Shape, []int64{x[0], groups * kernel, t.Shape[2], t.Shape[3]}) {
+		return Type{}, fmt.Errorf("mask %v does not fit offsets %v", n.In[4].Type, offset.Type)
+	}
+	return t, nil
+}
+
+// lowerDeformConv samples the operand where the offsets say, for each kernel element and output, then sums the products with
+// the weights as a convolution does.
+func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	win, err := convWindow(n)
+	if err != nil {
+		return Operand{}, err
+	}
+	x, offset := l.Readable(in[0]), l.Readable(in[2])
+	groups := n.Int("offset_group", 1)
+	kernel := win.kernel[0] * win.kernel[1]
+	// Axes of the tables: N, offset group, kernel element, and the output's.
+	places := []int64{x.Shape[0], groups, kernel, n.Out.Shape[2], n.Out.Shape[3]}
+	var tables [2]tapTable
+	for k := range tables {
+		g := gridAxis{extent: x.Shape[2+k], padding: "zeros"}
+		tables[k] = g.table(l, places, 2, linearTap, func(i []expr.Expr) expr.Expr {
+			r := expr.Bin(expr.FloorMod, i[2], expr.I(win.kernel[1]))
+			if k == 0 {
+				r = expr.Bin(expr.FloorDiv, i[2], expr.I(win.kernel[1]))
+			}
+			channel := expr.AddE(expr.MulE(expr.AddE(expr.MulE(i[1], expr.I(kernel)), i[2]), expr.I(2)), expr.I(int64(k)))
+			shift := wide(offset.At(i[0], channel, i[3], i[4]))
+			at := expr.SubE(win.at(k, i[3+k], r), expr.I(win.padBegin[k]))
+			return expr.AddE(expr.To(shift.DType(), at), shift)
+		})
+	}
+	samples := l.deformedSamples(n, x, in, tables, kernel)
+	w := l.Arrange(in[1], []int{2, 3, 1, 0})
+	w = l.matrix(w)
+	extents := []int64{win.kernel[0], win.kernel[1], n.In[1].Shape[1]}
+	acc := l.Reduce("deformconv", expr.Sum, n.Out.Shape, ChannelsLast(4), extents, func(i, r []expr.Expr) expr.Expr {
+		element := expr.AddE(expr.MulE(r[0], expr.I(win.kernel[1])), r[1])
+		sample := samples.At(i[0], groupChannel(n, i[1], r[2]), element, i[2], i[3])
+		return expr.MulE(sample, wide(w.At(i[1], r[2], r[0], r[1])))
+	})
+	return addBias(l, n, acc, in, 3), nil
+}
+
+// deformedSamples has the axes N, channels, kernel element and the output's; channels are last in memory.
+func (l *Lowering) deformedSamples(n *Node, x Operand, in []Operand, tables [2]tapTable, kernel int64) Operand {
+	perGroup := expr.I(x.Shape[1] / n.Int("offset_group", 1))
+	shape := []int64{x.Shape[0], x.Shape[1], kernel, n.Out.Shape[2], n.Out.Shape[3]}
+	sampled := l.Reduce("samples", expr.Sum, shape, ChannelsLast(5), []int64{2, 2}, func(i, r []expr.Expr) expr.Expr {
+		place := slices.Clone(i)
+		place[1] = expr.Bin(expr.FloorDiv, i[1], perGroup)
+		y, wy := tables[0].at(place, r[0])
+		z, wz := tables[1].at(place, r[1])
+		return expr.MulE(wide(x.At(i[0], i[1], y, z)), expr.MulE(wy, wz))
+	})
+	if !n.Has(4) {
+		return sampled
+	}
+	mask := l.Readable(in[4])
+	return l.Map("masked", shape, ChannelsLast(5), func(i []expr.Expr) expr.Expr {
+		group := expr.Bin(expr.FloorDiv, i[1], perGroup)
+		channel := expr.AddE(expr.MulE(group, expr.I(kernel)), i[2])
+		return expr.MulE(sampled.At(i...), wide(mask.At(i[0], channel, i[3], i[4])))
+	})
+}

@@ -1,0 +1,242 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var gridSampleDefs = []Def{
+	{
+		Name: "GridSample", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "gridsample", Infer: inferGridSample, Lower: lowerGridSample,
+		Work: func(n *Node) float64 {
+			work := 10 * float64(array.Elements(n.Out.Shape))
+			for range n.Out.Shape[2:] {
+				work *= 2
+			}
+			return work
+		},
+	},
+	moveDef("AffineGrid", 2, 2, inferAffineGrid, affineGridAt),
+}
+
+func inferGridSample(n *Node) (Type, error) {
+	x, grid := n.In[0], n.In[1]
+	rank := len(x.Shape)
+	if rank < 3 || len(grid.Shape) != rank || !grid.DType.IsFloat() || x.DType == array.Bool ||
+		grid.Shape[0] != x.Shape[0] || grid.Shape[rank-1] != int64(rank-2) {
+		return Type{}, fmt.Errorf("grid %v does not fit input %v", grid.Type, x.Type)
+	}
+	if slices.Contains(x.Shape, 0) {
+		return Type{}, fmt.Errorf("nothing to sample in %v", x.Type)
+	}
+	n.Int("align_corners", 0)
+	if _, ok := gridFilters[n.Text("mode", "linear")]; !ok {
+		return Type{}, fmt.Errorf("mode %q is unknown", n.Text("mode", "linear"))
+	}
+	if mode := n.Text("padding_mode", "zeros"); mode != "zeros" && mode != "border" && mode != "reflection" {
+		return Type{}, fmt.Errorf("padding_mode %q is unknown", mode)
+	}
+	return Type{x.DType, slices.Concat(x.Shape[:2], grid.Shape[1:rank-1])}, nil
+}
+
+// gridFilters are the taps around the floor of a coordinate, and their weights given its fraction. A filter without weights
+// takes the nearest element.
+var gridFilters = map[string]struct {
+	taps   int64
+	weight func(tap int64, fraction expr.Expr) expr.Expr
+}{
+	"nearest": {taps: 1}, "linear": {2, linearTap}, "bilinear": {2, linearTap}, "cubic": {4, cubicTap}, "bicubic": {4, cubicTap},
+}
+
+func linearTap(tap int64, fraction expr.Expr) expr.Expr {
+	if tap == 1 {
+		return fraction
+	}
+	return expr.SubE(like(fraction, 1), fraction)
+}
+
+// cubicTap is cubicWeight with a = -0.75 at the distance of tap-1 from the fraction.
+func cubicTap(tap int64, fraction expr.Expr) expr.Expr {
+	const a = -0.75
+	d := expr.Un(expr.Abs, expr.SubE(fraction, like(fraction, float64(tap-1))))
+	if tap == 1 || tap == 2 { // ((a+2)d - (a+3))d² + 1
+		return expr.AddE(expr.MulE(expr.MulE(linear(d, a+2, -(a+3)), d), d), like(d, 1))
+	}
+	// a(((d-5)d + 8)d - 4)
+	inner := expr.AddE(expr.MulE(linear(d, 1, -5), d), like(d, 8))
+	return expr.MulE(expr.SubE(expr.MulE(inner, d), like(d, 4)), like(d, a))
+}
+
+// gridAxis is one spatial axis of the sampled operand.
+type gridAxis struct {
+	extent  int64
+	aligned bool
+	padding string
+	// wide is set when taps reach further than the elements beside a coordinate: those inside still count when it is outside.
+	wide bool
+}
+
+// place maps a coordinate of the grid, -1 to 1, to one of the axis; padding by border or reflection brings it inside.
+func (g gridAxis) place(e expr.Expr) expr.Expr {
+	length := float64(g.extent)
+	x := linear(e, length/2, (length-1)/2)
+	if g.aligned {
+		x = linear(e, (length-1)/2, (length-1)/2)
+	}
+	switch {
+	case g.padding == "border" && !g.wide:
+		return clamp(x, 0, length-1)
+	case g.padding == "reflection":
+		return g.reflect(x)
+	}
+	return x
+}
+
+// reflect mirrors a coordinate at the centres (aligned) or outer edges of the first and last elements.
+func (g gridAxis) reflect(x expr.Expr) expr.Expr {
+	low, span := -0.5, float64(g.extent)
+	if g.aligned {
+		low, span = 0, float64(g.extent-1)
+	}
+	if span == 0 {
+		return like(x, 0)
+	}
+	t := expr.SubE(x, like(x, low))
+	t = expr.SubE(t, expr.MulE(expr.Un(expr.Floor, expr.DivE(t, like(t, 2*span))), like(t, 2*span)))
+	t = expr.MinE(t, expr.SubE(like(t, 2*span), t))
+	return expr.AddE(t, like(t, low))
+}
+
+// index is the element at a whole coordinate, and whether it is one of the operand's.
+func (g gridAxis) index(at expr.Expr) (i, inside expr.Expr) {
+	inside = &expr.Int{Value: 1, Type: array.Bool}
+	switch g.padding {
+	case "zeros":
+		inside = expr.Bin(expr.And, expr.Bin(expr.Le, like(at, 0), at), expr.Bin(expr.Le, at, like(at, float64(g.extent-1))))
+	case "reflection":
+		at = g.reflect(at)
+	}
+	return nearestIndex(at, g.extent), inside
+}
+
+// nearestIndex converts a coordinate; what is outside, or NaN, becomes an index inside too.
+func nearestIndex(at expr.Expr, extent int64) expr.Expr {
+	at = expr.MaxE(like(at, -1), expr.MinE(like(at, float64(extent)), at))
+	return expr.MaxE(expr.I(0), expr.MinE(expr.To(array.Int64, at), expr.I(extent-1)))
+}
+
+// tapTable is what the elements of a value read along one axis of another: for each element and tap an index, which is always
+// inside, and a weight, which is zero for what is outside. It is computed once for all channels.
+type tapTable struct{ index, weight Operand }
+
+// at is one tap of the element at index i.
+func (t tapTable) at(i []expr.Expr, tap expr.Expr) (index, weight expr.Expr) {
+	j := append(slices.Clone(i), tap)
+	return t.index.At(j...), t.weight.At(j...)
+}
+
+// table tabulates the taps around a place on the axis.
+func (g gridAxis) table(l *Lowering, shape []int64, taps int64, weight func(int64, expr.Expr) expr.Expr, place func(i []expr.Expr) expr.Expr) tapTable {
+	shape = append(slices.Clone(shape), taps)
+	layout := RowMajor(len(shape))
+	last := len(shape) - 1
+	tap := func(i []expr.Expr) (fraction, at expr.Expr) {
+		p := place(i[:last])
+		first := expr.Un(expr.Floor, p)
+		if weight == nil {
+			first = expr.Un(expr.Round, p)
+		}
+		return expr.SubE(p, first), expr.AddE(first, linear(expr.To(p.DType(), i[last]), 1, -float64((taps-1)/2)))
+	}
+	index := l.Map("index", shape, layout, func(i []expr.Expr) expr.Expr {
+		_, at := tap(i)
+		e, _ := g.index(at)
+		return e
+	})
+	weights := l.Map("weight", shape, layout, func(i []expr.Expr) expr.Expr {
+		fraction, at := tap(i)
+		_, inside := g.index(at)
+		w := like(fraction, 1)
+		if weight != nil {
+			w = weight(taps-1, fraction)
+			for t := taps - 2; t >= 0; t-- {
+				w = expr.Sel(expr.Bin(expr.Eq, i[last], expr.I(t)), weight(t, fraction), w)
+			}
+		}
+		return expr.Sel(inside, w, like(w, 0))
+	})
+	return tapTable{index, weights}
+}
+
+// lowerGridSample sums the weighed elements around each place of the grid, which has the coordinate of the last axis first.
+func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x, grid := l.Readable(in[0]), l.Readable(in[1])
+	spatial := x.Shape[2:]
+	d := wideType(n.Out.DType)
+	if !d.IsFloat() {
+		d = array.Float32
+	}
+	filter := gridFilters[n.Text("mode", "linear")]
+	places := n.In[1].Shape[:len(spatial)+1]
+	var tables []tapTable
+	var taps []int64
+	for k, e := range spatial {
+		g := gridAxis{e, n.Int("align_corners", 0) != 0, n.Text("padding_mode", "zeros"), filter.taps > 2}
+		coordinate := expr.I(int64(len(spatial) - 1 - k))
+		tables = append(tables, g.table(l, places, filter.taps, filter.weight, func(i []expr.Expr) expr.Expr {
+			return g.place(expr.To(d, wide(grid.At(append(slices.Clone(i), coordinate)...))))
+		}))
+		taps = append(taps, filter.taps)
+	}
+	acc := l.Reduce("gridsample", expr.Sum, n.Out.Shape, LayoutOf(n, [][]int{x.Layout, grid.Layout}), taps, func(i, r []expr.Expr) expr.Expr {
+		index := slices.Clone(i[:2])
+		var weight expr.Expr
+		for k, t := range tables {
+			at, w := t.at(slices.Concat(i[:1], i[2:]), r[k])
+			index = append(index, at)
+			if weight == nil {
+				weight = w
+			} else {
+				weight = expr.MulE(weight, w)
+			}
+		}
+		e := expr.MulE(expr.To(d, wide(x.At(index...))), weight)
+		return expr.Sel(expr.Bin(expr.Eq, weight, like(weight, 0)), like(weight, 0), e) // infinities outside do not count
+	})
+	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, acc.At(i...)) }), nil
+}
+
+func inferAffineGrid(n *Node) (Type, error) {
+	size := n.KnownInts(1, "size")
+	n.Int("align_corners", 0)
+	if n.err != nil {
+		return Type{}, n.err
+	}
+	d := int64(len(size) - 2)
+	theta := n.In[0]
+	if d < 2 || d > 3 || !theta.DType.IsFloat() || !sameShape(theta.Shape, []int64{size[0], d, d + 1}) {
+		return Type{}, fmt.Errorf("theta %v and size %v do not fit", theta.Type, size)
+	}
+	return Type{theta.DType, append(append([]int64{size[0]}, size[2:]...), d)}, nil
+}
+
+// affineGridAt is theta times the homogeneous coordinates of a position, that of the last axis first.
+func affineGridAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	d := len(i) - 2
+	row := i[len(i)-1]
+	sum := wide(in[0].At(i[0], row, expr.I(int64(d))))
+	for k := range d {
+		axis := d - k // of the result
+		length := float64(n.Out.Shape[axis])
+		p := expr.To(sum.DType(), i[axis])
+		c := linear(p, 2/length, 1/length-1)
+		if n.Int("align_corners", 0) != 0 {
+			c = linear(p, 2/max(1, length-1), -1)
+		}
+		sum = expr.AddE(sum, expr.MulE(wide(in[0].At(i[0], row, expr.I(int64(k)))), c))
+	}
+	return expr.To(n.Out.DType, sum)
+}
