@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test race bench bench-operators lint generate clean
+.PHONY: help build demo test race fuzz-graphs bench bench-operators lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -23,6 +23,13 @@ test: ## install what the tests need and run all of them
 race: ## the same under the race detector
 	@scripts/packages.sh test
 	CGO_ENABLED=1 $(GO) test -race ./...
+
+GRAPHS ?= 2000
+SEED ?= 1
+fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS=2000 SEED=1
+	@scripts/packages.sh test bench
+	@scripts/ort.sh
+	$(GO) test ./internal/graphfuzz -run TestRandomGraphs -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench

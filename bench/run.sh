@@ -13,13 +13,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-ort_version=1.30.0
 work=.tools/bench
 mkdir -p "$work"
-if [ ! -d .tools/ort/node_modules/onnxruntime-node ]; then
-	npm install --prefix .tools/ort --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error \
-		"onnxruntime-node@$ort_version"
-fi
+scripts/ort.sh
 go build -o "$work/bench" ./bench
 read -ra models <<<"${BENCH_MODELS:-}"
 exec "$work/bench" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

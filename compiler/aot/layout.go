@@ -6,7 +6,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/codegen"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/loop"
 )
@@ -180,9 +179,8 @@ func (l *layout) content(c constant) (*array.Array, error) {
 	}
 	// The workload may name the same elements by another shape.
 	source := &array.Array{DType: v.DType, Shape: c.pack.Workload.Constants[0].Shape, Data: v.Data.Data}
-	packed, err := expr.Evaluate(c.pack.Workload, []*array.Array{source})
-	if err != nil {
+	if err := source.Check(); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", v.Name, err)
 	}
-	return packed[0], nil
+	return c.pack.Fill(source), nil
 }

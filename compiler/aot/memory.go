@@ -2,6 +2,8 @@ package aot
 
 import (
 	"cmp"
+	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -19,33 +21,98 @@ type span struct {
 func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
 // place gives each span an offset such that spans alive at the same time do not share bytes, and returns the size of the
-// whole. Large spans first, each into the lowest gap that holds it: the greedy-by-size heuristic of Pisarchyk and Lee
-// (Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1).
+// whole. Finding the least size is NP-hard; greedy placement is tried in several orders (among them largest first, after
+// Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and the best order is then
+// improved: what sticks out at the top is placed earlier, until the size is the lower bound or nothing helps.
 func place(spans []span) (offsets []int64, total int64) {
-	order := make([]int, len(spans))
-	for k := range order {
-		order[k] = k
+	best := placement{total: math.MaxInt64}
+	for _, order := range orders(spans) {
+		if p := placeInOrder(spans, order); p.total < best.total {
+			best = p
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(spans[b].bytes, spans[a].bytes) })
-	offsets = make([]int64, len(spans))
+	least, random := lowerBound(spans), rand.New(rand.NewPCG(1, 1))
+	for range min(maxRounds, maxPlacingSteps/(1+len(spans)*len(spans))) {
+		if best.total <= least {
+			break
+		}
+		if p := placeInOrder(spans, best.raised(spans, random)); p.total <= best.total {
+			best = p
+		}
+	}
+	return best.offsets, best.total
+}
+
+const (
+	// maxRounds bounds the improvements of a placement, maxPlacingSteps the comparisons of two spans that they make.
+	maxRounds       = 1000
+	maxPlacingSteps = 1 << 25
+)
+
+// placement is the result of placing spans in an order.
+type placement struct {
+	order   []int
+	offsets []int64
+	total   int64
+}
+
+// orders are those in which greedy placement is tried: by size, by size times lifetime, by lifetime, and by time.
+func orders(spans []span) [][]int {
+	keys := []func(s span) int64{
+		func(s span) int64 { return s.bytes },
+		func(s span) int64 { return s.bytes * int64(s.to-s.from+1) },
+		func(s span) int64 { return int64(s.to - s.from) },
+		func(s span) int64 { return int64(-s.from) },
+	}
+	list := make([][]int, len(keys))
+	for i, key := range keys {
+		list[i] = make([]int, len(spans))
+		for k := range spans {
+			list[i][k] = k
+		}
+		slices.SortStableFunc(list[i], func(a, b int) int {
+			return cmp.Or(cmp.Compare(key(spans[b]), key(spans[a])), cmp.Compare(spans[b].bytes, spans[a].bytes))
+		})
+	}
+	return list
+}
+
+// placeInOrder puts each span into the lowest gap that holds it.
+func placeInOrder(spans []span, order []int) placement {
+	p := placement{order: order, offsets: make([]int64, len(spans))}
 	var placed []int // by offset
 	for _, k := range order {
+		if spans[k].bytes == 0 {
+			continue
+		}
 		offset := int64(0)
-		for _, p := range placed {
-			if !spans[p].overlaps(spans[k]) {
+		for _, o := range placed {
+			if !spans[o].overlaps(spans[k]) {
 				continue
 			}
-			if offsets[p]-offset >= spans[k].bytes {
+			if p.offsets[o]-offset >= spans[k].bytes {
 				break
 			}
-			offset = max(offset, alignUp(offsets[p]+spans[p].bytes))
+			offset = max(offset, alignUp(p.offsets[o]+spans[o].bytes))
 		}
-		offsets[k] = offset
-		total = max(total, offset+spans[k].bytes)
-		at, _ := slices.BinarySearchFunc(placed, offset, func(p int, o int64) int { return cmp.Compare(offsets[p], o) })
+		p.offsets[k] = offset
+		p.total = max(p.total, alignUp(offset+spans[k].bytes))
+		at, _ := slices.BinarySearchFunc(placed, offset, func(o int, x int64) int { return cmp.Compare(p.offsets[o], x) })
 		placed = slices.Insert(placed, at, k)
 	}
-	return offsets, alignUp(total)
+	return p
+}
+
+// raised is the order in which a span that ends last in memory comes earlier.
+func (p placement) raised(spans []span, random *rand.Rand) []int {
+	top := 0
+	for at, k := range p.order {
+		if spans[k].bytes > 0 && alignUp(p.offsets[k]+spans[k].bytes) == p.total {
+			top = at
+		}
+	}
+	order := slices.Delete(slices.Clone(p.order), top, top+1)
+	return slices.Insert(order, random.IntN(top+1), p.order[top])
 }
 
 // lowerBound is the most bytes alive during any one call: no placement needs less.

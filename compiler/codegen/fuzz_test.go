@@ -37,6 +37,11 @@ func FuzzReplay(f *testing.F) {
 		f.Add(c.workload.Text(), string(c.schedule.Trace()))
 	}
 	avx512 := modes[0].description(f)
+	convs := rapid.Custom(func(t *rapid.T) testCase { return drawWinograd(t, avx512) })
+	for seed := range 10 {
+		c := convs.Example(seed)
+		f.Add(c.workload.Text(), string(c.schedule.Trace()))
+	}
 	f.Fuzz(func(t *testing.T, text, trace string) {
 		begin := time.Now()
 		compileHostile(t, text, trace, func(w *expr.Workload, s *schedule.Schedule) {

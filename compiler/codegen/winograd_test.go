@@ -86,7 +86,7 @@ func TestWinogradIsRight(t *testing.T) {
 			d := m.description(t)
 			draw := rapid.Custom(func(t *rapid.T) testCase { return drawWinograd(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, batchSize/2).Draw(rt, "cases")
+				cases := rapid.SliceOfN(draw, 1, batchSize/5).Draw(rt, "cases")
 				for _, c := range cases {
 					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
 						rt.Fatalf("does not lower: %v\n%s", err, c.text())

@@ -86,6 +86,9 @@ func (p *process) exchange(q request) (a answer, err error) {
 
 func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
+// errHung is the error of what took longer than its limit.
+var errHung = errors.New("hung")
+
 // cause is how a process that does not answer any more came to its end.
 func (p *process) cause(expired bool) error {
 	p.kill() // it may only have closed its output
@@ -93,7 +96,7 @@ func (p *process) cause(expired bool) error {
 	p.cmd = nil
 	switch {
 	case expired:
-		return fmt.Errorf("hung: no result within %v", p.limit)
+		return fmt.Errorf("%w: no result within %v", errHung, p.limit)
 	case p.stderr.line() != "":
 		return fmt.Errorf("crashed: %s", p.stderr.line())
 	}

@@ -19,10 +19,11 @@ func foldBatchNorms(g *graph) error {
 		}
 		scale, shift := scaleAndShift(n)
 		if p := n.in[0].producer; p != nil && len(users[n.in[0]]) == 1 && !g.isOutput(n.in[0]) && foldable(p) {
-			if err := g.scaleWeights(n, p, scale, shift); err != nil {
+			folded, err := g.scaleWeights(n, p, scale, shift)
+			if err != nil {
 				return err
 			}
-			users = g.users()
+			users[folded.out] = users[n.out]
 			k--
 			continue
 		}
@@ -31,7 +32,7 @@ func foldBatchNorms(g *graph) error {
 			return err
 		}
 		g.nodes = slices.Replace(g.nodes, k, k+1, nodes...)
-		users = g.users()
+		users[nodes[1].out] = users[n.out]
 	}
 	return nil
 }
@@ -66,8 +67,8 @@ func foldable(n *node) bool {
 	return allKnown(n.in[1:])
 }
 
-// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias.
-func (g *graph) scaleWeights(n, p *node, scale, shift []float64) error {
+// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
+func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) {
 	weights := scaleChannels(p.in[1].data, outputAxis(p), scale)
 	bias := array.New(weights.DType, int64(len(shift)))
 	for c, s := range shift {
@@ -80,12 +81,12 @@ func (g *graph) scaleWeights(n, p *node, scale, shift []float64) error {
 	folded, err := g.apply(op.Node{Name: p.Name, Op: p.Op, Opset: p.Opset, Attrs: p.Attrs}, n.out.name,
 		p.in[0], g.constant(p.in[1].name, weights), g.constant(p.Name+".bias", bias))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g.replace(n.out, folded.out)
 	g.nodes[slices.Index(g.nodes, p)] = folded
 	g.nodes = slices.DeleteFunc(g.nodes, func(x *node) bool { return x == n })
-	return nil
+	return folded, nil
 }
 
 // outputAxis is the axis of the weights that counts the results' channels.

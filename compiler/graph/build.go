@@ -20,7 +20,7 @@ type builder struct {
 }
 
 // maxNodes bounds the nodes of a model with its loops unrolled and its functions inlined.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 18
 
 func build(m *onnx.Model, opts Options) (*graph, error) {
 	b := &builder{

@@ -11,6 +11,13 @@ import (
 // Evaluate runs the program in Go, by the workloads' meaning and without any schedule. It is slow, and what compiled
 // packages are compared with. inputs has an array for each input's name; the result one for each output's.
 func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Array, error) {
+	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
+}
+
+// EvaluateCalls evaluates the program and shows each call with its arguments, dense in the shapes of its workload, and its
+// results.
+func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
+	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
 	m := memory{program: p, roots: make([][]byte, len(p.Values))}
 	for _, k := range p.Inputs {
 		v, a := p.Values[k], inputs[p.Values[k].Name]
@@ -26,9 +33,11 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 		m.roots[k] = a.Data
 	}
 	for _, c := range p.Calls {
-		if err := m.call(c); err != nil {
+		args, results, err := m.call(c)
+		if err != nil {
 			return nil, fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
 		}
+		visit(c, args, results)
 	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
@@ -43,22 +52,21 @@ type memory struct {
 	roots   [][]byte
 }
 
-func (m memory) call(c Call) error {
+func (m memory) call(c Call) (args, results []*array.Array, err error) {
 	w := m.program.Tasks[c.Task].Workload
 	tensors := w.Args()
 	known := len(c.Args) - len(w.Outputs)
-	args := make([]*array.Array, known)
+	args = make([]*array.Array, known)
 	for k, v := range c.Args[:known] {
 		args[k] = m.read(v, tensors[k].Shape)
 	}
-	outs, err := expr.Evaluate(w, args)
-	if err != nil {
-		return err
+	if results, err = expr.Evaluate(w, args); err != nil {
+		return nil, nil, err
 	}
 	for k, v := range c.Args[known:] {
-		m.write(v, outs[k])
+		m.write(v, results[k])
 	}
-	return nil
+	return args, results, nil
 }
 
 // read takes a value out of memory, in a shape that may differ from its own by axes of extent one and joined neighbours.

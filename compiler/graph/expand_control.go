@@ -11,7 +11,7 @@ import (
 func controlExpanders() map[string]expander {
 	return map[string]expander{
 		"If":   {1, 1, (*expansion).branch},
-		"Loop": {2, -1, (*expansion).loop},
+		"Loop": {0, -1, (*expansion).loop}, // the first two inputs may be left out
 		"Scan": {0, -1, (*expansion).scan}, // input 0 of operator set 8 may be left out
 	}
 }
@@ -111,7 +111,7 @@ func (e *expansion) loop() []*item {
 	if e.failed() {
 		return nil
 	}
-	carried := slices.Clone(e.in[2:])
+	carried := slices.Clone(e.in[min(2, len(e.in)):])
 	if slices.Contains(carried, nil) {
 		e.fail("a value that the iterations carry is missing")
 		return nil

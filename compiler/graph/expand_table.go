@@ -12,7 +12,7 @@ func expanderTable() map[string]expander {
 	table := map[string]expander{}
 	for _, family := range []map[string]expander{
 		recurrentExpanders(), quantizeExpanders(), integerExpanders(), controlExpanders(), sequenceExpanders(),
-		lossExpanders(), normExpanders(), randomExpanders(),
+		lossExpanders(), normExpanders(), randomExpanders(), attentionExpanders(),
 	} {
 		maps.Copy(table, family)
 	}

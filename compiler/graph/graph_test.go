@@ -186,6 +186,12 @@ func TestPartition(t *testing.T) {
 			[]string{"1 matmul 1x6x8 x 8x8 -> 1x6x8", "1 matmul 1x6x2x4 x 1x2x4x6 -> 1x2x6x6"},
 		},
 		{
+			"an addition behind a reshape by units and a transposition", newSketch().input("x", 6, 8).input("r", 1, 6, 4).constant("w", 8, 4).
+				node("d = Gemm x w").known("shape", array.FromInt64([]int64{6, 1, 4}, 3)).node("u = Reshape d shape").
+				node("t = Transpose u", intsAttr("perm", 1, 0, 2)).node("s = Add r t").node("y = Softmax s").output("y"),
+			[]string{"1 dense+reshape+transpose+add 6x8 -> 4", "1 softmax 1x6x4 axes [2] -> 1x6x4"},
+		},
+		{
 			"a pad joins the convolution",
 			newSketch().input("x", 1, 8, 5, 5).constant("w", 8, 8, 3, 3).known("pads", array.FromInt64([]int64{0, 0, 0, 0, 0, 0, 1, 1}, 8)).
 				node("p = Pad x pads").node("c = Conv p w").node("y = GlobalMaxPool c").output("y"),
@@ -312,6 +318,40 @@ func TestLayerNormsAreRecognised(t *testing.T) {
 				t.Fatalf("row %d element %d is %g, want %g", row, k, g, want)
 			}
 		}
+	}
+}
+
+// TestNormsInOtherFormsAreRecognised has what exporters write for normalisation beside the form with all parts.
+func TestNormsInOtherFormsAreRecognised(t *testing.T) {
+	mean := intsAttr("axes", -1)
+	start := func() sketch {
+		return newSketch().input("x", 2, 5, 8).constant("scale", 8).constant("bias", 8).
+			known("one", array.FromFloat32([]float32{1})).known("eps", array.FromFloat32([]float32{1e-5}))
+	}
+	centred := func() sketch {
+		return start().node("m = ReduceMean x", mean).node("d = Sub x m").node("p = Mul d d").node("v = ReduceMean p", mean).
+			node("e = Add v eps").node("r = Sqrt e")
+	}
+	square := func() sketch {
+		return start().node("p = Mul x x").node("v = ReduceMean p", mean).node("e = Add v eps").node("r = Sqrt e")
+	}
+	for name, c := range map[string]struct {
+		s    sketch
+		want string
+	}{
+		"no scale":                         {centred().node("y = Div d r"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"no bias":                          {centred().node("n = Div d r").node("y = Mul n scale"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"reciprocal":                       {centred().node("i = Reciprocal r").node("n = Mul d i").node("g = Mul n scale").node("y = Add g bias"), "1 layernorm 2x5x8 -> 2x5x8"},
+		"root mean square":                 {square().node("n = Div x r").node("y = Mul scale n"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+		"root mean square, one over":       {square().node("i = Div one r").node("n = Mul x i").node("y = Mul scale n"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+		"root mean square without a scale": {square().node("y = Div x r"), "1 rmsnorm 2x5x8 -> 2x5x8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := c.s.output("y")
+			p := mustImport(t, m)
+			checkTasks(t, p, c.want)
+			checkMeaning(t, m, p)
+		})
 	}
 }
 

@@ -3,27 +3,25 @@ package graph
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // fuseLayerNorms recognises layer normalisation written out, as exporters before opset 17 do,
 //
-//	d = x - mean(x);  y = d / sqrt(mean(d*d) + epsilon) * scale + bias
+//	d = x - mean(x);  y = d / sqrt(mean(d*d) + epsilon) [* scale [+ bias]]
 //
-// with means over the last axes, and makes it one operator, and so one kernel in place of five.
+// and normalisation by the root mean square, where d is x, with means over the last axes. The quotient may be a product with a
+// reciprocal. It becomes one operator, and so one kernel in place of five.
 func fuseLayerNorms(g *graph) error {
-	for k, n := range g.nodes {
-		m, ok := matchLayerNorm(n)
+	for k := len(g.nodes) - 1; k >= 0; k-- { // the last node of a pattern comes before its parts
+		n := g.nodes[k]
+		m, ok := matchNorm(n)
 		if !ok {
 			continue
 		}
-		attrs := map[string]*onnx.Attribute{
-			"axis":    {Name: "axis", Type: onnx.AttrInt, Int: int64(m.axis)},
-			"epsilon": {Name: "epsilon", Type: onnx.AttrFloat, Float: m.epsilon},
-		}
-		fused, err := g.apply(op.Node{Name: n.Name, Op: "LayerNormalization", Opset: 17, Attrs: attrs}, n.out.name,
-			m.x, m.scale, m.bias)
+		fused, err := g.normOf(n, m)
 		if err != nil {
 			return err
 		}
@@ -33,37 +31,98 @@ func fuseLayerNorms(g *graph) error {
 	return nil
 }
 
+// normOf is the operator of a norm.
+func (g *graph) normOf(n *node, m layerNorm) (*node, error) {
+	attrs := map[string]*onnx.Attribute{
+		"axis":    {Name: "axis", Type: onnx.AttrInt, Int: int64(m.axis)},
+		"epsilon": {Name: "epsilon", Type: onnx.AttrFloat, Float: m.epsilon},
+	}
+	operands := []*value{m.x, m.scale}
+	if m.scale == nil {
+		one := array.New(m.x.DType)
+		one.SetFloat(0, 1)
+		operands[1] = g.constant(n.Name+".one", one)
+	}
+	if m.bias != nil {
+		operands = append(operands, m.bias)
+	}
+	node := op.Node{Name: n.Name, Op: "LayerNormalization", Opset: 17, Attrs: attrs}
+	if !m.centred {
+		node.Op, node.Opset = "RMSNormalization", 23
+	}
+	return g.apply(node, n.out.name, operands...)
+}
+
+// layerNorm is what was found of a norm; scale and bias may be nil.
 type layerNorm struct {
 	x, scale, bias *value
+	centred        bool
 	axis           int // -1 until the first mean tells
 	epsilon        float32
 }
 
-// matchLayerNorm starts from the last addition.
-func matchLayerNorm(add *node) (m layerNorm, ok bool) {
+// matchNorm starts from the last addition, multiplication or division.
+func matchNorm(last *node) (m layerNorm, ok bool) {
 	m.axis = -1
-	scaled := constantOperand(add, "Add", &m.bias)
-	normal := constantOperand(producer(scaled), "Mul", &m.scale)
-	div := producer(normal)
-	if div == nil || div.Op != "Div" {
+	normal := last
+	if scaled := constantOperand(last, "Add", &m.bias); scaled != nil {
+		normal = producer(scaled)
+	}
+	if x := constantOperand(normal, "Mul", &m.scale); x != nil {
+		normal = producer(x)
+	}
+	d, variance := quotient(normal)
+	if d == nil || m.bias != nil && (m.scale == nil || !m.isCentred(producer(d))) {
 		return m, false
 	}
-	centred := div.in[0]
-	sub := producer(centred)
-	root := producer(div.in[1])
-	if sub == nil || sub.Op != "Sub" || root == nil || root.Op != "Sqrt" {
-		return m, false
-	}
-	m.x = sub.in[0]
 	var epsilon *value
-	variance := producer(constantOperand(producer(root.in[0]), "Add", &epsilon))
-	if !m.isMean(producer(sub.in[1]), m.x) || variance == nil || len(variance.in) == 0 ||
-		!m.isMean(variance, variance.in[0]) || !isSquare(producer(variance.in[0]), centred) || epsilon.data.Len() != 1 {
+	mean := producer(constantOperand(producer(variance), "Add", &epsilon))
+	if mean == nil || len(mean.in) == 0 || epsilon.data.Len() != 1 || !isSquare(producer(mean.in[0]), d) || !m.isMean(mean, mean.in[0]) {
 		return m, false
 	}
 	m.epsilon = float32(epsilon.data.Float(0))
-	return m, fitsAxes(m.scale, m.x.Shape[m.axis:]) && fitsAxes(m.bias, m.x.Shape[m.axis:])
+	if m.x = d; m.isCentred(producer(d)) {
+		m.x, m.centred = d.producer.in[0], true
+	}
+	return m, m.fits(m.scale) && m.fits(m.bias)
 }
+
+// fits reports whether a parameter is left out or has the shape of the normalised axes.
+func (m *layerNorm) fits(v *value) bool { return v == nil || fitsAxes(v, m.x.Shape[m.axis:]) }
+
+// isCentred reports whether n subtracts its operand's mean from it.
+func (m *layerNorm) isCentred(n *node) bool {
+	return n != nil && n.Op == "Sub" && m.isMean(producer(n.in[1]), n.in[0])
+}
+
+// quotient takes d divided by the root of a value apart: as a division, or a product with the reciprocal of the root; nils when
+// n is neither.
+func quotient(n *node) (d, squared *value) {
+	if n == nil || len(n.in) != 2 {
+		return nil, nil
+	}
+	if root := producer(n.in[1]); n.Op == "Div" && root != nil && root.Op == "Sqrt" {
+		return n.in[0], root.in[0]
+	}
+	for k := range n.in {
+		r := producer(n.in[k])
+		if n.Op != "Mul" || r == nil {
+			continue
+		}
+		inverted := r.in[0]
+		if r.Op == "Div" && isOne(r.in[0]) {
+			inverted = r.in[1]
+		} else if r.Op != "Reciprocal" {
+			continue
+		}
+		if root := producer(inverted); root != nil && root.Op == "Sqrt" {
+			return n.in[1-k], root.in[0]
+		}
+	}
+	return nil, nil
+}
+
+func isOne(v *value) bool { return isScalar(v) && v.data.Float(0) == 1 }
 
 func producer(v *value) *node {
 	if v == nil {

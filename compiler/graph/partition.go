@@ -89,12 +89,12 @@ func (p *partitioner) grow(anchor *node) *group {
 
 // region is the smallest set of nodes after v that computes one result from it and other values, and through which all
 // that is computed from v goes: the nodes between v and its immediate post-dominator. All are element-wise on v's shape; or
-// it is a single transposition. nil when there is none.
+// it is a single transposition, or a reshape by axes of extent one. nil when there is none.
 func (p *partitioner) region(v *value) []*node {
 	if p.isOutput(v) {
 		return nil
 	}
-	if users := p.readers[v]; len(users) == 1 && users[0].Def().Kind == op.Permute && users[0].group == nil {
+	if users := p.readers[v]; len(users) == 1 && users[0].group == nil && (users[0].Def().Kind == op.Permute || op.OnlyUnits(users[0].Node)) {
 		return users
 	}
 	var region []*node

@@ -114,6 +114,11 @@ func TestMovingElementsCostsNoPass(t *testing.T) {
 			[]string{"m", "n", "v"},
 		},
 		{
+			"one index of a gather is read where it lies", newSketch().input("x", 2, 3, 4).known("last", array.FromInt64([]int64{-1})).
+				node("g = Gather x last", axis(1)).node("y = Softmax g").output("y"),
+			[]string{"1 softmax 2x4 axes [1] -> 2x4"}, []string{"g"},
+		},
+		{
 			"a slice that is reshaped over its gaps is copied", newSketch().input("x", 4, 6).known("from", array.FromInt64([]int64{1}, 1)).
 				known("to", array.FromInt64([]int64{4}, 1)).known("axes", array.FromInt64([]int64{1}, 1)).node("s = Slice x from to axes").
 				known("flat", array.FromInt64([]int64{12}, 1)).node("f = Reshape s flat").node("y = Softmax f").output("y"),

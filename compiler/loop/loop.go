@@ -50,7 +50,9 @@ type Pack struct {
 	// PrefetchBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
 	PrefetchBytes int64
 	// Workload computes the packed tensor (its only output) from the constant (its only constant).
-	Workload *expr.Workload
+	Workload  *expr.Workload
+	dims      []schedule.PackDim
+	transform *schedule.Transform
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc or *Store. Loads and stores have one flat index.

@@ -74,10 +74,10 @@ func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 		panic(fmt.Sprintf("loop: packing makes no workload: %v", err)) // the layout was checked by Pack
 	}
 	buffer := &Buffer{Tensor: flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: Prepared}
-	return Pack{Constant: constant, Buffer: buffer, Workload: w}
+	return Pack{Constant: constant, Buffer: buffer, Workload: w, dims: dims, transform: transform}
 }
 
-// Schedule computes the packed layout without scratch of any size: what a transform has in between is computed row by row.
+// Schedule computes the packed layout without a workspace: what a transform has in between is computed for each element.
 func (p Pack) Schedule() (*schedule.Schedule, error) {
 	s := schedule.New(p.Workload)
 	last := len(s.Stages) - 1
@@ -86,8 +86,8 @@ func (p Pack) Schedule() (*schedule.Schedule, error) {
 			return nil, err
 		}
 	}
-	if leaves := s.Stages[last].Leaves; last > 0 && len(leaves) > 1 {
-		return s, s.ComputeAt(0, last, leaves[len(leaves)-2].ID)
+	if leaves := s.Stages[last].Leaves; last > 0 && len(leaves) > 0 {
+		return s, s.ComputeAt(0, last, leaves[len(leaves)-1].ID)
 	}
 	return s, nil
 }

@@ -27,15 +27,20 @@ var activationFns = map[string]activationFn{
 	},
 }
 
-// activation is activation k of a recurrent layer's step, after the clip.
+// activation is activation k of a recurrent layer's step, of a gate after the clip.
 func (n *Node) activation(k int, x expr.Expr) expr.Expr {
+	if clip := n.Float("clip", 0); clip > 0 {
+		x = clamp(x, -clip, clip)
+	}
+	return n.unclipped(k, x)
+}
+
+// unclipped is an activation of the cell state, which ONNX Runtime does not clip either.
+func (n *Node) unclipped(k int, x expr.Expr) expr.Expr {
 	names, alphas, betas := n.Texts("activations"), n.Floats("alphas"), n.Floats("betas")
 	if k >= min(len(names), len(alphas), len(betas)) || activationFns[names[k]] == nil {
 		n.fail("activation %d is missing or not supported", k)
 		return x
-	}
-	if clip := n.Float("clip", 0); clip > 0 {
-		x = clamp(x, -clip, clip)
 	}
 	return activationFns[names[k]](x, float64(alphas[k]), float64(betas[k]))
 }

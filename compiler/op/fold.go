@@ -57,6 +57,9 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return x.At(logical(i, perm)...)
 		}), nil
 	}
+	if n.def.Kind == Reshape && OnlyUnits(n) {
+		return lowerUnits(l, n, in[0]), nil
+	}
 	if n.def.Lower == nil {
 		return Operand{}, fmt.Errorf("it cannot be computed by a kernel")
 	}

@@ -21,6 +21,10 @@ var normDefs = []Def{
 		},
 	},
 	{
+		Name: "RMSNormalization", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "rmsnorm",
+		Infer: inferLayerNorm, Lower: lowerRMSNorm, Work: func(n *Node) float64 { return 4 * firstOperandWork(n) },
+	},
+	{
 		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm",
 		Infer: inferInstanceNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -31,6 +35,27 @@ var normDefs = []Def{
 			return lowerNorm(l, n, in, axes, func(p Operand, i []expr.Expr) expr.Expr { return p.At(i[1]) }), nil
 		},
 	},
+}
+
+// lowerRMSNorm is x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of squares, reciprocal.
+func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
+	count := 1.0
+	for k, e := range x.Shape {
+		if axes[k] {
+			count *= float64(e)
+		}
+	}
+	squares := l.reduceAxes("squares", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return square(wide(x.At(i...))) })
+	inverse := l.Map("inverse", squares.Shape, squares.Layout, func(i []expr.Expr) expr.Expr {
+		e := squares.At(i...)
+		mean := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
+		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, mean))
+	})
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
+		e := expr.MulE(wide(x.At(i...)), inverse.At(keptOf(i, axes)...))
+		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape, i))))
+	}), nil
 }
 
 func inferBatchNorm(n *Node) (Type, error) {

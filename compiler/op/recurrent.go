@@ -152,7 +152,7 @@ func lstmCell(n *Node, g gates) expr.Expr {
 func lstmHidden(n *Node, g gates) expr.Expr {
 	cell := g.at(1)
 	output := n.activation(0, g.peephole(g.gate(0, 1), 1, cell))
-	return expr.MulE(output, n.activation(2, cell))
+	return expr.MulE(output, n.unclipped(2, cell))
 }
 
 // mixed is (1-update)*candidate + update*before.

@@ -12,7 +12,7 @@ var defs = index(
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
 	dataShapeDefs, signalWindowDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs,
+	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, cacheDefs, attentionDefs,
 )
 
 var names = slices.Sorted(maps.Keys(defs))

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -168,7 +169,7 @@ func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 		at[k] = digit(t.batch[k])
 	}
 	m := expr.I(t.m)
-	return append(at, expr.AddE(expr.MulE(y, m), r), expr.AddE(expr.MulE(x, m), q), channel)
+	return slices.Concat(at, []expr.Expr{expr.AddE(expr.MulE(y, m), r), expr.AddE(expr.MulE(x, m), q), channel})
 }
 
 // output is the convolution's element, found in its tile.

@@ -118,7 +118,7 @@ func transformWeights(c *conv, f *filter) *Transform {
 			return f.kernel(k, func(column int64) expr.Expr { return half.At(i[0], expr.I(column), i[2], i[3]) })
 		}))
 	})
-	return &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, a, a, ic, oc)}
+	return &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, a, a, ic, oc), conv: c, filter: f}
 }
 
 // kernel is row k of G applied to the three weights w.

@@ -80,7 +80,7 @@ func (a *attention) cost(t *target.Target, set settings) float64 {
 	th, tv, block := a.tileOf(set)
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
-	step := max(acc/2, loads, 4) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, set["ku"]))
+	step := max(acc/2, loads, 4.5) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, set["ku"]))
 	if int64(acc)+tv+1 >= int64(t.VectorRegisters) {
 		step *= 1.1 // nothing is left for what else the loop needs
 	}

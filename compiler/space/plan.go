@@ -64,9 +64,6 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u.follow(s, taken)
 		u.feeds = feeds(s, g, taken)
 		taken[u.out], taken[g.ID] = true, true
-		for _, o := range u.also {
-			taken[o] = true
-		}
 		for _, f := range u.feeds {
 			taken[f] = true
 		}
@@ -173,6 +170,7 @@ func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 		if c == nil || !c.IsOutput || taken[c.ID] {
 			return
 		}
+		taken[u.out] = true
 		u.also, u.out = append(u.also, u.out), c.ID
 	}
 }

@@ -101,7 +101,7 @@ func (r *rows) findShared(s *schedule.Schedule) {
 	for k, v := range out.Axes {
 		shared := v.Extent > 1
 		for _, id := range r.stages {
-			shared = shared && 1 == countLabel(s.Stages[id], labels, k)
+			shared = shared && countLabel(s.Stages[id], labels, k) == 1
 		}
 		if shared {
 			r.shared = append(r.shared, k)

@@ -40,14 +40,19 @@ func tilesFor(registers, vectorBytes int) []string {
 	case registers >= 32: // Neon
 		return []string{"tw=8 tv=3 th=1", "tw=6 tv=4 th=1", "tw=12 tv=2 th=1", "tw=7 tv=3 th=1", "tw=4 tv=4 th=1", "tw=4 tv=3 th=2", "tw=1 tv=8 th=1"}
 	default: // AVX2
-		return []string{"tw=6 tv=2 th=1", "tw=4 tv=3 th=1", "tw=12 tv=1 th=1", "tw=3 tv=4 th=1", "tw=7 tv=1 th=1", "tw=4 tv=2 th=1", "tw=1 tv=8 th=1"}
+		return []string{
+			"tw=6 tv=2 th=1", "tw=4 tv=3 th=1", "tw=3 tv=2 th=2", "tw=2 tv=2 th=3", "tw=2 tv=3 th=2", "tw=1 tv=3 th=4", "tw=12 tv=1 th=1",
+			"tw=3 tv=4 th=1", "tw=7 tv=1 th=1", "tw=4 tv=2 th=1", "tw=1 tv=8 th=1",
+		}
 	}
 }
 
 // blockings are settings of the other knobs that belong to them.
 var blockings = []string{
 	"hb=1024 cb=1 outer=0 inner=1 ku=1 kb=0 pf=1024 feed=1",
-	"hb=4 cb=64 outer=0 inner=1 ku=2 kb=0 feed=2",
+	"hb=4 cb=64 outer=0 inner=1 ku=2 kb=0 feed=2 pk=1",
 	"hb=8 cb=4 outer=1 inner=0 ku=4 kb=0 pf=2048 feed=1",
 	"hb=1 cb=64 outer=0 inner=0 ku=8 kb=64 feed=1",
+	"hb=56 cb=2 outer=1 inner=0 ku=9 kb=0 feed=0",
+	"hb=14 cb=8 outer=1 inner=1 ku=16 kb=16 pf=1024 feed=2 pk=1",
 }

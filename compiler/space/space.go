@@ -109,12 +109,16 @@ func (s *Space) Cost(p Point) float64 {
 	return u.cost(s.Target, s.settings(p))
 }
 
+// defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near the best: so
+// that a model of many tasks waits a few milliseconds for each.
+const defaultDraws = 192
+
 // Default is the legal point of least analytic cost among the seeds and a fixed sample: the schedule for when nothing was
 // ever measured.
 func (s *Space) Default() Point {
 	rng := rand.New(rand.NewPCG(1, 2))
 	candidates := s.Seeds()
-	for range 512 {
+	for range defaultDraws {
 		if p, ok := s.Random(rng); ok {
 			candidates = append(candidates, p)
 		}
@@ -280,7 +284,7 @@ func nearest(values []int64, want int64) int {
 func abs(v int64) int64 { return max(v, -v) }
 
 func (s *Space) settings(p Point) settings {
-	m := settings{}
+	m := make(settings, len(s.Knobs))
 	for k, knob := range s.Knobs {
 		m[knob.Name] = knob.Values[p[k]]
 	}

@@ -226,3 +226,34 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkDefault(b *testing.B) {
+	w, t := conv(b, 28, 128), parseTarget(b, "x86-64-v3")
+	for b.Loop() {
+		s := New(w, t, schedule.Default)
+		s.Default()
+	}
+}
+
+// TestOutputsInAChainShareANest: each but the last belongs to the nest of the last only.
+func TestOutputsInAChainShareANest(t *testing.T) {
+	x := expr.NewInput("x", array.Float32, 30, 20)
+	outputs, last := []*expr.Tensor{}, x
+	for range 4 {
+		from := last
+		last = expr.Compute("o", x.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(from.At(i...), from.At(i...)) })
+		outputs = append(outputs, last)
+	}
+	w, err := expr.NewWorkload(outputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	applied, err := s.Apply(s.Default())
+	if err == nil {
+		_, err = loop.Lower(applied)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -7,9 +7,9 @@ import (
 )
 
 // The machine that the cost has in mind: two multiply-adds and two loads of vectors a cycle, four cycles from one multiply-add to
-// the next that needs its result. These hold, within a fifth, for the cores of servers and laptops of the last decade.
+// the next that needs its result, and half of one lost on the way. These hold, within a fifth, for the cores of servers and laptops of the last decade.
 const (
-	multiplyAddLatency = 4
+	multiplyAddLatency = 4.5
 	issueWidth         = 5
 	// loadSlot is what a load takes where loads are what bounds a loop: a little more than half a cycle, since two seldom meet.
 	loadSlot = 0.56
@@ -17,6 +17,8 @@ const (
 	hidden = 0.15
 	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch hides a part.
 	coldLine, prefetchedLine = 8, 5
+	// ahead is the part of a fill's cost that is left for a panel, which the processor sees coming.
+	ahead = 0.35
 	// loopExit is what leaving a loop that runs more than a few times costs: a wrong prediction.
 	loopExit = 10
 	// regionStart is what starting and ending a parallel region costs all workers together.
@@ -105,8 +107,10 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		loads += positions
 	}
 	if x.loadsOwn {
-		// What one step loads the next may use again: it stays in a register while there are some left.
-		loads += acc + 0.4*max(0, 2*acc-float64(t.VectorRegisters))
+		// What one step loads the next may use again: it stays in a register while there are some left. A line of which a tile uses
+		// only a part is loaded again for the others.
+		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
+		loads += acc*(1.5-0.5*parts) + 0.8*max(0, 2*acc-float64(t.VectorRegisters))
 	}
 	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
 	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
@@ -226,7 +230,10 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 		if l.shared && sum <= l.capacity {
 			continue
 		}
-		for _, f := range fills {
+		for k, f := range fills {
+			if list[k].packed && !l.pages {
+				f *= ahead
+			}
 			total += f * l.cycles
 		}
 	}

@@ -68,11 +68,11 @@ func (n *winogradNests) output(m int64) {
 	rows, row := n.split(n.out, x.y, m, peel)
 	columns, column := n.split(n.out, x.x, m, peel)
 	vectors, lane := n.split(n.out, x.c, x.lanes, peel)
-	outer, rest := slices.Clone(x.batch), []int{rows, columns}
-	switch {
-	case !n.z.blocked():
+	outer := slices.Clone(x.batch)
+	var rest []int
+	if !n.z.blocked() {
 		outer, rest = append(outer, rows), []int{columns}
-	default:
+	} else {
 		var rowBlocks, columnBlocks int
 		rowBlocks, rows = n.split(n.out, rows, n.z.rows, peel)
 		columnBlocks, columns = n.split(n.out, columns, n.z.columns, peel)

@@ -119,6 +119,9 @@ func attributes(raw map[string]json.RawMessage) []*onnx.Attribute {
 		case text[0] == '"':
 			a.Type = onnx.AttrString
 			_ = json.Unmarshal(data, &a.String)
+		case strings.HasPrefix(text, `["`):
+			a.Type = onnx.AttrStrings
+			_ = json.Unmarshal(data, &a.Strings)
 		case text[0] == '[' && isFloat:
 			a.Type = onnx.AttrFloats
 			_ = json.Unmarshal(data, &a.Floats)

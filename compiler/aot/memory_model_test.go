@@ -1,0 +1,35 @@
+package aot
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+)
+
+// TestPlansOfModelsAreTight: within a tenth of the most that is in use at a time, on models of every shape of graph. Those left
+// out are longer ones of the same shape.
+func TestPlansOfModelsAreTight(t *testing.T) {
+	for _, name := range []string{
+		"resnet-18", "resnet-50", "resnet-50-v2", "resnet3d-18", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3",
+		"squeezenet-v1.1", "inception-v3", "densenet-121", "efficientnet-b0", "dcgan", "mlp", "bert-tiny",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := model.Build(name, model.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := graph.Import(m, graph.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newLayout(p, make([]codegen.Info, len(p.Tasks)), 1)
+			if l.arenaBytes > l.arenaLeast+l.arenaLeast/10 {
+				t.Errorf("%d bytes where %d are in use at a time", l.arenaBytes, l.arenaLeast)
+			}
+			t.Logf("%d calls, %d bytes, at least %d", len(p.Calls), l.arenaBytes, l.arenaLeast)
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the scale of the
+// attention: two numbers become one, and neither operand has a pass over memory of its own.
+func hoistScales(g *graph) error {
+	readers := g.users()
+	for k, n := range g.nodes {
+		if n.Op != op.AttentionName {
+			continue
+		}
+		scale := 1.0
+		for _, v := range n.in[:2] {
+			scale *= g.dropScale(readers, v)
+		}
+		if scale == 1 {
+			continue
+		}
+		attrs := maps.Clone(n.Attrs)
+		attrs["scale"] = &onnx.Attribute{Name: "scale", Type: onnx.AttrFloat, Float: float32(scale * n.Float("scale", 1))}
+		scaled, err := g.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: attrs}, n.out.name, slices.Clone(n.in)...)
+		if err != nil {
+			return err
+		}
+		g.nodes[k] = scaled
+		g.replace(n.out, scaled.out)
+		readers = g.users()
+	}
+	return nil
+}
+
+// dropScale takes the multiplication by one known number out of what v is made of, and returns the number; 1 when there is
+// none. Between the two may be reshapes and transpositions that nothing else reads.
+func (g *graph) dropScale(readers map[*value][]*node, v *value) float64 {
+	for v.producer != nil && len(readers[v]) == 1 && !g.isOutput(v) {
+		n := v.producer
+		if n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute {
+			v = n.in[0]
+			continue
+		}
+		var factor *value
+		x := constantOperand(n, "Mul", &factor)
+		if x == nil || factor.data.Len() != 1 || !slices.Equal(x.Shape, v.Shape) {
+			return 1
+		}
+		g.replace(v, x)
+		return factor.data.Float(0)
+	}
+	return 1
+}

@@ -1,0 +1,125 @@
+package loop
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+func randomArray(rng *rand.Rand, d array.DType, shape ...int64) *array.Array {
+	a := array.New(d, shape...)
+	for k := range a.Len() {
+		a.SetFloat(k, rng.NormFloat64())
+	}
+	return a
+}
+
+// checkFill compares Fill with the evaluator.
+func checkFill(t *testing.T, p Pack, constant *array.Array) {
+	t.Helper()
+	want, err := expr.Evaluate(p.Workload, []*array.Array{constant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Fill(constant); !bytes.Equal(got.Data, want[0].Data) {
+		t.Errorf("dims %v of %v: the packed buffer differs", p.dims, constant.Shape)
+	}
+}
+
+func TestFillIsThePackedWorkload(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		shape := []int64{1 + rng.Int64N(5), 1 + rng.Int64N(9), 1 + rng.Int64N(7)}
+		var dims []schedule.PackDim
+		for d := range shape {
+			if factor := rng.Int64N(6); factor > 0 {
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: factor}, schedule.PackDim{Dim: d, Factor: factor, Inner: true})
+			} else {
+				dims = append(dims, schedule.PackDim{Dim: d})
+			}
+		}
+		rng.Shuffle(len(dims), func(i, j int) { dims[i], dims[j] = dims[j], dims[i] })
+		for _, d := range []array.DType{array.Float32, array.Int8, array.Float64} {
+			constant := expr.NewConstant("c", d, shape...)
+			checkFill(t, newPack(0, constant, nil, dims), randomArray(rng, d, shape...))
+		}
+	}
+}
+
+// TestFillTransformsWinogradsWeights: bit by bit as the expressions say, whatever the order of the weights' dimensions.
+func TestFillTransformsWinogradsWeights(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, text := range []string{"f32[3,3,4,5]; r0 r1 r2 i2", "f32[5,4,3,3]; i2 r2 r0 r1", "f32[3,4,5,3]; r1 r2 i2 r0"} {
+		shape, index, _ := strings.Cut(text, "; ")
+		for _, m := range []int64{2, 4} {
+			w, err := expr.Parse("tilth-workload 1\ninput t0 f32[10,9,4]\nconstant t1 " + shape + "\n" +
+				"sum t2 f32[8,7,5] over 3,3,4 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 " + index + "])\noutput t2\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := schedule.New(w)
+			if _, err := s.Winograd(0, m); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Pack(0, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: 4}, {Dim: 2}, {Dim: 3, Factor: 4, Inner: true}}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Lower(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFill(t, f.Prepared[0], randomArray(rng, array.Float32, w.Constants[0].Shape...))
+		}
+	}
+}
+
+// TestPackingNeedsNoWorkspace: kernels that prepare constants have none, however many channels there are.
+func TestPackingNeedsNoWorkspace(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[10,10,64]
+constant t1 f32[3,3,64,4096]
+sum t2 f32[8,8,4096] over 3,3,64 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schedule.New(w)
+	if _, err := s.Winograd(0, 4); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Lower(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packing, err := f.Prepared[0].Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowered, err := Lower(packing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := scratchElements(lowered.Body); n > 3 {
+		t.Errorf("%d elements of scratch", n)
+	}
+}
+
+func scratchElements(b Block) (n int64) {
+	for _, st := range b {
+		switch x := st.(type) {
+		case *Alloc:
+			n += x.Buffer.Elements()
+		case *For:
+			n += scratchElements(x.Body)
+		case *If:
+			n += scratchElements(x.Then) + scratchElements(x.Else)
+		}
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// OnlyUnits reports whether a reshape does nothing but put in and leave out axes of extent 1. Such a one can be computed inside
+// a kernel.
+func OnlyUnits(n *Node) bool {
+	return n.def.Kind == Reshape && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
+}
+
+// longer are the extents that are not 1.
+func longer(shape []int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(shape), func(e int64) bool { return e == 1 })
+}
+
+// lowerUnits is a reshape that puts in and leaves out axes of extent 1. In memory, those come first.
+func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
+	x := l.Readable(in)
+	from := axesOf(x.Shape) // of the operand, in order
+	to := axesOf(n.Out.Shape)
+	layout := []int{}
+	for k, e := range n.Out.Shape {
+		if e == 1 {
+			layout = append(layout, k)
+		}
+	}
+	for _, axis := range x.Layout {
+		if k := slices.Index(from, axis); k >= 0 {
+			layout = append(layout, to[k])
+		}
+	}
+	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
+		index := make([]expr.Expr, len(x.Shape))
+		for k := range index {
+			index[k] = expr.I(0)
+		}
+		for k, axis := range from {
+			index[axis] = i[to[k]]
+		}
+		return x.At(index...)
+	})
+}
+
+// axesOf are the axes that are longer than 1.
+func axesOf(shape []int64) []int {
+	var axes []int
+	for k, e := range shape {
+		if e != 1 {
+			axes = append(axes, k)
+		}
+	}
+	return axes
+}

@@ -1,0 +1,103 @@
+package space
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+func workloadOf(t *testing.T, out *expr.Tensor) *expr.Workload {
+	t.Helper()
+	w, err := expr.NewWorkload([]*expr.Tensor{out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// keys is the product of queries and keys of an attention, both of heads, length and depth; neighbouring columns of the result read
+// rows of the keys that lie depth elements apart.
+func keys(t *testing.T) *expr.Workload {
+	const heads, length, depth = 8, 128, 64
+	q, k := expr.NewInput("q", array.Float32, heads, length, depth), expr.NewInput("k", array.Float32, heads, length, depth)
+	return workloadOf(t, expr.ReduceOver("scores", expr.Sum, []int64{heads, length, length}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(q.At(i[0], i[1], r[0]), k.At(i[0], i[2], r[0]))
+	}))
+}
+
+func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
+	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	if x := s.plan.heaviest().tile; x.col != 1 || x.row != -1 || x.vec != 2 {
+		t.Errorf("positions along axes %d and %d, vectors along %d; want 1, none and 2", x.row, x.col, x.vec)
+	}
+}
+
+func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
+	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	if x := s.plan.heaviest().tile; x.lanes != 8 || !x.mustPack {
+		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
+	}
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := string(applied.Trace()); !strings.Contains(trace, "\ncache-read ") {
+		t.Errorf("the default does not copy a panel:\n%s", trace)
+	}
+}
+
+func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
+	const size, groups, in, out = 14, 4, 16, 32
+	x, w := expr.NewInput("x", array.Float32, size, size, groups*in), expr.NewConstant("w", array.Float32, in, groups*out)
+	c := expr.ReduceOver("conv", expr.Sum, []int64{size, size, groups * out}, []int64{in}, func(i, r []expr.Expr) expr.Expr {
+		group := expr.Bin(expr.FloorDiv, i[2], expr.I(out))
+		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
+	})
+	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	tile := s.plan.heaviest().tile
+	if tile.group != out || tile.lanes != 8 || !tile.loadsScalar {
+		t.Fatalf("groups of %d, %d lanes, broadcasts %v; want %d, 8 and broadcasts", tile.group, tile.lanes, tile.loadsScalar, out)
+	}
+	p, ok := s.Parse("tv=3 tw=4")
+	if err := s.Legal(p); ok || err == nil || !strings.Contains(err.Error(), "groups of 32 channels") {
+		t.Errorf("a tile of 24 channels in groups of 32: %v", err)
+	}
+}
+
+func TestAnAccessTouchesWhatItsAxesReach(t *testing.T) {
+	// A 3x3 window over an image of 58 x 58 x 64: axes row, column, channel out; window rows, columns, channels in.
+	a := access{elementBytes: 4, shape: []int64{58, 58, 64}, dims: [][]int64{{1, 0, 0, 1, 0, 0}, {0, 1, 0, 0, 1, 0}, {0, 0, 0, 0, 0, 1}}}
+	extents := []int64{1, 6, 16, 3, 3, 64}
+	for d, want := range []int64{3, 8, 64} {
+		if got := a.extent(d, extents); got != want {
+			t.Errorf("dimension %d: %d elements, want %d", d, got, want)
+		}
+	}
+	if lines, _ := a.touched(extents, 64); lines != 3*8*64*4/64 {
+		t.Errorf("%v lines, want %d", lines, 3*8*64*4/64)
+	}
+	if a.movesWith(2) || !a.movesWith(1) {
+		t.Error("the output's channel moves the window, or its column does not")
+	}
+}
+
+// A tile that fits the registers and divides the image is not beaten by one that does neither.
+func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
+	s := New(conv(t, 56, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	cost := func(point string) float64 {
+		p, ok := s.Parse(point + " hb=4 cb=64 inner=1 ku=4 feed=2")
+		if !ok {
+			t.Fatalf("%s is not legal", point)
+		}
+		return s.Cost(p)
+	}
+	order := []string{"tv=2 tw=3 th=2", "tv=1 tw=14 th=1", "tv=1 tw=4 th=1", "tv=1 tw=1 th=1"}
+	for k, point := range order[1:] {
+		if better := order[k]; cost(better) >= cost(point) {
+			t.Errorf("%s costs %.4g, %s %.4g; it is measured to be faster", better, cost(better), point, cost(point))
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package graphfuzz
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Compare says where outputs differ from what is wanted by more than rounding explains: for floats a fraction of the tensor's
+// largest element, which sums that cancel keep.
+func Compare(got, want map[string]*array.Array, tolerance float64) error {
+	for name, w := range want {
+		g := got[name]
+		if g == nil || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+			return fmt.Errorf("output %q has another type or shape than %v%v", name, w.DType, w.Shape)
+		}
+		scale := 1.0
+		for i := range w.Len() {
+			if v := math.Abs(w.Float(i)); !math.IsInf(v, 0) && v > scale {
+				scale = v
+			}
+		}
+		for i := range w.Len() {
+			a, b := g.Float(i), w.Float(i)
+			if a == b || math.IsNaN(a) && math.IsNaN(b) || w.DType.IsFloat() && math.Abs(a-b) <= tolerance*scale {
+				continue
+			}
+			return fmt.Errorf("element %d of output %q %v%v is %g, not %g", i, name, w.DType, w.Shape, a, b)
+		}
+	}
+	return nil
+}

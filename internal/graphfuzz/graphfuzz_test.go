@@ -1,0 +1,128 @@
+package graphfuzz
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+var (
+	graphs = flag.Int("graphs", 48, "how many graphs to draw")
+	seed   = flag.Uint64("seed", 1, "the seed of the first graph; the others follow")
+	ortDir = flag.String("ort", os.Getenv("TILTH_ORT"), "folder in which onnxruntime-node is installed, to compare with ONNX Runtime as well")
+	keep   = flag.String("keep", "", "folder for the models and inputs of graphs that fail")
+)
+
+// batch is how many graphs share a package.
+const batch = 24
+
+// tolerances are for float32 results of a dozen operators with random schedules, relative to the largest element.
+const (
+	ownTolerance = 2e-4
+	ortTolerance = 1e-3
+)
+
+func newCompiler(t *testing.T) *Compiler {
+	t.Helper()
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := target.Native(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2}
+}
+
+// TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats it.
+func TestRandomGraphs(t *testing.T) {
+	c := newCompiler(t)
+	peer := startPeer(t)
+	for first := 0; first < *graphs; first += batch {
+		var cases []*Case
+		for k := first; k < min(first+batch, *graphs); k++ {
+			cases = append(cases, Generate(*seed+uint64(k)))
+		}
+		checkBatch(t, c, peer, cases)
+		t.Logf("%d graphs, up to seed %d", len(cases), cases[len(cases)-1].Seed)
+	}
+}
+
+// checkBatch runs cases together, and one by one where that fails, to name the culprit.
+func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
+	t.Helper()
+	var programs []*graph.Program
+	var inputs []map[string]*array.Array
+	for _, one := range cases {
+		p, err := graph.Import(one.Model, graph.Options{})
+		if err != nil {
+			report(t, one, fmt.Errorf("import: %w", err))
+			return
+		}
+		programs, inputs = append(programs, p), append(inputs, one.Inputs)
+	}
+	results, err := c.Run(t.Context(), programs, inputs, cases[0].Seed, t.TempDir())
+	if err != nil && len(cases) > 1 {
+		for _, one := range cases {
+			checkBatch(t, c, peer, []*Case{one})
+		}
+		return
+	}
+	for k, one := range cases {
+		if err != nil {
+			report(t, one, err)
+			continue
+		}
+		checkCase(t, peer, one, programs[k], results[k])
+	}
+}
+
+func checkCase(t *testing.T, peer *peer, c *Case, p *graph.Program, got map[string]*array.Array) {
+	t.Helper()
+	want, err := p.Evaluate(c.Inputs)
+	if err == nil {
+		err = Compare(got, want, ownTolerance)
+	}
+	if err != nil {
+		report(t, c, fmt.Errorf("against the evaluator: %w", err))
+		return
+	}
+	if peer == nil {
+		return
+	}
+	if want, err = peer.run(c); err != nil {
+		t.Logf("seed %d: ONNX Runtime refuses: %.200v", c.Seed, err)
+		return
+	}
+	if err := Compare(got, want, ortTolerance); err != nil {
+		report(t, c, fmt.Errorf("against ONNX Runtime: %w", err))
+	}
+}
+
+func report(t *testing.T, c *Case, err error) {
+	t.Helper()
+	t.Errorf("seed %d: %v\n%s", c.Seed, err, c.Text())
+	if *keep == "" {
+		return
+	}
+	dir := filepath.Join(*keep, fmt.Sprint(c.Seed))
+	if err := c.Save(dir); err != nil {
+		t.Errorf("keeping seed %d: %v", c.Seed, err)
+	}
+}
+
+func TestASeedGivesTheSameGraph(t *testing.T) {
+	for seed := range uint64(50) {
+		if a, b := Generate(seed), Generate(seed); a.Text() != b.Text() || string(a.Model.Encode()) != string(b.Model.Encode()) {
+			t.Fatalf("seed %d differs:\n%s\n%s", seed, a.Text(), b.Text())
+		}
+	}
+}

@@ -1,0 +1,10 @@
+#!/bin/bash
+# Installs the version of ONNX Runtime that this repository compares itself with, into .tools/ort, where it is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=1.30.0
+if [ ! -d .tools/ort/node_modules/onnxruntime-node ]; then
+	npm install --prefix .tools/ort --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error \
+		"onnxruntime-node@$version"
+fi
