@@ -98,6 +98,12 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	}
 }
 
+func TestProcessorTimeOfThisProcess(t *testing.T) {
+	if used, err := processorTime(os.Getpid()); err != nil || len(strings.Fields(used)) != 2 {
+		t.Errorf("got %q, %v", used, err)
+	}
+}
+
 func TestKernelsAreSummedByTask(t *testing.T) {
 	calls := []profile.Call{{Task: "conv", Seconds: 3, Share: 0.3, Work: profile.Work{Flop: 3e9}}, {Task: "dense", Seconds: 2.5, Share: 0.25},
 		{Task: "relu", Seconds: 2.4, Share: 0.24}, {Task: "conv", Seconds: 2, Share: 0.2, Work: profile.Work{Flop: 2e9}}}

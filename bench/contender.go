@@ -49,7 +49,7 @@ func start(ctx context.Context, name string, command ...string) (*contender, err
 	return c, nil
 }
 
-// turn executes the model count times.
+// turn executes the model count times, and leaves the machine to the next.
 func (c *contender) turn(count int) error {
 	var times []float64
 	if err := c.ask(fmt.Sprintf("run %d", count), &times); err != nil {
@@ -59,7 +59,7 @@ func (c *contender) turn(count int) error {
 		times[i] /= 1e3
 	}
 	c.samples = append(c.samples, times)
-	return nil
+	return c.settle()
 }
 
 // outputs returns the results of the last execution; dir is for files that both sides read.

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// settlePoll is how long a process must have used no processor to count as idle; the kernel counts in ticks of 10 ms.
+const (
+	settlePoll = 30 * time.Millisecond
+	settleMost = 2 * time.Second
+)
+
+// settle waits until the contender's process is idle. Threads of a pool may spin for a while after their last work, which
+// would take a processor from the next contender's turn.
+func (c *contender) settle() error {
+	before := ""
+	for deadline := time.Now().Add(settleMost); time.Now().Before(deadline); time.Sleep(settlePoll) {
+		used, err := processorTime(c.cmd.Process.Pid)
+		if err != nil || used == before {
+			return err
+		}
+		before = used
+	}
+	return fmt.Errorf("%s does not come to rest after its turn", c.name)
+}
+
+// processorTime is the ticks that a process used, in user mode and in the kernel (proc(5), fields 14 and 15).
+func processorTime(pid int) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 13 {
+		return "", fmt.Errorf("/proc/%d/stat: %d fields", pid, len(fields))
+	}
+	return fields[11] + " " + fields[12], nil
+}
