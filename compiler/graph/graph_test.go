@@ -189,7 +189,7 @@ func TestPartition(t *testing.T) {
 			"an addition behind a reshape by units and a transposition", newSketch().input("x", 6, 8).input("r", 1, 6, 4).constant("w", 8, 4).
 				node("d = Gemm x w").known("shape", array.FromInt64([]int64{6, 1, 4}, 3)).node("u = Reshape d shape").
 				node("t = Transpose u", intsAttr("perm", 1, 0, 2)).node("s = Add r t").node("y = Softmax s").output("y"),
-			[]string{"1 dense+reshape+transpose+add 6x8 -> 4", "1 softmax 1x6x4 axes [2] -> 1x6x4"},
+			[]string{"1 matmul+transpose+add 6x1x8 x 8x4 -> 6x1x4", "1 softmax 1x6x4 axes [2] -> 1x6x4"},
 		},
 		{
 			"a pad joins the convolution",
