@@ -51,7 +51,7 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	if !strings.HasPrefix(op, "from_") || from == array.Invalid {
 		return false
 	}
-	body := ""
+	var body string
 	switch {
 	case from == array.BFloat16:
 		body = u.fromBFloat16(lanes)

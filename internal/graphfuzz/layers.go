@@ -56,9 +56,10 @@ func (g *generator) matmul() {
 	}
 	k := t.shape[t.rank()-1]
 	other, ok := g.any(func(o tensor) bool { return o.dtype == t.dtype && o.rank() == 2 && o.shape[0] == k })
-	name, n := other.name, int64(0)
+	var name string
+	var n int64
 	if ok && g.rng.IntN(2) == 0 {
-		n = other.shape[1]
+		name, n = other.name, other.shape[1]
 	} else {
 		n = 1 + int64(g.rng.IntN(40))
 		name = g.constant(g.random(t.dtype, []int64{k, n}))
