@@ -15,7 +15,7 @@ const (
 	layInBatch
 )
 
-func (a *attention) knobs() []Knob {
+func (a *attention) knobs(*target.Target) []Knob {
 	knobs := []Knob{
 		{"th", atMost(a.m, 1, 2, 3, 4, 6, 7, 8, 12, 14)},
 		{"tv", atMost(ceilDiv(min(a.n, a.e), a.lanes), 1, 2, 3, 4)},
@@ -109,7 +109,7 @@ func (a *attention) inBatch(set settings) bool {
 	return a.place(set, "keys", a.keys) == layInBatch || a.place(set, "values", a.values) == layInBatch
 }
 
-func (a *attention) apply(s *schedule.Schedule, set settings) error {
+func (a *attention) apply(s *schedule.Schedule, _ *unit, _ *target.Target, set settings) error {
 	b := &builder{s: s}
 	th, tv, block := a.tileOf(set)
 	keys, values := a.place(set, "keys", a.keys), a.place(set, "values", a.values)

@@ -62,7 +62,9 @@ func (f *flat) cost(t *target.Target, set settings) float64 {
 	return work*balance/float64(workers) + 4*float64(chunks)
 }
 
-func (f *flat) apply(s *schedule.Schedule, u *unit, set settings) error {
+func (f *flat) legal(*target.Target, settings) error { return nil }
+
+func (f *flat) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
 	b, id := &builder{s: s}, u.out
 	if f.vec < 0 {
 		return nil

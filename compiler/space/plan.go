@@ -27,24 +27,30 @@ type unit struct {
 	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile, too.
 	also []int
 	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
-	feeds []int
-	flop  float64
-	tile  *tile
-	flat  *flat
-	rows  *rows
-	// winograd is nil where the algorithm does not apply.
+	feeds  []int
+	flop   float64
+	sketch sketch
+	// winograd is another algorithm for the same unit; nil where it does not apply.
 	winograd *winograd
-	// attention is set for a whole attention.
-	attention *attention
+}
+
+// sketch is a structure of loops whose numbers are left open as knobs.
+type sketch interface {
+	knobs(t *target.Target) []Knob
+	// legal says why settings break a constraint that is known before compiling; nil when they break none.
+	legal(t *target.Target, set settings) error
+	// cost estimates cycles of one core.
+	cost(t *target.Target, set settings) float64
+	apply(s *schedule.Schedule, u *unit, t *target.Target, set settings) error
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
 	if a := newAttention(w, t); a != nil {
-		return &plan{units: []*unit{{out: a.out, acc: -1, attention: a, flop: w.Flop()}}}
+		return &plan{units: []*unit{{out: a.out, acc: -1, sketch: a, flop: w.Flop()}}}
 	}
 	if r := newRows(w, t); r != nil {
-		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, rows: r, flop: w.Flop()}}}
+		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, sketch: r, flop: w.Flop()}}}
 	}
 	s := schedule.New(w)
 	p := &plan{}
@@ -68,9 +74,9 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		u.tile = newTile(s, g, s.Stages[u.out], t)
-		u.winograd = newWinograd(s, g, t)
-		u.tile.feed(s, g, u.feeds)
+		x := newTile(s, g, s.Stages[u.out], t)
+		x.feed(s, g, u.feeds)
+		u.sketch, u.winograd = x, newWinograd(s, g, t)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -80,7 +86,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
 		u.follow(s, taken)
 		taken[u.out] = true
-		u.flat = newFlat(s.Stages[u.out], t)
+		u.sketch = newFlat(s.Stages[u.out], t)
 		p.units = append(p.units, u)
 	}
 	return p
@@ -236,64 +242,25 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 	return nil
 }
 
-func (u *unit) knobs(t *target.Target) []Knob {
-	if u.tile != nil {
-		return u.tile.knobs(t, len(u.feeds) > 0)
-	}
-	if u.attention != nil {
-		return u.attention.knobs()
-	}
-	if u.rows != nil {
-		return u.rows.knobs()
-	}
-	return u.flat.knobs(t)
-}
-
-func (u *unit) legal(t *target.Target, set settings) error {
-	switch {
-	case set[algKnob] != direct:
-		return u.winograd.legal(t, set)
-	case u.tile != nil:
-		return u.tile.legal(t, set)
-	case u.attention != nil:
-		return u.attention.legal(t, set)
-	}
-	return nil
-}
-
-func (u *unit) cost(t *target.Target, set settings) float64 {
+// chosen is the sketch of the algorithm that the settings choose.
+func (u *unit) chosen(set settings) sketch {
 	if set[algKnob] != direct {
-		return u.winograd.cost(t, set)
+		return u.winograd
 	}
-	if u.tile != nil {
-		return u.tile.cost(t, set)
-	}
-	if u.attention != nil {
-		return u.attention.cost(t, set)
-	}
-	if u.rows != nil {
-		return u.rows.cost(t, set)
-	}
-	return u.flat.cost(t, set)
+	return u.sketch
 }
+
+func (u *unit) legal(t *target.Target, set settings) error { return u.chosen(set).legal(t, set) }
+
+func (u *unit) cost(t *target.Target, set settings) float64 { return u.chosen(set).cost(t, set) }
 
 func (u *unit) apply(s *schedule.Schedule, t *target.Target, set settings) error {
-	switch {
-	case set[algKnob] != direct:
-		return u.winograd.apply(s, u, set)
-	case u.tile != nil:
-		return u.tile.apply(s, u, set)
-	case u.attention != nil:
-		return u.attention.apply(s, set)
-	case u.rows != nil:
-		return u.rows.apply(s, t, set)
-	}
-	return u.flat.apply(s, u, set)
+	return u.chosen(set).apply(s, u, t, set)
 }
 
 // choose settles a unit that has no knobs in the space: by coordinate descent of the analytic cost.
 func (u *unit) choose(t *target.Target) settings {
-	knobs := u.knobs(t)
+	knobs := u.sketch.knobs(t)
 	set := settings{}
 	for _, k := range knobs {
 		set[k.Name] = k.Values[0]

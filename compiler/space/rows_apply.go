@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-func (r *rows) knobs() []Knob {
+func (r *rows) knobs(*target.Target) []Knob {
 	vectors := ceilDiv(r.length, r.lanes)
 	if r.across {
 		vectors = 8
@@ -48,7 +48,9 @@ func (r *rows) pieces(t *target.Target) int64 {
 	return max(1, min(ceilDiv(workers, r.count), r.length/minPiece))
 }
 
-func (r *rows) apply(s *schedule.Schedule, t *target.Target, set settings) error {
+func (r *rows) legal(*target.Target, settings) error { return nil }
+
+func (r *rows) apply(s *schedule.Schedule, _ *unit, t *target.Target, set settings) error {
 	b := &builder{s: s}
 	switch {
 	case r.across:
@@ -257,7 +259,7 @@ func (r *rows) applyPieces(b *builder, t *target.Target, set settings) error {
 			r.pieced(b, t, g, set)
 			continue
 		}
-		f := &unit{out: id, acc: -1, flat: newFlat(g, t)}
+		f := &unit{out: id, acc: -1, sketch: newFlat(g, t)}
 		if b.err == nil {
 			b.do(f.apply(b.s, t, f.choose(t)))
 		}

@@ -4,7 +4,10 @@ package space
 // the points that a search measures first, best analytic cost first.
 func (s *Space) Seeds() []Point {
 	u := s.plan.heaviest()
-	if u == nil || u.tile == nil {
+	if u == nil {
+		return nil
+	}
+	if _, tiled := u.sketch.(*tile); !tiled {
 		return nil
 	}
 	var seeds []Point

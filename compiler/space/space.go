@@ -40,7 +40,7 @@ type Space struct {
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *Space {
 	s := &Space{Workload: w, Target: t, plan: analyse(w, t)}
 	if u := s.plan.heaviest(); u != nil {
-		s.Knobs = u.knobs(t)
+		s.Knobs = u.sketch.knobs(t)
 		if numerics >= schedule.Default {
 			s.addAlgorithms(u, t)
 		}

@@ -207,7 +207,7 @@ func operations(e expr.Expr) int {
 	return count
 }
 
-func (x *tile) knobs(t *target.Target, fed bool) []Knob {
+func (x *tile) knobs(*target.Target) []Knob {
 	knobs := []Knob{
 		{"tv", atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
 		{"tw", atMost(x.extent(x.col), 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
@@ -227,7 +227,7 @@ func (x *tile) knobs(t *target.Target, fed bool) []Knob {
 	if len(x.panels) > 0 && !x.mustPack {
 		knobs = append(knobs, Knob{"pk", []int64{0, 1}})
 	}
-	if fed {
+	if x.fed != nil {
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
 	}
 	return slices.DeleteFunc(knobs, func(k Knob) bool { return len(k.Values) < 2 })

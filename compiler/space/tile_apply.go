@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // builder applies primitives and keeps the first error, so that a sketch reads as a list.
@@ -58,7 +59,7 @@ type loops struct {
 	vectors int
 }
 
-func (x *tile) apply(s *schedule.Schedule, u *unit, set settings) error {
+func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
 	b := &builder{s: s}
 	z := x.sizes(set)
 	if set["feed"] == feedInline {

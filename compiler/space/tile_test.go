@@ -30,14 +30,14 @@ func keys(t *testing.T) *expr.Workload {
 
 func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	if x := s.plan.heaviest().tile; x.col != 1 || x.row != -1 || x.vec != 2 {
+	if x := s.plan.heaviest().sketch.(*tile); x.col != 1 || x.row != -1 || x.vec != 2 {
 		t.Errorf("positions along axes %d and %d, vectors along %d; want 1, none and 2", x.row, x.col, x.vec)
 	}
 }
 
 func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	if x := s.plan.heaviest().tile; x.lanes != 8 || !x.mustPack {
+	if x := s.plan.heaviest().sketch.(*tile); x.lanes != 8 || !x.mustPack {
 		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
 	}
 	applied, err := s.Apply(s.Default())
@@ -57,7 +57,7 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
 	})
 	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	tile := s.plan.heaviest().tile
+	tile := s.plan.heaviest().sketch.(*tile)
 	if tile.group != out || tile.lanes != 8 || !tile.loadsScalar {
 		t.Fatalf("groups of %d, %d lanes, broadcasts %v; want %d, 8 and broadcasts", tile.group, tile.lanes, tile.loadsScalar, out)
 	}

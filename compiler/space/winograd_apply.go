@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // winogradNests builds the loop nests of one schedule.
@@ -16,7 +17,7 @@ type winogradNests struct {
 	out, block int
 }
 
-func (x *winograd) apply(s *schedule.Schedule, u *unit, set settings) error {
+func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
 	b, m := &builder{s: s}, set[algKnob]
 	ids, err := s.Winograd(u.acc, m)
 	if err != nil {
