@@ -30,9 +30,11 @@ type Call struct {
 	Call string `json:"call"`
 	Task string `json:"task"`
 	// Origin is where the schedule comes from, as in the manifest.
-	Origin  string  `json:"origin"`
-	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"`
+	Origin string `json:"origin"`
+	// Algorithms are those that the schedule uses beside direct sums, as in the manifest.
+	Algorithms []string `json:"algorithms,omitempty"`
+	Seconds    float64  `json:"seconds"`
+	Share      float64  `json:"share"`
 	Work
 }
 
@@ -84,7 +86,7 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 	limits := map[string]float64{}
 	for i, c := range manifest.Calls {
 		task := manifest.Tasks[c.Task]
-		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Seconds: seconds[i], Work: work(task.Flop, task.Bytes, peak)}
+		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], Work: work(task.Flop, task.Bytes, peak)}
 		call.rate(call.Seconds, peak)
 		p.Calls = append(p.Calls, call)
 		p.Total.Seconds += call.Seconds

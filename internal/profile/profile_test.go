@@ -14,7 +14,7 @@ var (
 	manifest = &aot.Manifest{
 		Target: &target.Target{Threads: 2},
 		Tasks: []aot.TaskInfo{
-			{Name: "conv", Origin: "tuned", Flop: 2e9, Bytes: 1e6},
+			{Name: "conv", Origin: "tuned", Flop: 2e9, Bytes: 1e6, Algorithms: []string{"F(4x4,3x3)"}},
 			{Name: "relu", Origin: "default", Flop: 1e6, Bytes: 4e6},
 			{Name: "copy", Origin: "default", Bytes: 0},
 		},
@@ -58,9 +58,9 @@ func TestProfileForPeople(t *testing.T) {
 	}
 	lines := strings.Split(out.String(), "\n")
 	for k, want := range map[int]string{
-		1: "25.0 ms  89.3 %     80.0  80.0 %  20.0 ms  arithmetic         tuned     conv  b",
+		1: "25.0 ms  89.3 %     80.0  80.0 %  20.0 ms  arithmetic         tuned     F(4x4,3x3)  conv  b",
 		2: "2.00 ms   7.1 %",
-		4: "-   0.0 %        -       -        -  -                  default   copy  d",
+		4: "-   0.0 %        -       -        -  -                  default   -           copy  d",
 		6: "total 28.0 ms in 4 calls: 71.5 GFLOP/s, 71.5 % of the peak; at the machine's limits 20.8 ms",
 		7: "machine, on 2 of its threads: 100 GFLOP/s of fused multiply-adds, 10.0 GB/s from memory",
 	} {

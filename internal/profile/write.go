@@ -3,16 +3,17 @@ package profile
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // Write writes the profile as a table for people, with the totals behind it.
 func (p *Profile) Write(w io.Writer) error {
-	table := show.NewTable(">TIME", ">SHARE", ">GFLOP/s", ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "TASK", "NODES")
+	table := show.NewTable(">TIME", ">SHARE", ">GFLOP/s", ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	for _, c := range p.Calls {
 		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
-			c.bound(), c.Origin, c.Task, c.Call)
+			c.bound(), c.Origin, c.algorithm(), c.Task, c.Call)
 	}
 	if err := table.Write(w); err != nil {
 		return err
@@ -23,6 +24,14 @@ func (p *Profile) Write(w io.Writer) error {
 		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop, t.Seconds), t.peakShare(), show.Seconds(t.LimitSeconds),
 		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), show.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
+}
+
+// algorithm is missing for sums computed term by term.
+func (c *Call) algorithm() string {
+	if len(c.Algorithms) == 0 {
+		return show.Missing
+	}
+	return strings.Join(c.Algorithms, " ")
 }
 
 // bound says what limits a call, with the rate of what memory limits.
