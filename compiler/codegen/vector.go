@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -204,5 +205,20 @@ func (p *printer) vectorUnary(n *expr.Unary) (string, bool) {
 	case lanewiseBuiltins[n.Op.String()] == "":
 		return "", false
 	}
-	return fmt.Sprintf("%s(%s)", p.unit.helper(n.Op.String(), d, p.lanes), p.vector(n.A)), true
+	name := n.Op.String()
+	if n.Op == expr.Exp && d == array.Float32 && p.endsTile(n.A) {
+		name = "exp_all"
+	}
+	return fmt.Sprintf("%s(%s)", p.unit.helper(name, d, p.lanes), p.vector(n.A)), true
+}
+
+// tileSlots is how many variables make a tile of accumulators that is worth keeping in registers.
+const tileSlots = 4
+
+// endsTile reports whether e reads a tile of accumulators.
+func (p *printer) endsTile(e expr.Expr) bool {
+	return slices.ContainsFunc(expr.Loads(e), func(l *expr.Load) bool {
+		reg := p.registers[l.Tensor]
+		return reg != nil && len(reg.slots) >= tileSlots
+	})
 }
