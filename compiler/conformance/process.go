@@ -9,7 +9,6 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -32,15 +31,18 @@ func (p *process) ask(ctx context.Context, cases []Location) ([]Result, error) {
 			return nil, fmt.Errorf("starting a process for test cases: %w", err)
 		}
 	}
-	var expired atomic.Bool
+	killed := make(chan struct{})
 	timer := time.AfterFunc(p.limit, func() {
-		expired.Store(true)
+		defer close(killed)
 		p.kill()
 	})
 	a, err := p.exchange(request{cases})
-	timer.Stop()
-	if err != nil {
-		return nil, p.cause(expired.Load())
+	expired := !timer.Stop()
+	if expired {
+		<-killed
+	}
+	if expired || err != nil {
+		return nil, p.cause(expired)
 	}
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
