@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -113,6 +114,26 @@ func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))
+		}
+	}
+}
+
+// TestEveryPointOfAConvolutionThatIsReadTwiceApplies: the sum is stored, and so is what is made of it.
+func TestEveryPointOfAConvolutionThatIsReadTwiceApplies(t *testing.T) {
+	sum := conv(t, 14, 16).Outputs[0]
+	scaled := expr.Compute("scaled", sum.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(sum.At(i...), sum.At(i...)) })
+	w, err := expr.NewWorkload([]*expr.Tensor{sum, scaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, rng := New(w, parseTarget(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		p, ok := s.Random(rng)
+		if !ok {
+			t.Fatal("no legal point")
+		}
+		if _, err := s.Apply(p); err != nil {
+			t.Fatalf("%s: %v", s.Format(p), err)
 		}
 	}
 }

@@ -76,7 +76,10 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		p.units = append(p.units, u)
 		x := newTile(s, g, s.Stages[u.out], t)
 		x.feed(s, g, u.feeds)
-		u.sketch, u.winograd = x, newWinograd(s, g, t)
+		u.sketch = x
+		if len(u.also) == 0 { // the transforms back are computed for one reader
+			u.winograd = newWinograd(s, g, t)
+		}
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
