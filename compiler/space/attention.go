@@ -143,6 +143,9 @@ func (a *attention) findAxes(s *schedule.Schedule) bool {
 	for _, id := range []int{a.keys, a.values} {
 		if id >= 0 {
 			g := s.Stages[id]
+			if len(g.Axes) != rank { // an operand that is no matrix, of an outer product
+				return false
+			}
 			a.straight[id] = movesByOne(g, g.Axes[len(g.Axes)-1])
 		}
 	}
