@@ -18,9 +18,11 @@ import (
 // Unit is one C translation unit in the making.
 type Unit struct {
 	vectorBytes int64
-	declared    map[string]bool
-	prelude     strings.Builder
-	code        strings.Builder
+	// lineBytes is the size of a cache line, cacheBytes that of the second cache.
+	lineBytes, cacheBytes int64
+	declared              map[string]bool
+	prelude               strings.Builder
+	code                  strings.Builder
 }
 
 // Info is what a caller must know of a printed kernel.
@@ -33,7 +35,9 @@ type Info struct {
 
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
-	return newUnit(int64(t.VectorBytes))
+	u := newUnit(int64(t.VectorBytes))
+	u.lineBytes, u.cacheBytes = int64(t.CacheLineBytes), int64(t.L2Bytes)
+	return u
 }
 
 func newUnit(vectorBytes int64) *Unit {

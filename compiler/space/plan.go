@@ -74,7 +74,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		x := newTile(s, g, s.Stages[u.out], t)
+		x := newTile(s, g, u.stored(s), t)
 		x.feed(s, g, u.feeds)
 		u.sketch = x
 		if len(u.also) == 0 { // the transforms back are computed for one reader
@@ -182,6 +182,15 @@ func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 		taken[u.out] = true
 		u.also, u.out = append(u.also, u.out), c.ID
 	}
+}
+
+// stored are the stages that the unit's nest stores, in order.
+func (u *unit) stored(s *schedule.Schedule) []*schedule.Stage {
+	var list []*schedule.Stage
+	for _, id := range append(slices.Clone(u.also), u.out) {
+		list = append(list, s.Stages[id])
+	}
+	return list
 }
 
 // feeds are the maps that only reduction g reads, and that do not end another unit.

@@ -40,7 +40,9 @@ type tile struct {
 	// vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
-	panels                             []panel
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []access
+	panels []panel
 	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
 	group int64
 	// mustPack is set when vectors can only be loaded from panels.
@@ -58,7 +60,8 @@ type packable struct {
 	rank      int
 }
 
-func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *tile {
+// newTile is the sketch of a reduction and of the stages that its nest stores.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
 	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, broadcasts: t.Has("avx512f")}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
@@ -72,7 +75,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		return x
 	}
 	x.findPacks(s, acc)
-	x.accesses = accesses(s, acc, x.packs)
+	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
 	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)

@@ -2,6 +2,7 @@ package space
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -63,7 +64,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	if z.pack {
 		list = x.packed()
 	}
-	work := x.arithmetic(t, z) + n.waiting(t, list) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	work := x.arithmetic(t, z) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z) + x.feedCycles(t, z, set, n)
 	if z.pack {
 		work += x.copyCycles(z, n)
 	}
@@ -119,7 +120,7 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 	if last := x.innermost(z); last > z.ku {
 		exits = steps / float64(last)
 	}
-	return steps*step + exits*loopExit + 2.5*acc + 12
+	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
 }
 
 // cold is the cycles until all packed constants have come from memory.
