@@ -75,7 +75,7 @@ func (s *Space) draw(rng *rand.Rand) Point {
 			p[k] = rng.IntN(len(s.Knobs[k].Values))
 		}
 	}
-	return p
+	return s.reconciled(p)
 }
 
 // switched is p with another algorithm: between kinds of the same the knobs stay, else they are drawn.
