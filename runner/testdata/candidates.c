@@ -28,7 +28,12 @@ static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
   }
 }
 
-static void pack(void *const *args, void *packed) { memcpy(packed, args[1], 4 * INNER); }
+static int packings;
+
+static void pack(void *const *args, void *packed) {
+  memcpy(packed, args[1], 4 * INNER);
+  packings++;
+}
 
 KERNEL(good) {
   struct closure c = {args[0], prepared[0], args[2]};
@@ -42,6 +47,12 @@ KERNEL(slow) {
 KERNEL(wrong) {
   good(rt, args, prepared, workspace);
   Y[7] += 1;
+}
+
+/* Wrong when the kernel before it, with the same packed constant, did not leave it. */
+KERNEL(shares_packed) {
+  good(rt, args, prepared, workspace);
+  if (packings != 1) Y[0] = 1e9;
 }
 
 KERNEL(incomplete) {
