@@ -80,23 +80,31 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 
 // arithmetic is the cycles of all tiles, were every load a hit in the first cache.
 func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
-	positions := float64(z.th * z.tw)
-	places := float64(ceilDiv(x.extent(x.col), z.tw) * ceilDiv(x.extent(x.row), z.th))
+	vectors := ceilDiv(x.extent(x.vec), x.lanes)
+	cycles := float64(vectors/z.tv) * x.tileCycles(t, float64(z.tv), z)
+	if rest := vectors % z.tv; rest > 0 {
+		cycles += x.tileCycles(t, float64(rest), z)
+	}
+	return x.places(z) * cycles
+}
+
+// places is how many tiles there are along the axes other than that of the vectors.
+func (x *tile) places(z sizes) float64 {
+	n := float64(ceilDiv(x.extent(x.col), z.tw) * ceilDiv(x.extent(x.row), z.th))
 	for k, e := range x.extents {
 		if k != x.vec && k != x.col && k != x.row {
-			places *= float64(e)
+			n *= float64(e)
 		}
 	}
-	vectors := ceilDiv(x.extent(x.vec), x.lanes)
-	cycles := float64(vectors/z.tv) * x.tileCycles(t, float64(z.tv), positions, z)
-	if rest := vectors % z.tv; rest > 0 {
-		cycles += x.tileCycles(t, float64(rest), positions, z)
-	}
-	return places * cycles
+	return n
 }
 
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
-func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) float64 {
+func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
+	if x.writtenOut(z) {
+		return x.windowCycles(t, tv, z)
+	}
+	positions := float64(z.th * z.tw)
 	acc := tv * positions
 	loads := 0.0
 	if x.loadsShared {
@@ -112,7 +120,7 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of which a tile uses
 		// only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
-		loads += acc*(1.5-0.5*parts) + 0.8*max(0, 2*acc-float64(t.VectorRegisters))
+		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
 	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
 	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
@@ -122,6 +130,11 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		exits = steps / float64(last)
 	}
 	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
+}
+
+// spilled is how many loads a step has because acc accumulators leave few registers.
+func spilled(t *target.Target, acc float64) float64 {
+	return 0.8 * max(0, 2*acc-float64(t.VectorRegisters))
 }
 
 // cold is the cycles until all packed constants have come from memory.
@@ -265,7 +278,7 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 	times := 1.0
 	switch set["feed"] {
 	case feedInline:
-		return x.inlineCycles(z)
+		return x.inlineCycles(t, z)
 	case feedRoot:
 		copy(extents, n.limits)
 	case feedBlock:
@@ -295,7 +308,11 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 
 // inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the tiles at the
 // borders, which check every load.
-func (x *tile) inlineCycles(z sizes) float64 {
+func (x *tile) inlineCycles(t *target.Target, z sizes) float64 {
+	if x.writtenOut(z) {
+		vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
+		return 0.5 * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
+	}
 	loads := float64(product(x.extents)*product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
 		loads = float64(product(x.extents)/x.extent(x.vec)*product(x.reduce)) * float64(ceilDiv(x.extent(x.vec), z.tv*x.lanes))
