@@ -15,7 +15,7 @@ import (
 // of all floats, are those that TestVectorMathIsAccurate asserts.
 var vectorFunctions = map[string]string{
 	"exp": vectorExp, "exp_part": vectorExpPart, "exp_near": vectorExpNear, "exp_all": vectorExpAll,
-	"exp_far": vectorExpFar, "log": vectorLog,
+	"exp_far": vectorExpFar, "logistic": vectorLogistic, "log": vectorLog,
 	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
 }
 

@@ -25,7 +25,9 @@ type Schedule struct {
 	Prefetches map[int]int64
 	// Transforms has what replaces transformed constants, by index in Workload.Constants.
 	Transforms map[int]*Transform
-	steps      []step
+	// winograds has those of Winograd's algorithm in the order of the primitives.
+	winograds []*Transform
+	steps     []step
 }
 
 // Stage is one computed tensor and the nest that computes it.
