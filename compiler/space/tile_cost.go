@@ -2,6 +2,7 @@ package space
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -86,10 +87,12 @@ func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
 			places *= float64(e)
 		}
 	}
-	vectors := ceilDiv(x.extent(x.vec), x.lanes)
-	cycles := float64(vectors/z.tv) * x.tileCycles(t, float64(z.tv), positions, z)
-	if rest := vectors % z.tv; rest > 0 {
-		cycles += x.tileCycles(t, float64(rest), positions, z)
+	width := z.tv * x.lanes
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), positions, z)
+	if rest := x.extent(x.vec) % width; rest > 0 {
+		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
+		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
+		cycles += x.tileCycles(t, float64(parts), positions, z)
 	}
 	return places * cycles
 }
@@ -113,6 +116,12 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
 		loads += acc*(1.5-0.5*parts) + 0.8*max(0, 2*acc-float64(t.VectorRegisters))
 	}
+	if spilled := acc + tv + 1 - float64(t.VectorRegisters); tv > float64(z.tv) && spilled > 0 {
+		loads += 2 * spilled
+	}
+	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
+		loads += 2 * spilled // its address comes back from the stack
+	}
 	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
 	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
 	steps := float64(product(x.reduce))
@@ -121,6 +130,14 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		exits = steps / float64(last)
 	}
 	return steps*step + exits*loopExit + 2.5*acc + 12
+}
+
+// addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of constants and loops.
+func addressRegisters(t *target.Target) float64 {
+	if t.Arch == target.X86 {
+		return 6
+	}
+	return 20
 }
 
 // cold is the cycles until all packed constants have come from memory.
