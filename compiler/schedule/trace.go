@@ -88,8 +88,7 @@ func (s *Schedule) apply(line string) error {
 // arity has the number of arguments of each primitive; negative means at least that many.
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
-	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2,
-	"flatten": -3,
+	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {

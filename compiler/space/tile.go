@@ -62,6 +62,9 @@ type packable struct {
 	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
 	dim, last int
 	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between them: the stride
+	// of a transposed convolution. 1 elsewhere.
+	phases []int64
 }
 
 // newTile is the sketch of a reduction and of the stages that its nest stores.
@@ -176,11 +179,24 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 				p.last = k
 			}
 			reduces = reduces || usesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
 		}
 		if p.dim >= 0 && reduces {
 			x.packs = append(x.packs, p)
 		}
 	}
+}
+
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where it begins, if the
+// extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && usesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
 }
 
 // feed notes the stages that feed the reduction.

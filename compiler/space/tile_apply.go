@@ -242,6 +242,11 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 	width := z.tv * x.lanes
 	for _, p := range x.packs {
 		dims := []schedule.PackDim{{Dim: p.dim, Factor: width}}
+		for d, phases := range p.phases {
+			if phases > 1 && d != p.dim && d != p.last {
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: phases, Inner: true})
+			}
+		}
 		if z.kb > 0 && p.last >= 0 {
 			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: z.kb})
 		}
@@ -250,6 +255,8 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 			case d == p.dim:
 			case d == p.last && z.kb > 0:
 				dims = append(dims, schedule.PackDim{Dim: d, Factor: z.kb, Inner: true})
+			case d != p.last && p.phases[d] > 1:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: p.phases[d]})
 			default:
 				dims = append(dims, schedule.PackDim{Dim: d})
 			}

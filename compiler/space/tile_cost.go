@@ -2,6 +2,7 @@ package space
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -80,10 +81,12 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 
 // arithmetic is the cycles of all tiles, were every load a hit in the first cache.
 func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
-	vectors := ceilDiv(x.extent(x.vec), x.lanes)
-	cycles := float64(vectors/z.tv) * x.tileCycles(t, float64(z.tv), z)
-	if rest := vectors % z.tv; rest > 0 {
-		cycles += x.tileCycles(t, float64(rest), z)
+	width := z.tv * x.lanes
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z)
+	if rest := x.extent(x.vec) % width; rest > 0 {
+		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
+		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
+		cycles += x.tileCycles(t, float64(parts), z)
 	}
 	return x.places(z) * cycles
 }
@@ -122,6 +125,12 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
 		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
+	if spilled := acc + tv + 1 - float64(t.VectorRegisters); tv > float64(z.tv) && spilled > 0 {
+		loads += 2 * spilled
+	}
+	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
+		loads += 2 * spilled // its address comes back from the stack
+	}
 	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
 	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
 	steps := float64(product(x.reduce))
@@ -135,6 +144,14 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 // spilled is how many loads a step has because acc accumulators leave few registers.
 func spilled(t *target.Target, acc float64) float64 {
 	return 0.8 * max(0, 2*acc-float64(t.VectorRegisters))
+}
+
+// addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of constants and loops.
+func addressRegisters(t *target.Target) float64 {
+	if t.Arch == target.X86 {
+		return 6
+	}
+	return 20
 }
 
 // cold is the cycles until all packed constants have come from memory.
