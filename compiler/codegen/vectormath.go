@@ -14,8 +14,8 @@ import (
 // and Waite, "Software Manual for the Elementary Functions" (1980). The largest errors, in units in the last place over a sweep
 // of all floats, are those that TestVectorMathIsAccurate asserts.
 var vectorFunctions = map[string]string{
-	"exp": vectorExp, "exp_part": vectorExpPart, "exp_all": vectorExpAll,
-	"exp_far": vectorExpFar, "log": vectorLog,
+	"exp": vectorExp, "exp_part": vectorExpPart, "exp_all": vectorExpAll, "exp_far": vectorExpFar,
+	"logistic": vectorLogistic, "log": vectorLog,
 	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
 }
 
