@@ -9,36 +9,38 @@ func (s *Space) Seeds() []Point {
 	if u == nil {
 		return nil
 	}
-	x, tiled := u.sketch.(*tile)
-	if !tiled {
-		return nil
+	var texts []string
+	switch x := u.sketch.(type) {
+	case *tile:
+		tiles, settings := tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes), blockings
+		if x.loadsOwn {
+			tiles, settings = append(tiles, windowTiles...), slices.Concat(windowBlockings, blockings)
+		}
+		for _, t := range tiles {
+			for _, rest := range settings {
+				texts = append(texts, t+" "+rest, t+" "+rest+" joint=1")
+			}
+		}
+		if s.others > 0 {
+			texts = append(texts, winogradSeeds(s.Target.VectorRegisters)...)
+		}
+	case *attention:
+		texts = attentionSeeds(s.Target.VectorRegisters, s.Target.VectorBytes)
 	}
-	tiles, settings := tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes), blockings
-	if x.loadsOwn {
-		tiles, settings = append(tiles, windowTiles...), slices.Concat(windowBlockings, blockings)
-	}
-	var seeds []Point
+	return s.sorted(s.read(texts))
+}
+
+// read is the points of texts that are legal, each once.
+func (s *Space) read(texts []string) []Point {
+	var list []Point
 	seen := map[string]bool{}
-	for _, t := range tiles {
-		for _, rest := range settings {
-			for _, positions := range []string{"", " joint=1"} {
-				p, ok := s.Parse(t + " " + rest + positions)
-				if ok && !seen[p.Key()] {
-					seen[p.Key()] = true
-					seeds = append(seeds, p)
-				}
-			}
+	for _, text := range texts {
+		if p, ok := s.Parse(text); ok && !seen[p.Key()] {
+			seen[p.Key()] = true
+			list = append(list, p)
 		}
 	}
-	if s.others > 0 {
-		for _, text := range winogradSeeds(s.Target.VectorRegisters) {
-			if p, ok := s.Parse(text); ok && !seen[p.Key()] {
-				seen[p.Key()] = true
-				seeds = append(seeds, p)
-			}
-		}
-	}
-	return s.sorted(seeds)
+	return list
 }
 
 // tilesFor has the register tiles for a register file: rows x columns x vectors of accumulators.
