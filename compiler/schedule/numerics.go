@@ -14,7 +14,7 @@ type Numerics uint8
 const (
 	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
 	Strict Numerics = iota
-	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd.
+	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and Strassen.
 	Default
 	// Fast also allows whatever loses more.
 	Fast
@@ -46,7 +46,7 @@ func ParseNumerics(name string) (Numerics, error) {
 // trace without its workload.
 func TraceNumerics(trace []byte) Numerics {
 	for line := range strings.Lines(string(trace)) {
-		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" || name == "strassen" {
 			return Default
 		}
 	}
@@ -55,7 +55,7 @@ func TraceNumerics(trace []byte) Numerics {
 
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if len(s.Transforms) > 0 {
+	if len(s.Algorithms()) > 0 {
 		return Default
 	}
 	return Strict
@@ -65,19 +65,26 @@ func (s *Schedule) Numerics() Numerics {
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
 	for _, st := range s.steps {
-		if st.op == "winograd" {
+		switch st.op {
+		case "winograd":
 			growth *= WinogradGrowth(int64(st.args[1]))
+		case "strassen":
+			growth *= StrassenGrowth()
 		}
 	}
 	return growth
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives, e.g. "F(4x4,3x3)".
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives, e.g. "F(4x4,3x3)"
+// or "Strassen".
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, st := range s.steps {
-		if st.op == "winograd" {
+		switch st.op {
+		case "winograd":
 			names = append(names, fmt.Sprintf("F(%dx%d,3x3)", st.args[1], st.args[1]))
+		case "strassen":
+			names = append(names, "Strassen")
 		}
 	}
 	return names

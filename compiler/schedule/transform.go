@@ -13,6 +13,8 @@ type Transform struct {
 	Tensor *expr.Tensor
 	conv   *conv
 	filter *filter
+	// quartering is set for the right operand of Strassen's algorithm, conv and filter for the weights of Winograd's.
+	quartering *quartering
 }
 
 // constantShape is the shape of a constant as stages read it.
@@ -25,6 +27,9 @@ func (s *Schedule) constantShape(constant int) []int64 {
 
 // Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
 func (t *Transform) Compute(source *array.Array) *array.Array {
+	if t.quartering != nil {
+		return t.quartering.sums(source)
+	}
 	result := array.New(t.Tensor.DType, t.Tensor.Shape...)
 	ic, oc := t.conv.ic.Extent, t.conv.oc.Extent
 	stride := func(v *expr.Var) int64 {
