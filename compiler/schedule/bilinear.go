@@ -3,7 +3,6 @@ package schedule
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -91,11 +90,3 @@ func each(coefficients []float64, visit func(k int, c float64)) {
 
 // halve is the extent of a half of n, whole groups of it.
 func halve(n, group int64) int64 { return (n + 2*group - 1) / (2 * group) * group }
-
-// elementOr is a load where the condition holds, and zero elsewhere; a nil condition always holds.
-func elementOr(condition, load expr.Expr, d array.DType) expr.Expr {
-	if condition == nil {
-		return load
-	}
-	return expr.Sel(condition, load, expr.Zero(d))
-}

@@ -12,8 +12,6 @@ import (
 type StrassenStages struct {
 	// Left [7, m, k] has the sums of blocks of the left operand.
 	Left int
-	// Right [7, k, n] has those of the right operand; -1 when they are computed with the model.
-	Right int
 	// Product [7, m, n] = sum over k of Left * Right, a product of matrices for each of the seven.
 	Product int
 }
@@ -25,11 +23,11 @@ const maxStrassenElements = 1 << 31
 // stage must be the sum, over one axis, of the product of an activation, indexed by the first of the stage's two axes and the
 // reduction's, and a constant, indexed by the reduction's and the second; it becomes a map that reads Product. Blocks are not
 // quarters: the rows of a block are every second one, its columns every second group of columns. What is computed together then lies
-// together, whatever the extents. When prepared, the constant's place is taken by its sums, [7, k, n], which are 7/4 as large;
-// else they are a stage. It must come before other primitives on the stage and the constant.
+// together, whatever the extents. The constant's place is taken by its sums Right [7, k, n], which are 7/4 as large: Pack lays them
+// out. It must come before other primitives on the stage and the constant.
 //
 // Sums are of other terms than in the direct product, with larger rounding errors; see StrassenGrowth.
-func (s *Schedule) Strassen(stageID int, group int64, prepared bool) (StrassenStages, error) {
+func (s *Schedule) Strassen(stageID int, group int64) (StrassenStages, error) {
 	g, err := s.stage(stageID)
 	if err != nil {
 		return StrassenStages{}, fmt.Errorf("strassen: %w", err)
@@ -52,24 +50,14 @@ func (s *Schedule) Strassen(stageID int, group int64, prepared bool) (StrassenSt
 		s.addStage(&Stage{Tensor: x, Axes: x.Axes, Reduce: x.Reduce, Combiner: x.Combiner, Body: x.Body})
 		return len(s.Stages) - 1
 	}
-	ids := StrassenStages{Right: -1}
-	left, right := q.leftSums(), q.rightSums(p.right.Tensor, p.dtype)
-	ids.Left = add(left)
-	if prepared {
-		t := q.transform()
-		s.Transforms[p.constant], right = t, t.Tensor
-	} else {
-		ids.Right = add(right)
-	}
-	product := q.product(left, right)
-	ids.Product = add(product)
+	right := q.transform()
+	s.Transforms[p.constant] = right
+	left := q.leftSums()
+	product := q.product(left, right.Tensor)
+	ids := StrassenStages{Left: add(left), Product: add(product)}
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, q.output(product)
 	g.resetNest()
-	flag := 0
-	if prepared {
-		flag = 1
-	}
-	s.record("strassen", stageID, int(group), flag)
+	s.record("strassen", stageID, int(group))
 	return ids, nil
 }
 
@@ -107,35 +95,30 @@ func (q *quartering) leftSums() *expr.Tensor {
 				row, inner := expr.AddE(expr.MulE(i[1], expr.I(2)), expr.I(block/2)), expr.AddE(i[2], expr.I(block%2*q.k))
 				load := expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner})
 				inside := both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
-				return elementOr(inside, load, q.p.dtype)
+				return where(inside, load)
 			})
 		})
 	})
 }
 
-// rightSums reads a tensor of the constant's shape and computes sums in type d: block 2a+b has half a of the reduction, of every
-// second group of columns those from b on, zeros beyond.
-func (q *quartering) rightSums(source *expr.Tensor, d array.DType) *expr.Tensor {
-	return expr.Compute("right", []int64{strassen.products(), q.k, q.n}, func(i []expr.Expr) expr.Expr {
-		return choose(i[0], strassen.products(), func(p int64) expr.Expr {
-			return combination(strassen.right[p], func(block int64) expr.Expr {
-				group := expr.I(q.group)
-				inner := expr.AddE(i[1], expr.I(block/2*q.k))
-				column := expr.AddE(expr.MulE(expr.Bin(expr.FloorDiv, i[2], group), expr.I(2*q.group)), expr.Bin(expr.FloorMod, i[2], group))
-				column = expr.AddE(column, expr.I(block%2*q.group))
-				load := expr.To(d, source.At(q.p.inRight(inner, column)...))
-				return elementOr(both(below(inner, q.p.inner, 2*q.k), below(column, q.p.column, 2*q.n)), load, d)
-			})
-		})
-	})
-}
-
-// transform is rightSums computed once, in double, and rounded.
+// transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns those from b on,
+// zeros beyond. They are computed in double and rounded once.
 func (q *quartering) transform() *Transform {
-	source := expr.NewConstant("right", q.p.dtype, q.p.right.Tensor.Shape...)
-	wide := q.rightSums(source, array.Float64)
-	sums := expr.Compute("sums", wide.Shape, func(i []expr.Expr) expr.Expr { return expr.To(q.p.dtype, wide.At(i...)) })
-	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, wide.Shape...), quartering: q}
+	source, group := expr.NewConstant("right", q.p.dtype, q.p.right.Tensor.Shape...), expr.I(q.group)
+	shape := []int64{strassen.products(), q.k, q.n}
+	sums := expr.Compute("sums", shape, func(i []expr.Expr) expr.Expr {
+		pair := expr.MulE(expr.Bin(expr.FloorDiv, i[2], group), expr.I(2*q.group))
+		first := expr.AddE(pair, expr.Bin(expr.FloorMod, i[2], group))
+		sum := choose(i[0], strassen.products(), func(p int64) expr.Expr {
+			return combination(strassen.right[p], func(block int64) expr.Expr {
+				inner, column := expr.AddE(i[1], expr.I(block/2*q.k)), expr.AddE(first, expr.I(block%2*q.group))
+				load := expr.To(array.Float64, source.At(q.p.inRight(inner, column)...))
+				return where(both(below(inner, q.p.inner, 2*q.k), below(column, q.p.column, 2*q.n)), load)
+			})
+		})
+		return expr.To(q.p.dtype, sum)
+	})
+	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, shape...), quartering: q}
 }
 
 // sums is what transform's workload computes, to the bit.
@@ -195,4 +178,12 @@ func both(a, b expr.Expr) expr.Expr {
 		return a
 	}
 	return expr.Bin(expr.And, a, b)
+}
+
+// where is a value where the condition holds, and zero elsewhere; a nil condition always holds.
+func where(condition, value expr.Expr) expr.Expr {
+	if condition == nil {
+		return value
+	}
+	return expr.Sel(condition, value, expr.Zero(value.DType()))
 }

@@ -88,7 +88,7 @@ func (s *Schedule) apply(line string) error {
 // arity has the number of arguments of each primitive; negative means at least that many.
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
-	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": 2, "strassen": 3, "skew": 2,
+	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": 2, "strassen": 2, "skew": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -135,10 +135,7 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	case "winograd":
 		_, err = s.Winograd(a[0], int64(a[1]))
 	case "strassen":
-		if a[2] > 1 {
-			return fmt.Errorf("strassen: %d does not say whether the right operand is prepared", a[2])
-		}
-		_, err = s.Strassen(a[0], int64(a[1]), a[2] == 1)
+		_, err = s.Strassen(a[0], int64(a[1]))
 	case "skew":
 		err = s.Skew(a[0], int64(a[1]))
 	}

@@ -22,7 +22,7 @@ func (s *Space) Seeds() []Point {
 		}
 	}
 	if s.others > 0 {
-		for _, text := range winogradSeeds(s.Target.VectorRegisters) {
+		for _, text := range u.other.seeds(s.Target.VectorRegisters) {
 			if p, ok := s.Parse(text); ok && !seen[p.Key()] {
 				seen[p.Key()] = true
 				seeds = append(seeds, p)

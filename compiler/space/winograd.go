@@ -66,3 +66,6 @@ func (x *winograd) sizes(set settings) winogradSizes {
 	z.vecTiles = divisorAtMost(ceilDiv(x.oc, z.vectors*x.lanes), max(1, set["wcb"]))
 	return z
 }
+
+// algorithms are the values of the knob that choose this sketch, ascending.
+func (x *winograd) algorithms() []int64 { return []int64{smallest, largest} }
