@@ -14,8 +14,10 @@ type Transform struct {
 	// Tensor is the constant that stages load in its place, of Result's type and shape.
 	Tensor *expr.Tensor
 	conv   *conv
-	// rows and columns are the filters in either direction.
+	// rows and columns are the filters in either direction of Winograd's algorithm, whose weights are transformed.
 	rows, columns *filter
+	// quartering is set instead for the right operand of Strassen's.
+	quartering *quartering
 }
 
 // constantShape is the shape of a constant as stages read it.
@@ -41,6 +43,9 @@ func (t *Transform) name() string {
 
 // Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
 func (t *Transform) Compute(source *array.Array) *array.Array {
+	if t.quartering != nil {
+		return t.quartering.sums(source)
+	}
 	result := array.New(t.Tensor.DType, t.Tensor.Shape...)
 	ic, oc := t.conv.ic.Extent, t.conv.oc.Extent
 	stride := func(v *expr.Var) int64 {

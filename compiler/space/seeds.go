@@ -22,7 +22,7 @@ func (s *Space) Seeds() []Point {
 			}
 		}
 		if s.others > 0 {
-			texts = append(texts, winogradSeeds(s.Target.VectorRegisters)...)
+			texts = append(texts, u.other.seeds(s.Target.VectorRegisters)...)
 		}
 	case *attention:
 		texts = attentionSeeds(s.Target.VectorRegisters, s.Target.VectorBytes)
