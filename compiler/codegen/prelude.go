@@ -11,6 +11,7 @@ import (
 // commonPrelude stands behind the ABI header in every unit.
 const commonPrelude = `
 typedef uint16_t tilth_bfloat16;
+typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 `
 
 // vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns its name.

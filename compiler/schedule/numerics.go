@@ -55,7 +55,7 @@ func TraceNumerics(trace []byte) Numerics {
 
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if len(s.Transforms) > 0 {
+	if slices.ContainsFunc(s.steps, func(st step) bool { return st.op == "winograd" }) {
 		return Default
 	}
 	return Strict

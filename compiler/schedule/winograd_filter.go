@@ -118,7 +118,52 @@ func transformWeights(c *conv, f *filter) *Transform {
 			return f.kernel(k, func(column int64) expr.Expr { return half.At(i[0], expr.I(column), i[2], i[3]) })
 		}))
 	})
-	return &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, a, a, ic, oc), conv: c, filter: f}
+	stored := expr.NewConstant("transformed", c.dtype, a, a, ic, oc)
+	return &Transform{Source: source, Result: whole, Tensor: stored, compute: func(weights *array.Array) *array.Array { return f.transform(c, weights) }}
+}
+
+// transform computes what transformWeights describes.
+func (f *filter) transform(c *conv, source *array.Array) *array.Array {
+	ic, oc := c.ic.Extent, c.oc.Extent
+	result := array.New(c.dtype, int64(len(f.weights)), int64(len(f.weights)), ic, oc)
+	stride := func(v *expr.Var) int64 {
+		return array.Elements(source.Shape[wholeIndex(c.weights, v)+1:])
+	}
+	row, column, in, out := stride(c.ry), stride(c.rx), stride(c.ic), stride(c.oc)
+	g := f.weights
+	half := make([][3]float64, len(g))
+	for i := range ic {
+		for o := range oc {
+			for a := range g {
+				for q := range int64(3) {
+					first := i*in + o*out + q*column
+					half[a][q] = weigh(g[a], source.Float(first), source.Float(first+row), source.Float(first+2*row))
+				}
+			}
+			for a := range g {
+				for b := range g {
+					at := (int64(a*len(g)+b)*ic+i)*oc + o
+					result.SetFloat(at, weigh(g[b], half[a][0], half[a][1], half[a][2]))
+				}
+			}
+		}
+	}
+	return result
+}
+
+// weigh is the sum of the terms whose coefficient is not zero, in order, each product rounded by itself.
+func weigh(g [3]float64, x, y, z float64) float64 {
+	sum, any := 0.0, false
+	for k, v := range [3]float64{x, y, z} {
+		switch {
+		case g[k] == 0:
+		case any:
+			sum += float64(v * g[k])
+		default:
+			sum, any = float64(v*g[k]), true
+		}
+	}
+	return sum
 }
 
 // kernel is row k of G applied to the three weights w.
