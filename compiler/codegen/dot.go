@@ -155,9 +155,15 @@ func x86Dot(name string, lanes int64) string {
 	return fmt.Sprintf("  typedef %s words;\n  return ({acc})__builtin_ia32_%s((words)acc, (words)a, (words)b);\n", words, name)
 }
 
+// x86MultiplyAdd adds products to acc. The empty assembly keeps compilers from adding up the products of an unrolled loop in another
+// order, for which the registers do not suffice.
 func x86MultiplyAdd(bits, lanes int64) string {
 	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
-	return fmt.Sprintf("  typedef %s halves;\n  return ({acc})(({bits})acc + ({bits})__builtin_ia32_pmaddwd%d((halves)a, (halves)b));\n", halves, bits)
+	return fmt.Sprintf(`  typedef %s halves;
+  acc = ({acc})(({bits})acc + ({bits})__builtin_ia32_pmaddwd%d((halves)a, (halves)b));
+  __asm__("" : "+v"(acc));
+  return acc;
+`, halves, bits)
 }
 
 func armDot(name string) string {
