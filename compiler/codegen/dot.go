@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -25,18 +26,33 @@ type dotOperand struct {
 	shared bool
 }
 
-// dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop.
+// dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop. The steps of a sum may be taken
+// apart, since each adds to elements of its own; other statements stay together.
 func (p *printer) dot(n *loop.For) {
+	if slices.ContainsFunc(n.Body, func(st loop.Stmt) bool { return !p.isStep(st) }) {
+		p.serial(n)
+		return
+	}
 	for _, st := range n.Body {
 		if step, ok := p.dotStep(n, st); ok {
 			p.dotProduct(step, n.Extent)
 			continue
 		}
-		v := p.varName(n.Var)
-		p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
-		p.nested(loop.Block{st})
-		p.line("}")
+		p.serial(&loop.For{Var: n.Var, Extent: n.Extent, Body: loop.Block{st}})
 	}
+}
+
+// isStep reports whether a statement is a step of a sum, for one element or for those of a vector.
+func (p *printer) isStep(st loop.Stmt) bool {
+	if lane, ok := st.(*loop.For); ok && lane.Kind == schedule.Vectorized && len(lane.Body) == 1 {
+		st = lane.Body[0]
+	}
+	store, ok := st.(*loop.Store)
+	if !ok {
+		return false
+	}
+	sum, ok := store.Value.(*expr.Binary)
+	return ok && sum.Op == expr.Add && isStepOf(sum, store) && store.Buffer.Tensor.DType.IsInt()
 }
 
 func (p *printer) dotStep(n *loop.For, st loop.Stmt) (dotStep, bool) {

@@ -176,11 +176,15 @@ func (p *printer) loop(n *loop.For) {
 	case schedule.Dotted:
 		p.dot(n)
 	default:
-		v := p.varName(n.Var)
-		p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
-		p.nested(n.Body)
-		p.line("}")
+		p.serial(n)
 	}
+}
+
+func (p *printer) serial(n *loop.For) {
+	v := p.varName(n.Var)
+	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
+	p.nested(n.Body)
+	p.line("}")
 }
 
 // alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the stack,
