@@ -145,12 +145,15 @@ func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
 	return j.compiler.Toolchain.Build(ctx, b, path)
 }
 
+// referenceLevel lets the compiler make vectors of plain loops; large workloads take seconds even so.
+const referenceLevel = 3
+
 func (j *job) reference(ctx context.Context) error {
 	source, err := j.referenceSource()
 	if err != nil {
 		return fmt.Errorf("builder: the reference: %w", err)
 	}
-	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
+	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: referenceLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
 	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
 }

@@ -130,15 +130,11 @@ type Kernel struct {
 
 // Module is a translation unit with one kernel per candidate and the table tilth_module. Every schedule must be of w.
 func Module(w *expr.Workload, kernels []Kernel, t *target.Target) (string, error) {
-	return module(w, kernels, NewUnit(t))
+	return moduleOf(w, kernels, NewUnit(t))
 }
 
-// Reference is a translation unit with the workload's unscheduled, scalar kernel, against which candidates are verified.
-func Reference(w *expr.Workload) (string, error) {
-	return module(w, []Kernel{{ID: "reference", Schedule: schedule.New(w)}}, newUnit(0))
-}
-
-func module(w *expr.Workload, kernels []Kernel, u *Unit) (string, error) {
+// moduleOf prints kernels that take the arguments of w.
+func moduleOf(w *expr.Workload, kernels []Kernel, u *Unit) (string, error) {
 	var table []string
 	for i, k := range kernels {
 		_, fields, err := u.kernel(fmt.Sprintf("k%d", i), k.ID, k.Schedule)

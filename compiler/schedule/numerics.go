@@ -55,7 +55,7 @@ func TraceNumerics(trace []byte) Numerics {
 
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if slices.ContainsFunc(s.steps, func(st step) bool { return st.op == "winograd" }) {
+	if len(s.winograds) > 0 {
 		return Default
 	}
 	return Strict
@@ -64,21 +64,18 @@ func (s *Schedule) Numerics() Numerics {
 // ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are direct.
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
-	for _, st := range s.steps {
-		if st.op == "winograd" {
-			growth *= WinogradGrowth(int64(st.args[1]))
-		}
+	for _, t := range s.winograds {
+		growth *= t.rows.growth() * t.columns.growth()
 	}
 	return growth
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives, e.g. "F(4x4,3x3)".
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)", or
+// "F(2x2,3x3)/2" where the stride is 2.
 func (s *Schedule) Algorithms() []string {
 	var names []string
-	for _, st := range s.steps {
-		if st.op == "winograd" {
-			names = append(names, fmt.Sprintf("F(%dx%d,3x3)", st.args[1], st.args[1]))
-		}
+	for _, t := range s.winograds {
+		names = append(names, t.name())
 	}
 	return names
 }

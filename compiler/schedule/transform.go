@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"fmt"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -10,7 +12,11 @@ type Transform struct {
 	// Source stands for the constant in the computation of Result.
 	Source, Result *expr.Tensor
 	// Tensor is the constant that stages load in its place, of Result's type and shape.
-	Tensor  *expr.Tensor
+	Tensor *expr.Tensor
+	conv   *conv
+	// rows and columns are the filters in either direction.
+	rows, columns *filter
+	// compute is Compute.
 	compute func(source *array.Array) *array.Array
 }
 
@@ -23,4 +29,63 @@ func (s *Schedule) constantShape(constant int) []int64 {
 		return t.Tensor.Shape
 	}
 	return s.Workload.Constants[constant].Shape
+}
+
+// name is the algorithm's.
+func (t *Transform) name() string {
+	y, x := t.rows, t.columns
+	name := fmt.Sprintf("F(%dx%d,%dx%d)", y.m, x.m, y.taps, x.taps)
+	switch {
+	case y.stride != x.stride:
+		return fmt.Sprintf("%s/%dx%d", name, y.stride, x.stride)
+	case y.stride > 1:
+		return fmt.Sprintf("%s/%d", name, y.stride)
+	}
+	return name
+}
+
+// winogradWeights computes what transformWeights describes.
+func (t *Transform) winogradWeights(source *array.Array) *array.Array {
+	result := array.New(t.Tensor.DType, t.Tensor.Shape...)
+	ic, oc := t.conv.ic.Extent, t.conv.oc.Extent
+	stride := func(v *expr.Var) int64 {
+		return array.Elements(source.Shape[wholeIndex(t.conv.weights, v)+1:])
+	}
+	row, column, in, out := stride(t.conv.ry), stride(t.conv.rx), stride(t.conv.ic), stride(t.conv.oc)
+	kernel := make([]float64, t.rows.taps)
+	half := make([]float64, t.columns.taps*t.rows.products()) // [products of rows][columns]
+	for i := range ic {
+		for o := range oc {
+			for q := range t.columns.taps {
+				for r := range kernel {
+					kernel[r] = source.Float(i*in + o*out + q*column + int64(r)*row)
+				}
+				for a, g := range t.rows.weights {
+					half[int64(a)*t.columns.taps+q] = weigh(g, kernel)
+				}
+			}
+			for a := range t.rows.products() {
+				for b, g := range t.columns.weights {
+					at := ((a*t.columns.products()+int64(b))*ic+i)*oc + o
+					result.SetFloat(at, weigh(g, half[a*t.columns.taps:]))
+				}
+			}
+		}
+	}
+	return result
+}
+
+// weigh is the sum of the terms whose coefficient is not zero, in order, each product rounded by itself.
+func weigh(g, values []float64) float64 {
+	sum, any := 0.0, false
+	for k, c := range g {
+		switch {
+		case c == 0:
+		case any:
+			sum += float64(values[k] * c)
+		default:
+			sum, any = float64(values[k]*c), true
+		}
+	}
+	return sum
 }

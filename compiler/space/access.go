@@ -14,6 +14,9 @@ type access struct {
 	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of an axis in
 	// which an index is not affine is the dimension's extent, so that any range of it touches all.
 	dims [][]int64
+	// joint are the axes that are flattened into the last of them, and rows the extents of all axes before; nil when none are.
+	joint []int
+	rows  []int64
 }
 
 const pageBytes = 4096
@@ -134,7 +137,7 @@ func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64
 func (a *access) extent(d int, extents []int64) int64 {
 	reach := int64(1)
 	for k, c := range a.dims[d] {
-		reach += c * (extents[k] - 1)
+		reach += c * (a.along(k, extents) - 1)
 	}
 	return min(reach, a.shape[d])
 }

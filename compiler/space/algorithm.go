@@ -7,14 +7,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The values of the knob "alg", which says how the heaviest reduction is computed: directly, or by Winograd's F(m x m, 3x3), whose
-// value is m.
+// The values of the knob "alg", which says how the heaviest reduction is computed: directly, or by Winograd's F(m x m, kernel), whose
+// value is m, or F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest.
 const (
 	algKnob  = "alg"
 	direct   = 0
 	smallest = 2
 	largest  = 4
+	tall     = 42
 )
+
+// outputTile is how many rows and columns of outputs an algorithm of Winograd computes at a time.
+func outputTile(alg int64) (rows, columns int64) {
+	if alg == tall {
+		return largest, smallest
+	}
+	return alg, alg
+}
 
 // addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind them. The
 // knobs of an algorithm that is not chosen are at their first value, so that no two points are the same schedule for it.
@@ -22,7 +31,7 @@ func (s *Space) addAlgorithms(u *unit, t *target.Target) {
 	if u.winograd == nil {
 		return
 	}
-	s.Knobs = append([]Knob{{algKnob, []int64{direct, smallest, largest}}}, s.Knobs...)
+	s.Knobs = append([]Knob{{algKnob, append([]int64{direct}, u.winograd.algorithms()...)}}, s.Knobs...)
 	s.others = len(s.Knobs)
 	s.Knobs = append(s.Knobs, u.winograd.knobs(t)...)
 }
@@ -66,7 +75,7 @@ func (s *Space) draw(rng *rand.Rand) Point {
 			p[k] = rng.IntN(len(s.Knobs[k].Values))
 		}
 	}
-	return p
+	return s.reconciled(p)
 }
 
 // switched is p with another algorithm: between kinds of the same the knobs stay, else they are drawn.

@@ -79,6 +79,8 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u.sketch = x
 		if len(u.also) == 0 { // the transforms back are computed for one reader
 			u.winograd = newWinograd(s, g, t)
+		} else {
+			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
 		u.flop = stageFlop(g)
 	}

@@ -14,10 +14,12 @@ func (s *Space) Seeds() []Point {
 	seen := map[string]bool{}
 	for _, t := range tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes) {
 		for _, rest := range blockings {
-			p, ok := s.Parse(t + " " + rest)
-			if ok && !seen[p.Key()] {
-				seen[p.Key()] = true
-				seeds = append(seeds, p)
+			for _, positions := range []string{"", " joint=1"} {
+				p, ok := s.Parse(t + " " + rest + positions)
+				if ok && !seen[p.Key()] {
+					seen[p.Key()] = true
+					seeds = append(seeds, p)
+				}
 			}
 		}
 	}

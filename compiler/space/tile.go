@@ -51,6 +51,10 @@ type tile struct {
 	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
 	fed     *access
 	feedOps int
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the axes that it is
+	// made of; col is the last of them, which has all the positions.
+	joined *tile
+	joint  []int
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -88,6 +92,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 	}
 	x.classifyLoads()
 	x.findDot(s, acc, t)
+	x.joinPositions()
 	return x
 }
 
@@ -185,6 +190,9 @@ func (x *tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 	if x.vec < 0 {
 		return
 	}
+	if x.joined != nil {
+		x.joined.feed(s, acc, feeds)
+	}
 	for k, l := range expr.Loads(acc.Body) {
 		for _, f := range feeds {
 			if s.Stages[f].Tensor == l.Tensor {
@@ -213,11 +221,15 @@ func operations(e expr.Expr) int {
 }
 
 func (x *tile) knobs(*target.Target) []Knob {
+	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
+	if x.joined != nil {
+		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
+	}
 	knobs := []Knob{
 		{"tv", atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
-		{"tw", atMost(x.extent(x.col), 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
+		{"tw", atMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
 		{"th", atMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)},
-		{"hb", atMost(max(x.extent(x.row), x.extent(x.col)), 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
+		{"hb", atMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
 		{"cb", atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
 		{"outer", []int64{0, 1}},
 		{"inner", []int64{0, 1}},
@@ -231,6 +243,9 @@ func (x *tile) knobs(*target.Target) []Knob {
 	}
 	if len(x.panels) > 0 && !x.mustPack {
 		knobs = append(knobs, Knob{"pk", []int64{0, 1}})
+	}
+	if x.joined != nil {
+		knobs = append(knobs, Knob{jointKnob, []int64{0, 1}})
 	}
 	switch {
 	case x.fed == nil:
@@ -285,6 +300,13 @@ func (x *tile) sizes(set settings) sizes {
 // legal keeps the accumulators, one vector per column of the tile and the operand in flight within the register file, and the
 // unrolled code within what an instruction cache and a compiler take well.
 func (x *tile) legal(t *target.Target, set settings) error {
+	x = x.chosen(set)
+	if x.joined != nil && set["tw"] > x.extent(x.col) || len(x.joint) > 0 && set["th"] > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", set["th"], set["tw"])
+	}
+	if len(x.joint) > 0 && x.fed != nil && set["feed"] == feedBlock {
+		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+	}
 	z := x.sizes(set)
 	acc := z.tv * z.tw * z.th
 	need := acc + z.tv

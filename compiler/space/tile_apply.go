@@ -60,8 +60,10 @@ type loops struct {
 }
 
 func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
+	x = x.chosen(set)
 	b := &builder{s: s}
 	z := x.sizes(set)
+	b.do(x.flatten(s, u.acc))
 	feeds := x.applyWidening(b, u)
 	if x.dot == nil && set["feed"] == feedInline {
 		for _, f := range feeds {
@@ -96,9 +98,13 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	const peel, shift = schedule.Peel, schedule.Shift
 	var outer, rest, tileLoops []int
 	for k := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
+		if k != x.vec && k != x.col && k != x.row && !slices.Contains(x.joint, k) {
 			outer = append(outer, k)
 		}
+	}
+	col := x.col
+	if len(x.joint) > 0 {
+		col = x.fuseJoint(b, out, outer)
 	}
 	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
 	if x.row >= 0 {
@@ -108,7 +114,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
 	}
 	if x.col >= 0 {
-		tiles, inside := b.split(out, x.col, z.tw, shift)
+		tiles, inside := b.split(out, col, z.tw, shift)
 		if x.row < 0 {
 			rowBlock, tiles = b.split(out, tiles, z.rowTiles, peel)
 		}

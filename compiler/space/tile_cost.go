@@ -54,6 +54,7 @@ func levels(t *target.Target) []level {
 // cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds the
 // reduction, and what is lost because the workers' shares differ.
 func (x *tile) cost(t *target.Target, set settings) float64 {
+	x = x.chosen(set)
 	z := x.sizes(set)
 	if x.vec < 0 {
 		return float64(product(x.reduce))
