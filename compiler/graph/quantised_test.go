@@ -130,3 +130,35 @@ func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
 		}
 	}
 }
+
+// TestThreeChannelsAreFour: the zero channels that are added to an integer convolution change no sum, with a zero point neither.
+func TestThreeChannelsAreFour(t *testing.T) {
+	zero := array.New(array.Uint8)
+	zero.SetInt(0, 7)
+	w := numbers(array.Int8, -127, 127, 5, 3, 3, 3)
+	m := newSketch().known("w", w).known("zx", zero).node("y = ConvInteger x w zx", same3x3)
+	m.Graph.Inputs = append(m.Graph.Inputs, info("x", []int64{1, 3, 4, 6}))
+	m.Graph.Inputs[0].DType = array.Uint8
+	p := mustImport(t, m.output("y"))
+	x := numbers(array.Uint8, 0, 255, 1, 3, 4, 6)
+	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := outs["y"]
+	for i := range y.Len() {
+		oc, row, column, want := i/24, i/6%4, i%6, int64(0)
+		for k := range int64(27) {
+			c, r, q := k/9, row+k/3%3-1, column+k%3-1
+			if r >= 0 && r < 4 && q >= 0 && q < 6 {
+				want += (x.Int(c*24+r*6+q) - 7) * w.Int(oc*27+k)
+			}
+		}
+		if y.Int(i) != want {
+			t.Fatalf("element %d is %d, want %d", i, y.Int(i), want)
+		}
+	}
+	if text := p.Tasks[len(p.Tasks)-1].Workload.Text(); !strings.Contains(text, "over 3,3,4") {
+		t.Errorf("the sum is not over four channels:\n%s", text)
+	}
+}
