@@ -227,9 +227,16 @@ var lanewiseBuiltins = map[string]string{
 	"cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
 }
 
+// wholeBuiltins are those that machines have instructions for. Clang knows them on vectors; it does not put lanes together again at
+// the level of optimisation that kernels are compiled at.
+var wholeBuiltins = map[string]string{"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "round": "rint"}
+
 func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { %s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y; }\n",
-		head, t, name, t, t, lanes, lanewiseBuiltins[op], ctypes[d].builtin)
+	loop := fmt.Sprintf("%s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y;", t, lanes, lanewiseBuiltins[op], ctypes[d].builtin)
+	if whole := wholeBuiltins[op]; whole != "" && lanes > 1 {
+		loop = fmt.Sprintf("\n#ifdef __clang__\n  return __builtin_elementwise_%s(x);\n#else\n  %s\n#endif\n", whole, loop)
+	}
+	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { %s }\n", head, t, name, t, loop)
 }
 
 // lanewisePow is x to the power of y, lane by lane.

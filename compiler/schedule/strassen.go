@@ -118,7 +118,7 @@ func (q *quartering) transform() *Transform {
 		})
 		return expr.To(q.p.dtype, sum)
 	})
-	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, shape...), quartering: q}
+	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, shape...), quartered: true, compute: q.sums}
 }
 
 // sums is what transform's workload computes, to the bit.
@@ -192,7 +192,7 @@ func where(condition, value expr.Expr) expr.Expr {
 func (s *Schedule) AddedBytes() int64 {
 	added := int64(0)
 	for c, t := range s.Transforms {
-		if t.quartering != nil {
+		if t.quartered {
 			added += (array.Elements(t.Tensor.Shape) - array.Elements(s.Workload.Constants[c].Shape)) * t.Tensor.DType.Bytes()
 		}
 	}

@@ -102,8 +102,9 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 
 // products are the seven products as one reduction of m x n elements.
 func (x *strassen) products(t *target.Target) *tile {
+	steps := []int64{seven, x.k}
 	return &tile{
-		lanes: x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: []int64{seven, x.k},
+		lanes: x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: steps, steps: steps,
 		packs: []packable{{constant: x.p.Constant, dim: 2, last: 1, rank: 3}}, broadcasts: t.Has("avx512f"),
 		loadsShared: true, loadsScalar: true,
 	}

@@ -136,9 +136,13 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
 	}
-	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
-	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
-	steps := float64(product(x.reduce))
+	busy, operations := acc/2, acc
+	if x.dot != nil {
+		busy, operations = acc*x.dot.slots, acc*x.dot.operations
+	}
+	step := max(busy, loads*loadSlot, multiplyAddLatency, (operations+loads+2/float64(z.ku))/issueWidth)
+	step += hidden*min(busy, loads*loadSlot) + 0.5/float64(z.ku)
+	steps := float64(product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
 		exits = steps / float64(last)
@@ -164,7 +168,7 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 	if len(x.packs) == 0 {
 		return 0
 	}
-	bytes := float64(product(x.reduce)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
+	bytes := float64(product(x.steps)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
 	lines := bytes / float64(max(1, t.CacheLineBytes))
 	if work := float64(z.th*z.tw) / 2 * float64(t.CacheLineBytes) / float64(max(1, t.VectorBytes)); z.pf > 0 && work >= streamedWork {
 		return lines * (prefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
@@ -174,12 +178,12 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
 func (x *tile) innermost(z sizes) int64 {
-	last := x.reduce[len(x.reduce)-1]
+	last := x.steps[len(x.steps)-1]
 	if z.kb > 0 {
 		last = min(last, z.kb)
 	}
-	for k := len(x.reduce) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
-		last *= x.reduce[k] // the innermost loop is written out whole
+	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
+		last *= x.steps[k] // the innermost loop is written out whole
 	}
 	return last
 }
