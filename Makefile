@@ -38,7 +38,7 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 
 bench-operators: ## single operators: GFLOP/s, and per cent of what the machine can do
 	@scripts/packages.sh demo
-	$(GO) run ./bench/operators $(OPERATORS)
+	$(GO) run ./bench/operators -version $(VERSION) $(OPERATORS)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh

@@ -119,26 +119,6 @@ func TestKernelsAreSummedByTask(t *testing.T) {
 	}
 }
 
-func TestTablesAreSplicedIntoADocument(t *testing.T) {
-	doc := filepath.Join(t.TempDir(), "doc.md")
-	write := func(text string) {
-		if err := os.WriteFile(doc, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("before\n" + beginMark + "old\n" + endMark + "after\n")
-	if err := splice(doc, "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(doc); err != nil || string(got) != "before\n"+beginMark+"new\n\n"+endMark+"after\n" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	write("no marks\n")
-	if err := splice(doc, "new\n"); err == nil {
-		t.Error("a document without marks was changed")
-	}
-}
-
 func TestTrialCostOfALog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "trials.jsonl")
 	lines := `{"task":"a","trial":0,"latency_s":0.1,"error":"","elapsed_s":1,"build_s":0.5,"run_s":0.25}

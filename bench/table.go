@@ -7,8 +7,12 @@ import (
 	"math"
 	"strings"
 
+	"github.com/tilth-dev/tilth/internal/document"
 	"github.com/tilth-dev/tilth/internal/show"
 )
+
+// documentPart is the part of a document that the table replaces.
+const documentPart = "bench table"
 
 // runTable prints the table of all results.
 func runTable(args []string, w io.Writer) error {
@@ -34,7 +38,7 @@ func runTable(args []string, w io.Writer) error {
 		}
 	}
 	if *into != "" {
-		return splice(*into, out.String())
+		return document.Splice(*into, documentPart, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err

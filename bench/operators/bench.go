@@ -15,43 +15,58 @@ import (
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/runner"
 )
 
 // options are what the command line asks for.
 type options struct {
-	model, filter   string
-	operators       []string
-	batches         []int64
-	target          string
-	threads, trials int
-	random          int
-	named           []string
-	algorithm       string
-	cache           string
-	launcher        []string
-	points          bool
+	model, filter string
+	operators     []string
+	batches       []int64
+	target        string
+	threads       []int
+	// tuning is the time for each workload beyond its default schedule.
+	tuning     time.Duration
+	random     int
+	neighbours bool
+	named      []string
+	algorithm  string
+	dir        string
+	version    string
+	again      bool
+	launcher   []string
+	points     bool
 }
 
-// bench is what all tasks share.
+// surveys reports whether points are to be compared rather than workloads.
+func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.named) > 0 }
+
+// bench is what all tasks of as many threads share.
 type bench struct {
 	options
 	target   *target.Target
+	machine  machine
 	tc       *toolchain.Toolchain
 	compiler *builder.Compiler
 	limits   runner.Limits
-	dir      string
+	scratch  string
 }
 
 const (
 	// batchSize is how many candidates are built before they are measured.
 	batchSize = 16
+	// sampleTime and mostSamples are more than a search takes: the first samples after a pause are slow.
+	sampleTime  = 150 * time.Millisecond
+	mostSamples = 60
+	// atOnce is how many workloads are built before they are measured; an interrupted run loses no more.
+	atOnce = 4
 	// referenceTime is generous: a reference is scalar code of one thread, and the largest workloads have 200 GFLOP.
 	referenceTime = 20 * time.Minute
 )
 
-func newBench(ctx context.Context, o options, dir string) (*bench, error) {
-	t, err := target.Parse(o.target, o.threads)
+func newBench(ctx context.Context, o options, threads int, scratch string) (*bench, error) {
+	t, err := target.Parse(o.target, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -59,82 +74,146 @@ func newBench(ctx context.Context, o options, dir string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.cache, err = filepath.Abs(o.cache); err != nil {
-		return nil, err
-	}
-	cache, err := builder.OpenCache(filepath.Join(o.cache, "objects"), 0)
+	cache, err := builder.OpenCache(filepath.Join(o.dir, "objects"), 0)
 	if err != nil {
 		return nil, err
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
-	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime}
-	return &bench{options: o, target: t, tc: tc, compiler: compiler, limits: limits, dir: dir}, nil
+	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: mostSamples}
+	return &bench{options: o, target: t, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
-// measureAll measures what the options ask for and writes the table. Whatever can be built beforehand is built first, so that
-// what is timed follows closely on one another.
+// measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all rows.
 func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "operators-")
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return err
+	}
+	workloads, err := o.workloads()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b, err := newBench(ctx, o, dir)
+	r, err := openRows(o.dir)
 	if err != nil {
 		return err
 	}
-	workloads, err := b.workloads()
+	scratch, err := os.MkdirTemp("", "operators-")
 	if err != nil {
 		return err
 	}
-	if o.random > 0 || len(o.named) > 0 {
-		return b.survey(ctx, workloads, w)
-	}
-	var tasks []*task
-	for k, one := range workloads {
-		t, err := newTask(one, b, k)
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	for _, threads := range o.threads {
+		b, err := newBench(ctx, o, threads, scratch)
 		if err != nil {
 			return err
 		}
-		if err := t.build(ctx, b, 1); err != nil {
+		if o.surveys() {
+			err = b.survey(ctx, workloads, w)
+		} else {
+			err = b.measure(ctx, workloads, r)
+		}
+		if err != nil {
 			return err
+		}
+	}
+	if o.surveys() {
+		return nil
+	}
+	var out strings.Builder
+	writeTable(&out, r.latest(), o.points)
+	_, err = io.WriteString(w, out.String())
+	return err
+}
+
+func (o options) workloads() ([]workload, error) {
+	if o.model == "" {
+		return operators(o.operators, o.batches)
+	}
+	list, err := modelTasks(o.model)
+	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err
+}
+
+// measure goes through the workloads a few at a time and keeps the rows of each few.
+func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
+	var list []workload
+	for _, w := range workloads {
+		if want := w.row(b.version); b.again || !r.have(b.identified(want)) {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if err := b.timed(ctx, func() error {
+		b.machine, err = measureMachine(ctx, b.tc, b.target, b.scratch, b.launcher)
+		return err
+	}); err != nil {
+		return err
+	}
+	for few := range slices.Chunk(list, atOnce) {
+		measured, err := b.measureFew(ctx, few)
+		if err != nil {
+			return err
+		}
+		if err := r.add(measured); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureFew builds the default schedules first, so that what is timed follows closely on one another, and then tunes.
+func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
+	var tasks []*task
+	for _, one := range workloads {
+		t, err := newTask(one, b)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.build(ctx, b, 1); err != nil {
+			return nil, err
 		}
 		tasks = append(tasks, t)
 	}
-	limits, err := b.timeDefaults(ctx, tasks)
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		if err := b.tune(ctx, t); err != nil {
-			return err
-		}
-	}
-	return writeTable(w, b, limits, tasks)
-}
-
-func (b *bench) workloads() ([]workload, error) {
-	if b.model == "" {
-		return operators(b.operators, b.batches)
-	}
-	list, err := modelTasks(b.model)
-	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, b.filter) }), err
-}
-
-// timeDefaults measures the machine and the default schedules.
-func (b *bench) timeDefaults(ctx context.Context, tasks []*task) (machine, error) {
-	m, err := measureMachine(ctx, b.tc, b.target, b.dir, b.launcher)
-	if err != nil {
-		return m, err
-	}
-	return m, b.timed(ctx, func() error {
+	if err := b.timed(ctx, func() error {
 		for _, t := range tasks {
 			if err := t.measure(ctx, b); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}); err != nil {
+		return nil, err
+	}
+	var list []row
+	for _, t := range tasks {
+		if err := b.tune(ctx, t); err != nil {
+			return nil, err
+		}
+		list = append(list, b.finished(t))
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s\n", t.title(), t.batch, b.target.Threads, show.Seconds(t.best))
+	}
+	return list, nil
+}
+
+// finished is the row of a task that was measured.
+func (b *bench) finished(t *task) row {
+	r := b.identified(t.workload.row(b.version))
+	r.CPU, r.Machine = b.target.CPU, b.machine
+	r.FlopSeconds, r.ByteSeconds = b.machine.limits(t.workload)
+	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
+	if b.tuning > 0 {
+		r.TunedSeconds, r.TunedPoint = t.best, t.bestPoint
+	}
+	return r
+}
+
+// identified is a row with what tells runs apart.
+func (b *bench) identified(r row) row {
+	r.Threads = b.target.Threads
+	if b.tuning > 0 {
+		r.TunedFor = b.tuning.String()
+	}
+	return r
 }
 
 // timed keeps agents of this host from computing while something is timed.
@@ -151,9 +230,10 @@ func (b *bench) timed(ctx context.Context, work func() error) error {
 	return work()
 }
 
+// tune searches until the tuning time is over or the space is exhausted.
 func (b *bench) tune(ctx context.Context, t *task) error {
-	for t.trials <= b.trials {
-		if err := t.build(ctx, b, min(batchSize, b.trials+1-t.trials)); err != nil {
+	for end := time.Now().Add(b.tuning); time.Now().Before(end); {
+		if err := t.build(ctx, b, batchSize); err != nil {
 			return err
 		}
 		if t.pending == nil {
@@ -162,9 +242,6 @@ func (b *bench) tune(ctx context.Context, t *task) error {
 		if err := b.timed(ctx, func() error { return t.measure(ctx, b) }); err != nil {
 			return err
 		}
-	}
-	if b.trials > 0 {
-		fmt.Fprintf(os.Stderr, "%s %s: %s\n", t.name, t.shape, t.bestPoint)
 	}
 	return nil
 }

@@ -1,10 +1,14 @@
 // Command operators measures single operators: the set of Ansor's evaluation, or the tasks of a model. It writes a Markdown table
 // with, for each, the limit that the machine sets (its multiply-add rate and memory bandwidth are measured in the same run), the
-// latency of the default schedule and that of the best one after some trials.
+// latency of the default schedule and that of the best one after tuning.
 //
-//	go run ./bench/operators -threads 2 -trials 256
-//	go run ./bench/operators -operators C2D,DEP -batch 1
-//	go run ./bench/operators -model resnet50.onnx -trials 0
+//	go run ./bench/operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
+//	go run ./bench/operators -operators C2D,DEP -batch 1 -threads 1 -time 60s
+//	go run ./bench/operators -model resnet50.onnx
+//	go run ./bench/operators -operators CAP -neighbours -points
+//	go run ./bench/operators table -into docs/performance.md
+//
+// Rows are kept in a file: a run goes on where one of the same version ended.
 package main
 
 import (
@@ -26,19 +30,35 @@ func main() {
 	}
 }
 
+// defaultDir keeps rows and references.
+const defaultDir = ".tools/operators"
+
 func run(ctx context.Context, args []string) error {
-	var o options
+	if len(args) > 0 && args[0] == "table" {
+		return runTable(args[1:], os.Stdout)
+	}
+	o, err := parseOptions(args)
+	if err != nil {
+		return err
+	}
+	return measureAll(ctx, o, os.Stdout)
+}
+
+func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("operators", flag.ContinueOnError)
 	flags.StringVar(&o.filter, "task", "", "measure only tasks whose name has this text")
 	flags.StringVar(&o.model, "model", "", "ONNX file, or the name of a built-in model, whose tasks to measure in place of Ansor's set")
 	names := flags.String("operators", "", "the operators of the set to measure, separated by commas (default all)")
 	batches := flags.String("batch", "1,16", "batch sizes of the set")
+	threads := flags.String("threads", "1,2", "numbers of threads")
 	flags.StringVar(&o.target, "target", "native", "target to compile for; it must run here")
-	flags.IntVar(&o.threads, "threads", 1, "threads")
-	flags.IntVar(&o.trials, "trials", 64, "trials of each workload beyond its default schedule")
+	flags.DurationVar(&o.tuning, "time", 0, "tuning time of each workload; 0 = default schedules only")
 	flags.IntVar(&o.random, "random", 0, "measure so many random points, and say how well the analytic cost ranks them")
+	flags.BoolVar(&o.neighbours, "neighbours", false, "measure all points that differ from the default in one knob")
 	flags.StringVar(&o.algorithm, "tuner", "ga", "search algorithm")
-	flags.StringVar(&o.cache, "cache", ".tools/operators", "folder that keeps references")
+	flags.StringVar(&o.dir, "dir", defaultDir, "folder that keeps rows and references")
+	flags.StringVar(&o.version, "version", "", "version of the tree; workloads that have a row of it are not measured again")
+	flags.BoolVar(&o.again, "again", false, "measure also what was measured before")
 	flags.Func("point", "measure this point of each workload's space in place of tuning, e.g. 'tw=6 tv=2 th=1'; may be repeated", func(text string) error {
 		o.named = append(o.named, text)
 		return nil
@@ -46,18 +66,31 @@ func run(ctx context.Context, args []string) error {
 	launcher := flags.String("launcher", "", "command that runs what is timed, e.g. 'taskset -c 0'")
 	flags.BoolVar(&o.points, "points", false, "write the default and the best point of each workload, too")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return o, err
 	}
 	o.launcher = strings.Fields(*launcher)
 	if *names != "" {
 		o.operators = strings.Split(*names, ",")
 	}
-	for _, text := range strings.Split(*batches, ",") {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-batch %s: %q is no batch size; give positive numbers separated by commas", *batches, text)
-		}
-		o.batches = append(o.batches, n)
+	sizes, err := positive("-batch", *batches)
+	if err != nil {
+		return o, err
 	}
-	return measureAll(ctx, o, os.Stdout)
+	for _, n := range sizes {
+		o.batches = append(o.batches, int64(n))
+	}
+	o.threads, err = positive("-threads", *threads)
+	return o, err
+}
+
+// positive reads positive numbers separated by commas.
+func positive(flag, text string) (list []int, err error) {
+	for _, field := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s %s: give positive numbers separated by commas", flag, text)
+		}
+		list = append(list, n)
+	}
+	return list, nil
 }

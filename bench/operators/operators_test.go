@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -94,6 +95,71 @@ func TestSpearmanComparesOrders(t *testing.T) {
 	} {
 		if got := spearman(c.a, c.b); got < c.want-1e-9 || got > c.want+1e-9 {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openRows(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := row{Operator: "GMM", Shape: "512, 512, 512", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, ByteSeconds: 2, DefaultSeconds: 4}
+	other := one
+	other.Operator, other.Shape = "C1D", "256, 64, 128, 3, 2, 1"
+	if err := r.add([]row{one, other}); err != nil {
+		t.Fatal(err)
+	}
+	again := one
+	again.DefaultSeconds = 2
+	if err := r.add([]row{again}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = openRows(dir); err != nil {
+		t.Fatal(err)
+	}
+	newer, tuned, unknown := one, one, one
+	newer.Version, tuned.TunedFor, unknown.Version = "v2", "1m0s", ""
+	for _, c := range []struct {
+		name string
+		want row
+		have bool
+	}{{"measured", one, true}, {"another version", newer, false}, {"to be tuned", tuned, false}, {"of no version", unknown, false}} {
+		if r.have(c.want) != c.have {
+			t.Errorf("%s: have is %v", c.name, !c.have)
+		}
+	}
+	latest := r.latest()
+	if len(latest) != 2 || latest[0].Operator != "C1D" || latest[1].DefaultSeconds != 2 {
+		t.Errorf("got %+v", latest)
+	}
+	var out strings.Builder
+	writeTable(&out, latest, false)
+	for _, want := range []string{"batch 1, 1 thread", "| 2.00 s | bytes | 2.00 s | - | 100 % | v1 |", "1 of 2 reach 90 %"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %s", want, out.String())
+		}
+	}
+}
+
+func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
+	m := machine{FlopPerSecond: 1, Stores: []store{{"L2", 4096, 1000}, {"memory", memoryBytes, 10}}}
+	for _, c := range []struct {
+		name string
+		rows int64
+		want float64
+	}{{"within the cache", 8, 1024/10.0 + 2*512/1000.0}, {"beyond it", 64, 1024/10.0 + 4096/1000.0 + 4096/10.0}} {
+		x, k := expr.NewInput("x", array.Float32, c.rows, 16), expr.NewConstant("k", array.Float32, 16, 16)
+		sum := expr.ReduceOver("y", expr.Sum, []int64{c.rows, 16}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), k.At(r[0], i[1]))
+		})
+		w, err := expr.NewWorkload([]*expr.Tensor{sum})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, bytes := m.limits(workload{Workload: w}); bytes != c.want {
+			t.Errorf("%s: %v seconds, want %v", c.name, bytes, c.want)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 
 // workload is one computation to measure.
 type workload struct {
-	// name is that of its operator, shape what tells it from the others of that operator.
+	// name is that of its operator, shape what tells it from the others of that operator, batch the batch size; 0 for tasks of models.
 	name, shape string
+	batch       int64
 	// count is how often a model calls it.
 	count int
 	*expr.Workload
@@ -57,8 +58,7 @@ func operators(names []string, batches []int64) ([]workload, error) {
 				if err != nil {
 					return nil, fmt.Errorf("%s %v: %w", f.name, shape, err)
 				}
-				text := fmt.Sprintf("%d, %s", batch, strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]"))
-				list = append(list, workload{name: f.name, shape: text, count: 1, Workload: w.Merge(), flop: flop})
+				list = append(list, workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop})
 			}
 		}
 	}
@@ -66,6 +66,11 @@ func operators(names []string, batches []int64) ([]workload, error) {
 		return nil, fmt.Errorf("no operator is named %s; there are %s", strings.Join(names, ", "), familyNames())
 	}
 	return list, nil
+}
+
+// shapeText is a shape as the table has it.
+func shapeText(shape []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
 }
 
 func wanted(names []string, name string) bool {

@@ -18,13 +18,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// survey measures points of each workload's space, the given ones or random ones beside the default, and writes how the analytic
+// survey measures points of each workload's space, the given ones, neighbours or random ones beside the default, and writes how the analytic
 // cost orders them: Spearman's rank correlation, and how much slower than the fastest the default and the point of least cost are.
 func (b *bench) survey(ctx context.Context, workloads []workload, w io.Writer) error {
 	fmt.Fprintln(w, "| workload | points | rank correlation | fastest | default / fastest | least cost / fastest |")
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|")
-	for k, one := range workloads {
-		t, err := newTask(one, b, k)
+	for _, one := range workloads {
+		t, err := newTask(one, b)
 		if err != nil {
 			return err
 		}
@@ -103,13 +103,16 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	})
 }
 
-// pointsOf are the default and then the points named on the command line, or random ones.
+// pointsOf are the default and then the points named on the command line, those that differ from it in one knob, or random ones.
 func (b *bench) pointsOf(t *task) []space.Point {
 	list := []space.Point{t.space.Default()}
 	for _, text := range b.named {
 		if p, ok := t.space.Parse(text); ok {
 			list = append(list, p)
 		}
+	}
+	if b.neighbours {
+		list = append(list, t.space.Neighbours(list[0])...)
 	}
 	rng := rand.New(rand.NewPCG(1, 7))
 	for range b.random {

@@ -1,54 +1,125 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/tilth-dev/tilth/internal/document"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// writeTable writes what was measured as Markdown.
-func writeTable(w io.Writer, b *bench, m machine, tasks []*task) error {
-	fmt.Fprintf(w, "%s, %d threads: %.0f GFLOP/s, %.1f GB/s measured; %d trials each.\n\n", b.target.CPU, b.target.Threads,
-		m.flopPerSecond/1e9, m.bytesPerSecond/1e9, b.trials)
-	fmt.Fprintln(w, "| workload | GFLOP | MB | bound by | limit | default | GFLOP/s | % of peak | % of limit | tuned | GFLOP/s | % of peak | % of limit |")
-	fmt.Fprintln(w, "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-	var limit, untuned, best float64
-	for _, t := range tasks {
-		least, by := m.limit(t.workload)
-		calls := float64(max(t.count, 1))
-		limit, untuned, best = limit+calls*least, untuned+calls*t.untuned, best+calls*t.best
-		fmt.Fprintf(w, "| %s | %.4g | %.3g | %s | %s | %s | %s |\n", t.title(), t.flop/1e9, float64(t.bytes())/1e6, by, show.Seconds(least),
-			columns(t, m, least, t.untuned), columns(t, m, least, t.best))
-		if b.points {
-			fmt.Fprintf(w, "<!-- default %s\n     best    %s -->\n", t.space.Format(t.space.Default()), t.bestPoint)
-		}
-		for _, f := range t.failures {
-			fmt.Fprintf(w, "<!-- failed: %s -->\n", f)
-		}
+// documentPart is the part of a document that the table replaces.
+const documentPart = "operators table"
+
+// runTable writes the table of all rows.
+func runTable(args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("table", flag.ContinueOnError)
+	dir := flags.String("dir", defaultDir, "folder with the rows")
+	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
+	points := flags.Bool("points", false, "write the default and the best point of each workload, too")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(w, "\nAll calls together: limit %s, default %s, tuned %s.\n", show.Seconds(limit), show.Seconds(untuned), show.Seconds(best))
+	r, err := openRows(*dir)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	writeTable(&out, r.latest(), *points)
+	if *into != "" {
+		return document.Splice(*into, documentPart, out.String())
+	}
+	_, err = io.WriteString(w, out.String())
 	return err
 }
 
-func (t *task) title() string {
-	title := t.name
-	if t.shape != "" {
-		title += " (" + t.shape + ")"
+// writeTable writes rows as Markdown, those of the same threads and batch together.
+func writeTable(out *strings.Builder, list []row, points bool) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Threads == list[0].Threads && list[n].Batch == list[0].Batch {
+			n++
+		}
+		writeGroup(out, list[:n], points)
+		list = list[n:]
 	}
-	if t.count > 1 {
-		title += fmt.Sprintf(" %dx", t.count)
+}
+
+func writeGroup(out *strings.Builder, list []row, points bool) {
+	first, tuned := list[0], false
+	for _, r := range list {
+		tuned = tuned || r.TunedSeconds > 0
+	}
+	title := fmt.Sprintf("%d threads", first.Threads)
+	if first.Threads == 1 {
+		title = "1 thread"
+	}
+	if first.Batch > 0 {
+		title = fmt.Sprintf("batch %d, %s", first.Batch, title)
+	}
+	fmt.Fprintf(out, "\n%s; %s: %s\n\n", title, first.CPU, first.Machine)
+	out.WriteString("| operator | GFLOP | MB | limit by FLOP | by bytes | bound by | default | GFLOP/s | of limit |")
+	rule := "|---|--:|--:|--:|--:|---|--:|--:|--:|"
+	if tuned {
+		out.WriteString(" tuned | GFLOP/s | of limit |")
+		rule += "--:|--:|--:|"
+	}
+	fmt.Fprintf(out, " tree |\n%s---|\n", rule)
+	for _, r := range list {
+		r.write(out, tuned, points)
+	}
+	writeSums(out, list)
+}
+
+func (r row) write(out *strings.Builder, tuned, points bool) {
+	least, by := r.limit()
+	fmt.Fprintf(out, "| %s | %.3g | %.3g | %s | %s | %s | %s |", r.title(), r.Flop/1e9, float64(r.ConstantBytes+r.OtherBytes)/1e6,
+		show.Seconds(r.FlopSeconds), show.Seconds(r.ByteSeconds), by, columns(r.Flop, least, r.DefaultSeconds))
+	if tuned {
+		fmt.Fprintf(out, " %s |", columns(r.Flop, least, r.TunedSeconds))
+	}
+	fmt.Fprintf(out, " %s |\n", r.Version)
+	if points {
+		fmt.Fprintf(out, "<!-- default %s\n     best    %s -->\n", r.DefaultPoint, r.TunedPoint)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(out, "<!-- failed: %s -->\n", f)
+	}
+}
+
+// writeSums writes how many rows are near their limits, and the sums over all calls.
+func writeSums(out *strings.Builder, list []row) {
+	const near = 0.9
+	var limit, untuned float64
+	reached := 0
+	for _, r := range list {
+		least, _ := r.limit()
+		if r.DefaultSeconds > 0 && least >= near*r.DefaultSeconds {
+			reached++
+		}
+		limit, untuned = limit+float64(r.Calls)*least, untuned+float64(r.Calls)*r.DefaultSeconds
+	}
+	fmt.Fprintf(out, "\n%d of %d reach %.0f %% of the limit by default. All together: limit %s, default %s.\n", reached, len(list), 100*near,
+		show.Seconds(limit), show.Seconds(untuned))
+}
+
+func (r row) title() string {
+	title := r.Operator
+	if r.Shape != "" {
+		title += " (" + r.Shape + ")"
+	}
+	if r.Calls > 1 {
+		title += fmt.Sprintf(" %dx", r.Calls)
 	}
 	return title
 }
 
 // columns are a latency and what it says.
-func columns(t *task, m machine, least, seconds float64) string {
-	percent := func(part, whole float64) string {
-		if whole <= 0 {
-			return show.Missing
-		}
-		return fmt.Sprintf("%.0f", 100*part/whole)
+func columns(flop, least, seconds float64) string {
+	if seconds <= 0 {
+		return strings.Join([]string{show.Missing, show.Missing, show.Missing}, " | ")
 	}
-	return fmt.Sprintf("%s | %s | %s | %s", show.Seconds(seconds), show.GFLOPS(t.flop, seconds), percent(t.flop/m.flopPerSecond, seconds), percent(least, seconds))
+	return fmt.Sprintf("%s | %s | %.0f %%", show.Seconds(seconds), show.GFLOPS(flop, seconds), 100*least/seconds)
 }

@@ -31,14 +31,24 @@ type task struct {
 	pending       *batch
 }
 
+// title names a task in messages.
+func (t *task) title() string { return t.row("").title() }
+
+// row is the task's line of the table as far as it is known beforehand.
+func (w workload) row(version string) row {
+	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Calls: max(w.count, 1), Version: version, Flop: w.flop}
+	r.ConstantBytes, r.OtherBytes = w.bytes()
+	return r
+}
+
 // batch is candidates that were built and wait for their measurement.
 type batch struct {
 	candidates map[string]tuner.Candidate
 	built      *builder.Built
 }
 
-func newTask(w workload, b *bench, index int) (*task, error) {
-	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.dir, fmt.Sprint(index))}
+func newTask(w workload, b *bench) (*task, error) {
+	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads, w.Digest()))}
 	var err error
 	if t.search, err = tuner.NewSearch(b.algorithm, t.space, 1); err != nil {
 		return nil, err
@@ -62,7 +72,7 @@ func (t *task) build(ctx context.Context, b *bench, n int) error {
 	}
 	var err error
 	if p.built, err = b.compiler.Build(ctx, t.dir, list); err != nil {
-		return fmt.Errorf("%s %s: %w", t.name, t.shape, err)
+		return fmt.Errorf("%s: %w", t.title(), err)
 	}
 	for _, o := range p.built.Outcomes {
 		if o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
@@ -80,7 +90,7 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 	}
 	for _, object := range t.pending.built.Objects {
 		if err := runner.Measure(ctx, b.plan(t, t.pending.built, object), t.observe); err != nil {
-			return fmt.Errorf("%s %s: %w", t.name, t.shape, err)
+			return fmt.Errorf("%s: %w", t.title(), err)
 		}
 	}
 	return nil
@@ -90,7 +100,7 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 func (b *bench) plan(t *task, built *builder.Built, object string) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: object,
 		Emulator: b.launcher, Threads: b.target.Threads, Seed: 1, BestSeconds: t.best, Scratch: t.dir, Limits: b.limits,
-		ReferenceCache: filepath.Join(b.cache, "reference-"+t.Digest())}
+		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }
 
 func (t *task) observe(o runner.Outcome) {
@@ -112,6 +122,6 @@ func (t *task) observe(o runner.Outcome) {
 
 func (t *task) fail(c tuner.Candidate, class, message string) {
 	t.trials++
-	t.failures = append(t.failures, fmt.Sprintf("%s %s: %s: %s: %s", t.name, t.shape, c.Origin, class, message))
+	t.failures = append(t.failures, fmt.Sprintf("%s: %s: %s", c.Origin, class, message))
 	t.search.Observe(tuner.Trial{Digest: c.Digest, Origin: c.Origin, Failed: true})
 }

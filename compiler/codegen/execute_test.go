@@ -82,7 +82,7 @@ func (m mode) source(t testing.TB, cases []testCase) (text string, refused map[i
 	for k, c := range cases {
 		at = k
 		symbol := fmt.Sprintf("k%d", k)
-		if _, err := u.Add(symbol, symbol, c.schedule); err != nil {
+		if _, err := u.AddWithPacks(symbol, symbol, c.schedule); err != nil {
 			refused[k] = err
 			symbol = ""
 		}

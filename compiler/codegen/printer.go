@@ -202,6 +202,9 @@ func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 			}
 			p.line("%s %s_%d;", typ, name, s.base)
 		}
+		if len(found) >= tileSlots {
+			p.fetchEnd(scope)
+		}
 		return
 	}
 	p.memory[b.Tensor] = name

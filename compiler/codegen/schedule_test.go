@@ -14,7 +14,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.parallel, p.vectorize, p.unroll}
+	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -55,6 +55,14 @@ func (p *primitives) fuse() {
 	if len(g.Leaves) > 1 {
 		k := rapid.IntRange(0, len(g.Leaves)-2).Draw(p.t, "at")
 		_, _ = p.s.Fuse(g.ID, g.Leaves[k].ID, g.Leaves[k+1].ID)
+	}
+}
+
+func (p *primitives) flatten() {
+	g := p.stage()
+	if len(g.Axes) > 1 {
+		first := rapid.IntRange(0, len(g.Axes)-2).Draw(p.t, "first")
+		_ = p.s.Flatten(g.ID, first, rapid.IntRange(first+1, len(g.Axes)-1).Draw(p.t, "last"))
 	}
 }
 

@@ -152,6 +152,9 @@ func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {
 	if isHalf(d) {
 		return p.vectorForm(inFloat32(n))
 	}
+	if code, ok := p.byLogistic(n); ok {
+		return code, true
+	}
 	switch n.Op {
 	case expr.Add, expr.Sub, expr.Mul:
 	case expr.And, expr.Or, expr.Xor:

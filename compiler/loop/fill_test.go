@@ -63,7 +63,7 @@ func TestFillTransformsWinogradsWeights(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := schedule.New(w)
-			if _, err := s.Winograd(0, m); err != nil {
+			if _, err := s.Winograd(0, m, m); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Pack(0, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: 4}, {Dim: 2}, {Dim: 3, Factor: 4, Inner: true}}); err != nil {
@@ -90,7 +90,7 @@ output t2
 		t.Fatal(err)
 	}
 	s := schedule.New(w)
-	if _, err := s.Winograd(0, 4); err != nil {
+	if _, err := s.Winograd(0, 4, 4); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Lower(s)

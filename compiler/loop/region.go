@@ -38,7 +38,11 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 			if err := l.spend(expr.Size(load)); err != nil {
 				return nil, err
 			}
-			region = union(region, loadSpans(load, vars), p.Tensor.Shape)
+			spans := loadSpans(load, vars)
+			if c == n.g {
+				n.tighten(spans, load)
+			}
+			region = union(region, spans, p.Tensor.Shape)
 		}
 	}
 	if region == nil {

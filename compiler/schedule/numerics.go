@@ -64,26 +64,26 @@ func (s *Schedule) Numerics() Numerics {
 // ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are direct.
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
+	for _, t := range s.winograds {
+		growth *= t.rows.growth() * t.columns.growth()
+	}
 	for _, st := range s.steps {
-		switch st.op {
-		case "winograd":
-			growth *= WinogradGrowth(int64(st.args[1]))
-		case "strassen":
+		if st.op == "strassen" {
 			growth *= StrassenGrowth()
 		}
 	}
 	return growth
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives, e.g. "F(4x4,3x3)"
-// or "Strassen".
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)",
+// "F(2x2,3x3)/2" where the stride is 2, or "Strassen".
 func (s *Schedule) Algorithms() []string {
 	var names []string
+	for _, t := range s.winograds {
+		names = append(names, t.name())
+	}
 	for _, st := range s.steps {
-		switch st.op {
-		case "winograd":
-			names = append(names, fmt.Sprintf("F(%dx%d,3x3)", st.args[1], st.args[1]))
-		case "strassen":
+		if st.op == "strassen" {
 			names = append(names, "Strassen")
 		}
 	}

@@ -2,7 +2,7 @@
 // primitives transform the nests. Every primitive checks its own legality and is recorded in a trace, which replays without
 // the code that invented it.
 //
-// The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, cache-read, rfactor, pack,
+// The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, cache-read, flatten, rfactor, pack,
 // parallel, vectorize, unroll. Stages and iterators are named by number: stages in the workload's order, then those that cache-write,
 // cache-read and rfactor add; iterators of a stage by axis (spatial axes first), then in order of creation.
 package schedule
@@ -25,7 +25,9 @@ type Schedule struct {
 	Prefetches map[int]int64
 	// Transforms has what replaces transformed constants, by index in Workload.Constants.
 	Transforms map[int]*Transform
-	steps      []step
+	// winograds has those of Winograd's algorithm in the order of the primitives.
+	winograds []*Transform
+	steps     []step
 }
 
 // Stage is one computed tensor and the nest that computes it.

@@ -88,7 +88,7 @@ func (s *Schedule) apply(line string) error {
 // arity has the number of arguments of each primitive; negative means at least that many.
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
-	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": 2, "strassen": 2, "skew": 2,
+	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "strassen": 2, "skew": 2, "flatten": -3,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -133,9 +133,11 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	case "unroll":
 		err = s.Unroll(a[0], a[1])
 	case "winograd":
-		_, err = s.Winograd(a[0], int64(a[1]))
+		err = s.applyWinograd(a)
 	case "strassen":
 		_, err = s.Strassen(a[0], int64(a[1]))
+	case "flatten":
+		err = s.Flatten(a[0], a[1:]...)
 	case "skew":
 		err = s.Skew(a[0], int64(a[1]))
 	}
@@ -151,4 +153,13 @@ func (s *Schedule) applyPack(a []int) error {
 		dims = append(dims, PackDim{Dim: a[k], Factor: int64(a[k+1]), Inner: a[k+2] != 0})
 	}
 	return s.Pack(a[0], dims)
+}
+
+// applyWinograd reads the outputs of a tile: of both directions, or rows and columns.
+func (s *Schedule) applyWinograd(a []int) error {
+	if len(a) > 3 {
+		return fmt.Errorf("winograd does not take %d numbers", len(a))
+	}
+	_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
+	return err
 }

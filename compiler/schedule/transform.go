@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"fmt"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -12,8 +14,9 @@ type Transform struct {
 	// Tensor is the constant that stages load in its place, of Result's type and shape.
 	Tensor *expr.Tensor
 	conv   *conv
-	filter *filter
-	// quartering is set for the right operand of Strassen's algorithm, conv and filter for the weights of Winograd's.
+	// rows and columns are the filters in either direction.
+	rows, columns *filter
+	// quartering is set for the right operand of Strassen's algorithm, conv and the filters for the weights of Winograd's.
 	quartering *quartering
 }
 
@@ -23,6 +26,19 @@ func (s *Schedule) constantShape(constant int) []int64 {
 		return t.Tensor.Shape
 	}
 	return s.Workload.Constants[constant].Shape
+}
+
+// name is the algorithm's.
+func (t *Transform) name() string {
+	y, x := t.rows, t.columns
+	name := fmt.Sprintf("F(%dx%d,%dx%d)", y.m, x.m, y.taps, x.taps)
+	switch {
+	case y.stride != x.stride:
+		return fmt.Sprintf("%s/%dx%d", name, y.stride, x.stride)
+	case y.stride > 1:
+		return fmt.Sprintf("%s/%d", name, y.stride)
+	}
+	return name
 }
 
 // Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
@@ -36,20 +52,22 @@ func (t *Transform) Compute(source *array.Array) *array.Array {
 		return array.Elements(source.Shape[wholeIndex(t.conv.weights, v)+1:])
 	}
 	row, column, in, out := stride(t.conv.ry), stride(t.conv.rx), stride(t.conv.ic), stride(t.conv.oc)
-	g := t.filter.weights
-	half := make([][3]float64, len(g))
+	kernel := make([]float64, t.rows.taps)
+	half := make([]float64, t.columns.taps*t.rows.products()) // [products of rows][columns]
 	for i := range ic {
 		for o := range oc {
-			for a := range g {
-				for q := range int64(3) {
-					first := i*in + o*out + q*column
-					half[a][q] = weigh(g[a], source.Float(first), source.Float(first+row), source.Float(first+2*row))
+			for q := range t.columns.taps {
+				for r := range kernel {
+					kernel[r] = source.Float(i*in + o*out + q*column + int64(r)*row)
+				}
+				for a, g := range t.rows.weights {
+					half[int64(a)*t.columns.taps+q] = weigh(g, kernel)
 				}
 			}
-			for a := range g {
-				for b := range g {
-					at := (int64(a*len(g)+b)*ic+i)*oc + o
-					result.SetFloat(at, weigh(g[b], half[a][0], half[a][1], half[a][2]))
+			for a := range t.rows.products() {
+				for b, g := range t.columns.weights {
+					at := ((a*t.columns.products()+int64(b))*ic+i)*oc + o
+					result.SetFloat(at, weigh(g, half[a*t.columns.taps:]))
 				}
 			}
 		}
@@ -58,15 +76,15 @@ func (t *Transform) Compute(source *array.Array) *array.Array {
 }
 
 // weigh is the sum of the terms whose coefficient is not zero, in order, each product rounded by itself.
-func weigh(g [3]float64, x, y, z float64) float64 {
+func weigh(g, values []float64) float64 {
 	sum, any := 0.0, false
-	for k, v := range [3]float64{x, y, z} {
+	for k, c := range g {
 		switch {
-		case g[k] == 0:
+		case c == 0:
 		case any:
-			sum += float64(v * g[k])
+			sum += float64(values[k] * c)
 		default:
-			sum, any = float64(v*g[k]), true
+			sum, any = float64(values[k]*c), true
 		}
 	}
 	return sum

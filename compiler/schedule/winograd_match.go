@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// conv is a stage understood as a convolution by a constant 3x3 kernel.
+// conv is a stage understood as a convolution by a constant kernel.
 type conv struct {
 	dtype array.DType
 	// batch, y, x and oc are the stage's axes: images in the order of the axes, rows, columns, output channels.
@@ -16,13 +16,15 @@ type conv struct {
 	y, x, oc *expr.Var
 	// ry, rx and ic are its reduction axes: the kernel's rows and columns, input channels.
 	ry, rx, ic *expr.Var
+	// strideY and strideX are how far the outputs' rows and columns lie apart in the activation.
+	strideY, strideX int64
 	// data and weights are its two loads, constant the weights' index in Workload.Constants.
 	data, weights *expr.Load
 	constant      int
 }
 
-// Conv3x3 says which iterators of a stage are what, where Winograd applies to it.
-type Conv3x3 struct {
+// Conv says which iterators of a stage are what, where Winograd applies to it.
+type Conv struct {
 	// Batch, Y, X and OC are numbers of axes: images, rows, columns and output channels.
 	Batch    []int
 	Y, X, OC int
@@ -30,10 +32,11 @@ type Conv3x3 struct {
 	IC int64
 	// Constant is the weights' index in Workload.Constants.
 	Constant int
+	c        *conv
 }
 
-// Conv3x3 understands a stage as a convolution that Winograd computes; ok is false when it is none.
-func (s *Schedule) Conv3x3(stageID int) (found Conv3x3, ok bool) {
+// Conv understands a stage as a convolution that Winograd computes; ok is false when it is none.
+func (s *Schedule) Conv(stageID int) (found Conv, ok bool) {
 	g, err := s.stage(stageID)
 	if err != nil {
 		return found, false
@@ -43,11 +46,35 @@ func (s *Schedule) Conv3x3(stageID int) (found Conv3x3, ok bool) {
 		return found, false
 	}
 	axis := func(v *expr.Var) int { return slices.Index(g.Axes, v) }
-	found = Conv3x3{Y: axis(c.y), X: axis(c.x), OC: axis(c.oc), IC: c.ic.Extent, Constant: c.constant}
+	found = Conv{Y: axis(c.y), X: axis(c.x), OC: axis(c.oc), IC: c.ic.Extent, Constant: c.constant, c: c}
 	for _, v := range c.batch {
 		found.Batch = append(found.Batch, axis(v))
 	}
 	return found, true
+}
+
+// Filtering is what F(my x mx, kernel) asks for, for one tile of my x mx outputs in one channel.
+type Filtering struct {
+	// Products is the number of multiplications, and of inputs; Fetched is how many of these a tile has for itself, one more row
+	// and column included.
+	Products, Fetched int64
+	// InputOps and OutputOps are the operations of the transforms.
+	InputOps, OutputOps int
+}
+
+// Filtering is what the algorithm needs; ok is false when Winograd refuses it.
+func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
+	t, err := newTiling(c.c, my, mx)
+	if err != nil {
+		return f, false
+	}
+	ay, ax := t.rows.products(), t.columns.products()
+	return Filtering{
+		Products:  ay * ax,
+		Fetched:   (t.rows.m*t.rows.stride + 1) * (t.columns.m*t.columns.stride + 1),
+		InputOps:  int(ax)*t.rows.input.operations(ay) + int(ay)*t.columns.input.operations(ax),
+		OutputOps: int(ax)*t.rows.output.operations(my) + int(my)*t.columns.output.operations(mx),
+	}, true
 }
 
 // matchConv understands a stage as a convolution that Winograd's algorithm computes; the error continues "stage N".
@@ -107,20 +134,20 @@ func (c *conv) matchReduction(g *Stage) error {
 		if wholeIndex(c.weights, r) < 0 {
 			return fmt.Errorf("does not index its weights by each reduction axis alone")
 		}
-		if r.Extent == 3 && wholeIndex(c.data, r) < 0 {
+		if wholeIndex(c.data, r) < 0 {
 			kernel = append(kernel, r)
 		} else {
 			c.ic = r
 		}
 	}
-	if len(kernel) != 2 || c.ic == nil || wholeIndex(c.data, c.ic) < 0 {
-		return fmt.Errorf("does not reduce over two kernel axes of extent 3 and all input channels")
+	if len(kernel) != 2 || c.ic == nil {
+		return fmt.Errorf("does not reduce over two kernel axes and all input channels")
 	}
 	c.ry, c.rx = kernel[0], kernel[1]
 	return nil
 }
 
-// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, with stride 1, plus
+// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, times a stride, plus
 // a kernel axis; the one that is left numbers the output channels.
 func (c *conv) matchAxes(g *Stage) error {
 	for _, v := range g.Axes {
@@ -153,15 +180,18 @@ func (c *conv) matchAxes(g *Stage) error {
 func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
 	l := expr.Linearize(index)
 	var axis, kernel *expr.Var
+	stride := int64(1)
 	for _, t := range l.Terms {
 		v, ok := t.Atom.(*expr.Var)
 		switch {
-		case !ok || t.Coef != 1:
-			return fmt.Errorf("has a stride or a dilation")
+		case !ok || t.Coef < 1:
+			return fmt.Errorf("has an index of the activation that is no sum of axes")
 		case v == c.ry || v == c.rx:
-			kernel = v
+			if kernel = v; t.Coef != 1 {
+				return fmt.Errorf("has a dilation")
+			}
 		case slices.Contains(axes, v) && axis == nil:
-			axis = v
+			axis, stride = v, t.Coef
 		default:
 			return fmt.Errorf("has an index of the activation that mixes axes")
 		}
@@ -171,12 +201,14 @@ func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
 		return nil
 	case axis == nil || len(l.Terms) > 2 || axis == c.y || axis == c.x || slices.Contains(c.batch, axis):
 		return fmt.Errorf("has an index of the activation that mixes axes")
+	case kernel == nil && stride > 1:
+		return fmt.Errorf("has a stride along an axis without a kernel")
 	case kernel == nil:
 		c.batch = append(c.batch, axis)
 	case kernel == c.ry && c.y == nil:
-		c.y = axis
+		c.y, c.strideY = axis, stride
 	case kernel == c.rx && c.x == nil:
-		c.x = axis
+		c.x, c.strideX = axis, stride
 	default:
 		return fmt.Errorf("moves two indices of the activation by one kernel axis")
 	}
@@ -194,10 +226,10 @@ func wholeIndex(l *expr.Load, v *expr.Var) int {
 	return at
 }
 
-// activation is what the convolution multiplies at a position of the padded image: that of output (y, x) under the kernel's
-// element (0, 0).
+// activation is what the convolution multiplies at row y and column x of the padded image, which the first output reads there
+// under a kernel of that size.
 func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
-	values := map[*expr.Var]expr.Expr{c.y: y, c.x: x, c.ry: expr.I(0), c.rx: expr.I(0), c.ic: channel}
+	values := map[*expr.Var]expr.Expr{c.y: expr.I(0), c.x: expr.I(0), c.ry: y, c.rx: x, c.ic: channel}
 	for k, v := range c.batch {
 		values[v] = batch[k]
 	}

@@ -10,39 +10,111 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TestFiltersComputeCorrelations: Aᵀ (G w · Bᵀ d) is the correlation of the inputs with the weights.
+// TestFiltersComputeCorrelations: Aᵀ (G w · Bᵀ d) is the correlation of the inputs with the weights, for every filter there is.
 func TestFiltersComputeCorrelations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for m, f := range filters {
-		a := m + 2
-		in, out := coefficients(f.input, a, a), coefficients(f.output, m, a)
-		d, w := make([]float64, a), [3]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
-		for k := range d {
-			d[k] = rng.NormFloat64()
+	random := func(n int64) []float64 {
+		v := make([]float64, n)
+		for k := range v {
+			v[k] = rng.NormFloat64()
 		}
+		return v
+	}
+	dot := func(a, b []float64) float64 {
+		sum := 0.0
+		for k := range a {
+			sum += a[k] * b[k]
+		}
+		return sum
+	}
+	found := 0
+	for _, shape := range filterShapes() {
+		m, taps, stride := shape[0], shape[1], shape[2]
+		f, ok := newFilter(m, taps, stride)
+		if !ok {
+			continue
+		}
+		found++
+		a := f.products()
+		if a != f.inputs(1) {
+			t.Errorf("F(%d, %d)/%d has %d products for %d inputs", m, taps, stride, a, f.inputs(1))
+		}
+		in, out := coefficients(f.input, a, a), coefficients(f.output, m, a)
+		d, w := random(a), random(taps)
 		for y, row := range out {
 			got := 0.0
 			for k, c := range row {
-				weight, data := 0.0, 0.0
-				for i, g := range f.weights[k] {
-					weight += g * w[i]
-				}
-				for i, b := range in[k] {
-					data += b * d[i]
-				}
-				got += c * weight * data
+				got += c * dot(f.weights[k], w) * dot(in[k], d)
 			}
-			if want := d[y]*w[0] + d[y+1]*w[1] + d[y+2]*w[2]; math.Abs(got-want) > 1e-12 {
-				t.Errorf("F(%d, 3): output %d is %g, not %g", m, y, got, want)
+			if want := dot(w, d[int64(y)*stride:]); math.Abs(got-want) > 1e-11 {
+				t.Errorf("F(%d, %d)/%d: output %d is %g, not %g", m, taps, stride, y, got, want)
 			}
+		}
+	}
+	if found < 12 {
+		t.Errorf("only %d filters", found)
+	}
+}
+
+// filterShapes are outputs, taps and strides, more than there are filters.
+func filterShapes() (list [][3]int64) {
+	for m := range int64(6) {
+		for taps := range int64(9) {
+			for stride := range int64(4) {
+				list = append(list, [3]int64{m, taps, stride})
+			}
+		}
+	}
+	return list
+}
+
+func TestGrowthOfRoundingErrors(t *testing.T) {
+	for text, want := range map[string]float64{"winograd 0 2": 1.67, "winograd 0 4": 8.77, "winograd 0 4 2": 3.83, "unroll 0 3": 1} {
+		s, err := Replay(parseWorkload(t, convText), []byte(traceHeader+"\n"+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.ErrorGrowth(); math.Abs(got-want) > 0.01 {
+			t.Errorf("%s: %g, not %g", text, got, want)
 		}
 	}
 }
 
-func TestGrowthOfRoundingErrors(t *testing.T) {
-	for m, want := range map[int64]float64{2: 1.67, 3: 1, 4: 8.8} {
-		if got := WinogradGrowth(m); math.Abs(got-want) > 0.1 {
-			t.Errorf("F(%d, 3): %g, not %g", m, got, want)
+// TestStridesCostLessThanTheyDid: with stride 2 a filter of 3 taps has 2m+1 products, of which those of the odd inputs are direct.
+func TestStridesCostLessThanTheyDid(t *testing.T) {
+	for m, want := range map[int64]float64{2: 1.18, 4: 3.31} {
+		f, ok := newFilter(m, 3, 2)
+		if !ok || f.products() != 2*m+1 || math.Abs(f.growth()*f.growth()-want) > 0.01 {
+			t.Errorf("F(%d, 3)/2: %d products, growth %g", m, f.products(), f.growth()*f.growth())
+		}
+	}
+}
+
+// TestSharedSumsAreCountedOnce: Lavin and Gray's F(2, 3) takes 4 operations for 4 elements of input and 4 for 2 of output.
+func TestSharedSumsAreCountedOnce(t *testing.T) {
+	f, _ := newFilter(2, 3, 1)
+	if in, out := f.input.operations(4), f.output.operations(2); in != 4 || out != 4 {
+		t.Errorf("%d and %d operations", in, out)
+	}
+}
+
+// TestAlgorithmsAreNamed by what a tile has, the kernel and the stride.
+func TestAlgorithmsAreNamed(t *testing.T) {
+	strided := strings.NewReplacer("f32[10,9,4]", "f32[17,16,4]", "(add i0 r0)", "(add (mul i0 2) r0)", "(add i1 r1)", "(add (mul i1 2) r1)")
+	tall := strings.NewReplacer("f32[10,9,4]", "f32[17,9,4]", "(add i0 r0)", "(add (mul i0 2) r0)")
+	for _, c := range []struct{ text, trace, want string }{
+		{convText, "winograd 0 4", "F(4x4,3x3)"},
+		{convText, "winograd 0 4 2", "F(4x2,3x3)"},
+		{strided.Replace(convText), "winograd 0 2", "F(2x2,3x3)/2"},
+		{tall.Replace(convText), "winograd 0 2", "F(2x2,3x3)/2x1"},
+	} {
+		trace := traceHeader + "\n" + c.trace + "\n"
+		s, err := Replay(parseWorkload(t, c.text), []byte(trace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Algorithms(); len(got) != 1 || got[0] != c.want || string(s.Trace()) != trace {
+			t.Errorf("%s: %q, and the trace %q", c.want, got, s.Trace())
 		}
 	}
 }
@@ -70,13 +142,16 @@ func TestWinogradRefusesOtherReductions(t *testing.T) {
 	cases := map[string]struct{ old, new, trace, want string }{
 		"no such stage":      {"", "", "winograd 7 2", "there is no stage 7"},
 		"a map":              {"", "", "winograd 1 2", "stage 1 is no sum of floats"},
-		"another size":       {"", "", "winograd 0 3", "there is no F(3x3, 3x3)"},
+		"another size":       {"", "", "winograd 0 5", "stage 0 has no F(5x5, 3x3) with stride 1x1"},
 		"twice":              {"", "", "winograd 0 2\nwinograd 0 2", "stage 0 is no sum of floats"},
 		"after a split":      {"", "", "split 0 0 2 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"attached":           {"", "", "compute-at 0 1 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"packed weights":     {"", "", "pack 0 0 0 0 1 0 0 2 0 0 3 0 0\nwinograd 0 2", "constant 0, which is already packed"},
-		"stride 2":           {"(add i0 r0)", "(add (mul i0 2) r0)", "winograd 0 2", "has a stride or a dilation"},
-		"dilation 2":         {"(add i0 r0)", "(add i0 (mul r0 2))", "winograd 0 2", "has a stride or a dilation"},
+		"too many numbers":   {"", "", "winograd 0 2 2 2", "winograd does not take 4 numbers"},
+		"too few numbers":    {"", "", "winograd 0", "winograd does not take 1 numbers"},
+		"stride 3":           {"(add i0 r0)", "(add (mul i0 3) r0)", "winograd 0 2", "with stride 3x1"},
+		"dilation 2":         {"(add i0 r0)", "(add i0 (mul r0 2))", "winograd 0 2", "has a dilation"},
+		"a mirrored image":   {"(add i0 r0)", "(sub 9 (add i0 r0))", "winograd 0 2", "is no sum of axes"},
 		"a transposed load":  {"[t0 (add i0 r0) (add i1 r1) r2]", "[t0 (add i0 r0) (add i0 r1) r2]", "winograd 0 2", "neither of the activation nor the output channels"},
 		"both kernel axes":   {"(add i0 r0)", "(add i0 (add r0 r1))", "winograd 0 2", "mixes axes"},
 		"a maximum":          {"sum t2", "max t2", "winograd 0 2", "is no sum of floats"},
@@ -98,7 +173,7 @@ func TestWinogradRefusesOtherReductions(t *testing.T) {
 
 func TestWinogradKeepsWhatElseReadsTheWeights(t *testing.T) {
 	text := strings.Replace(convText, "0x0p+00:f32", "[t1 0 0 0 i2]", 1)
-	_, err := New(parseWorkload(t, text)).Winograd(0, 4)
+	_, err := New(parseWorkload(t, text)).Winograd(0, 4, 4)
 	if err == nil || !strings.Contains(err.Error(), "shares constant 0 with stage 1") {
 		t.Errorf("got %v", err)
 	}
@@ -115,7 +190,7 @@ func TestWinogradTilesHaveALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(workload).Winograd(0, 4); err == nil || !strings.Contains(err.Error(), "is too large") {
+	if _, err := New(workload).Winograd(0, 4, 4); err == nil || !strings.Contains(err.Error(), "is too large") {
 		t.Errorf("got %v", err)
 	}
 }

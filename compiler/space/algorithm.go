@@ -8,13 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The values of the knob "alg", which says how the heaviest reduction is computed: directly, by Winograd's F(m x m, 3x3), whose
-// value is m, or by Strassen's, whose value is the number of its products.
+// The values of the knob "alg", which says how the heaviest reduction is computed: directly; by Winograd's F(m x m, kernel), whose
+// value is m, or F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest; or by Strassen's
+// algorithm, whose value is the number of its products.
 const (
 	algKnob  = "alg"
 	direct   = 0
 	smallest = 2
 	largest  = 4
+	tall     = 42
 	seven    = 7
 )
 
@@ -36,6 +38,14 @@ func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target)
 		return x
 	}
 	return nil
+}
+
+// outputTile is how many rows and columns of outputs an algorithm of Winograd computes at a time.
+func outputTile(alg int64) (rows, columns int64) {
+	if alg == tall {
+		return largest, smallest
+	}
+	return alg, alg
 }
 
 // addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind them. The
@@ -88,7 +98,7 @@ func (s *Space) draw(rng *rand.Rand) Point {
 			p[k] = rng.IntN(len(s.Knobs[k].Values))
 		}
 	}
-	return p
+	return s.reconciled(p)
 }
 
 // switched is p with another algorithm: between kinds of the same the knobs stay, else they are drawn.

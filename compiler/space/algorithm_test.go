@@ -61,7 +61,7 @@ func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 			t.Errorf("%s is read back as %s", s.Format(a), s.Format(q))
 		}
 	}
-	if len(algorithms) != 3 {
+	if len(algorithms) != 4 {
 		t.Errorf("random points have %d algorithms", len(algorithms))
 	}
 	for _, p := range s.Neighbours(s.Default()) {
@@ -83,7 +83,7 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 		}
 		seen[p[0]] = true
 	}
-	if len(seen) != 3 {
+	if len(seen) != 4 {
 		t.Errorf("saw %v", seen)
 	}
 }

@@ -74,11 +74,13 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		x := newTile(s, g, s.Stages[u.out], t)
+		x := newTile(s, g, u.stored(s), t)
 		x.feed(s, g, u.feeds)
 		u.sketch = x
 		if len(u.also) == 0 { // the transforms back are computed for one reader
 			u.other = otherAlgorithm(s, g, t)
+		} else {
+			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
 		u.flop = stageFlop(g)
 	}
@@ -182,6 +184,15 @@ func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 		taken[u.out] = true
 		u.also, u.out = append(u.also, u.out), c.ID
 	}
+}
+
+// stored are the stages that the unit's nest stores, in order.
+func (u *unit) stored(s *schedule.Schedule) []*schedule.Stage {
+	var list []*schedule.Stage
+	for _, id := range append(slices.Clone(u.also), u.out) {
+		list = append(list, s.Stages[id])
+	}
+	return list
 }
 
 // feeds are the maps that only reduction g reads, and that do not end another unit.

@@ -203,7 +203,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 				q[k] = min(max(q[k]+2*rng.IntN(2)-1, 0), choices-1)
 			}
 		}
-		if q.Key() != p.Key() && s.Legal(q) == nil {
+		if s.reconciled(q).Key() != p.Key() && s.Legal(q) == nil {
 			return q, true
 		}
 	}
@@ -267,7 +267,7 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 			p[k] = nearest(knob.Values, v)
 		}
 	}
-	s.canonical(p)
+	s.canonical(s.reconciled(p))
 	return p, s.Legal(p) == nil
 }
 

@@ -40,7 +40,9 @@ type tile struct {
 	// vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
-	panels                             []panel
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []access
+	panels []panel
 	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
 	group int64
 	// mustPack is set when vectors can only be loaded from panels.
@@ -48,6 +50,10 @@ type tile struct {
 	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
 	fed     *access
 	feedOps int
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the axes that it is
+	// made of; col is the last of them, which has all the positions.
+	joined *tile
+	joint  []int
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -56,9 +62,13 @@ type packable struct {
 	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
 	dim, last int
 	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between them: the stride
+	// of a transposed convolution. 1 elsewhere.
+	phases []int64
 }
 
-func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *tile {
+// newTile is the sketch of a reduction and of the stages that its nest stores.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
 	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, broadcasts: t.Has("avx512f")}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
@@ -72,7 +82,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		return x
 	}
 	x.findPacks(s, acc)
-	x.accesses = accesses(s, acc, x.packs)
+	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
 	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
@@ -83,6 +93,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		x.panels = nil
 	}
 	x.classifyLoads()
+	x.joinPositions()
 	return x
 }
 
@@ -168,6 +179,7 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 				p.last = k
 			}
 			reduces = reduces || usesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
 		}
 		if p.dim >= 0 && reduces {
 			x.packs = append(x.packs, p)
@@ -175,10 +187,25 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where it begins, if the
+// extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && usesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
+}
+
 // feed notes the stages that feed the reduction.
 func (x *tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 	if x.vec < 0 {
 		return
+	}
+	if x.joined != nil {
+		x.joined.feed(s, acc, feeds)
 	}
 	for k, l := range expr.Loads(acc.Body) {
 		for _, f := range feeds {
@@ -208,11 +235,15 @@ func operations(e expr.Expr) int {
 }
 
 func (x *tile) knobs(*target.Target) []Knob {
+	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
+	if x.joined != nil {
+		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
+	}
 	knobs := []Knob{
 		{"tv", atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
-		{"tw", atMost(x.extent(x.col), 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
+		{"tw", atMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
 		{"th", atMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)},
-		{"hb", atMost(max(x.extent(x.row), x.extent(x.col)), 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
+		{"hb", atMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
 		{"cb", atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
 		{"outer", []int64{0, 1}},
 		{"inner", []int64{0, 1}},
@@ -226,6 +257,9 @@ func (x *tile) knobs(*target.Target) []Knob {
 	}
 	if len(x.panels) > 0 && !x.mustPack {
 		knobs = append(knobs, Knob{"pk", []int64{0, 1}})
+	}
+	if x.joined != nil {
+		knobs = append(knobs, Knob{jointKnob, []int64{0, 1}})
 	}
 	if x.fed != nil {
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
@@ -276,6 +310,13 @@ func (x *tile) sizes(set settings) sizes {
 // legal keeps the accumulators, one vector per column of the tile and the operand in flight within the register file, and the
 // unrolled code within what an instruction cache and a compiler take well.
 func (x *tile) legal(t *target.Target, set settings) error {
+	x = x.chosen(set)
+	if x.joined != nil && set["tw"] > x.extent(x.col) || len(x.joint) > 0 && set["th"] > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", set["th"], set["tw"])
+	}
+	if len(x.joint) > 0 && x.fed != nil && set["feed"] == feedBlock {
+		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+	}
 	z := x.sizes(set)
 	acc := z.tv * z.tw * z.th
 	need := acc + z.tv

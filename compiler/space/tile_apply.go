@@ -60,8 +60,10 @@ type loops struct {
 }
 
 func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
+	x = x.chosen(set)
 	b := &builder{s: s}
 	z := x.sizes(set)
+	b.do(x.flatten(s, u.acc))
 	if set["feed"] == feedInline {
 		for _, f := range u.feeds {
 			b.do(s.Inline(f))
@@ -95,9 +97,13 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 	const peel, shift = schedule.Peel, schedule.Shift
 	var outer, rest, tileLoops []int
 	for k := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
+		if k != x.vec && k != x.col && k != x.row && !slices.Contains(x.joint, k) {
 			outer = append(outer, k)
 		}
+	}
+	col := x.col
+	if len(x.joint) > 0 {
+		col = x.fuseJoint(b, out, outer)
 	}
 	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
 	if x.row >= 0 {
@@ -107,7 +113,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set settings) loops {
 		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
 	}
 	if x.col >= 0 {
-		tiles, inside := b.split(out, x.col, z.tw, shift)
+		tiles, inside := b.split(out, col, z.tw, shift)
 		if x.row < 0 {
 			rowBlock, tiles = b.split(out, tiles, z.rowTiles, peel)
 		}
@@ -236,6 +242,11 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 	width := z.tv * x.lanes
 	for _, p := range x.packs {
 		dims := []schedule.PackDim{{Dim: p.dim, Factor: width}}
+		for d, phases := range p.phases {
+			if phases > 1 && d != p.dim && d != p.last {
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: phases, Inner: true})
+			}
+		}
 		if z.kb > 0 && p.last >= 0 {
 			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: z.kb})
 		}
@@ -244,6 +255,8 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 			case d == p.dim:
 			case d == p.last && z.kb > 0:
 				dims = append(dims, schedule.PackDim{Dim: d, Factor: z.kb, Inner: true})
+			case d != p.last && p.phases[d] > 1:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: p.phases[d]})
 			default:
 				dims = append(dims, schedule.PackDim{Dim: d})
 			}

@@ -1,11 +1,14 @@
 package space
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// winograd is the sketch of a 3x3 convolution by Winograd's algorithm. Its data, transformed, and their product with the weights
+// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the weights
 // are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or, without blocks, each
 // for all tiles at once, which reads everything once and divides the product among workers by weights.
 type winograd struct {
@@ -16,11 +19,13 @@ type winograd struct {
 	y, x, c int
 	// images is the product of the batch axes; height, width, ic and oc are extents.
 	images, height, width, ic, oc int64
+	// filterings has what each algorithm asks for.
+	filterings map[int64]schedule.Filtering
 }
 
 // newWinograd is nil when the reduction acc is no convolution that the algorithm computes.
 func newWinograd(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *winograd {
-	c, ok := s.Conv3x3(acc.ID)
+	c, ok := s.Conv(acc.ID)
 	if !ok {
 		return nil
 	}
@@ -33,7 +38,21 @@ func newWinograd(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *w
 	for _, k := range c.Batch {
 		x.images *= acc.Tensor.Shape[k]
 	}
+	x.filterings = map[int64]schedule.Filtering{}
+	for _, alg := range []int64{smallest, largest, tall} {
+		if f, ok := c.Filtering(outputTile(alg)); ok {
+			x.filterings[alg] = f
+		}
+	}
+	if len(x.filterings) == 0 {
+		return nil
+	}
 	return x
+}
+
+// algorithms are the values of the knob that choose this sketch, ascending.
+func (x *winograd) algorithms() []int64 {
+	return slices.Sorted(maps.Keys(x.filterings))
 }
 
 // winogradSizes are the numbers that follow from the settings.
@@ -51,8 +70,8 @@ type winogradSizes struct {
 func (z winogradSizes) blocked() bool { return z.rows > 0 }
 
 func (x *winograd) sizes(set settings) winogradSizes {
-	m := set[algKnob]
-	z := winogradSizes{ty: ceilDiv(x.height, m), tx: ceilDiv(x.width, m), ku: max(1, set["wku"])}
+	my, mx := outputTile(set[algKnob])
+	z := winogradSizes{ty: ceilDiv(x.height, my), tx: ceilDiv(x.width, mx), ku: max(1, set["wku"])}
 	z.vectors = min(max(1, set["wv"]), ceilDiv(x.oc, x.lanes))
 	covered := x.images * z.ty * z.tx
 	if block := set["wb"]; block >= z.tx {
@@ -66,6 +85,3 @@ func (x *winograd) sizes(set settings) winogradSizes {
 	z.vecTiles = divisorAtMost(ceilDiv(x.oc, z.vectors*x.lanes), max(1, set["wcb"]))
 	return z
 }
-
-// algorithms are the values of the knob that choose this sketch, ascending.
-func (x *winograd) algorithms() []int64 { return []int64{smallest, largest} }

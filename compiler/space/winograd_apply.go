@@ -18,8 +18,9 @@ type winogradNests struct {
 }
 
 func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
-	b, m := &builder{s: s}, set[algKnob]
-	ids, err := s.Winograd(u.acc, m)
+	b := &builder{s: s}
+	my, mx := outputTile(set[algKnob])
+	ids, err := s.Winograd(u.acc, my, mx)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set se
 		return err
 	}
 	n.skew()
-	n.output(m)
+	n.output(my, mx)
 	n.product(tile)
 	n.data()
 	n.image(set["wimage"])
@@ -56,18 +57,18 @@ func (n *winogradNests) skew() {
 }
 
 // output is the nest of the map that ends the unit: for each tile and vector of channels, the transform of the product and the
-// m x m outputs, written out.
+// my x mx outputs, written out.
 //
 //	parallel over (images, blocks of tiles)
 //	  [image, data and product of the block]
 //	  for tiles of the block, vectors of channels
 //	    rows, result = Aᵀ product A
-//	    out = ...                                        m x m unrolled, vectorized
-func (n *winogradNests) output(m int64) {
+//	    out = ...                                        my x mx unrolled, vectorized
+func (n *winogradNests) output(my, mx int64) {
 	const peel = schedule.Peel
 	x := n.x
-	rows, row := n.split(n.out, x.y, m, peel)
-	columns, column := n.split(n.out, x.x, m, peel)
+	rows, row := n.split(n.out, x.y, my, peel)
+	columns, column := n.split(n.out, x.x, mx, peel)
 	vectors, lane := n.split(n.out, x.c, x.lanes, peel)
 	outer := slices.Clone(x.batch)
 	var rest []int

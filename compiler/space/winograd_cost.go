@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -28,7 +29,7 @@ func (x *winograd) seeds(registers int) []string {
 		tiles = []string{"wt=14 wv=2", "wt=7 wv=4", "wt=8 wv=3", "wt=4 wv=6", "wt=4 wv=4"}
 	}
 	var seeds []string
-	for _, alg := range []int{smallest, largest} {
+	for _, alg := range []int{smallest, largest, tall} {
 		for _, t := range tiles {
 			for _, rest := range []string{"wb=0 wcb=4 wku=2 wimage=0", "wb=14 wcb=64 wku=2 wimage=0", "wb=28 wcb=64 wku=2 wimage=2", "wb=112 wcb=64 wku=2 wimage=1 wpf=1024"} {
 				seeds = append(seeds, fmt.Sprintf("%s=%d %s %s", algKnob, alg, t, rest))
@@ -55,7 +56,7 @@ func (x *winograd) legal(t *target.Target, set settings) error {
 	if acc*z.ku > maxUnrolled {
 		return fmt.Errorf("space: tile %dx%d unrolled %d times is too much code", z.tiles, z.vectors, z.ku)
 	}
-	if bytes := x.scratch(t, z, set[algKnob]); bytes > maxWinogradScratch {
+	if bytes := x.scratch(t, z, x.filterings[set[algKnob]].Products); bytes > maxWinogradScratch {
 		return fmt.Errorf("space: transformed tiles take %.0f bytes, more than %d", bytes, maxWinogradScratch)
 	}
 	return nil
@@ -70,54 +71,57 @@ func (x *winograd) covered(z winogradSizes) int64 {
 }
 
 // scratch is the size of the transformed data and its product, in bytes.
-func (x *winograd) scratch(t *target.Target, z winogradSizes, m int64) float64 {
+func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := float64(t.VectorBytes) / float64(x.lanes)
-	return bytes * float64(x.covered(z)) * float64((m+2)*(m+2)) * float64(x.ic+x.oc+2*x.line)
+	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
 }
 
 // cost estimates cycles as tile.cost does, for the three steps: the transform of the data, the product and the transform of the
 // product, and for the bytes that they hand on to each other and the weights that they read.
 func (x *winograd) cost(t *target.Target, set settings) float64 {
-	m, z := set[algKnob], x.sizes(set)
+	f, z := x.filterings[set[algKnob]], x.sizes(set)
 	workers := float64(max(1, t.Threads))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(ceilDiv(x.ic, x.lanes)), float64(ceilDiv(x.oc, x.lanes))
-	transforms := covered * (in*dataCycles[m] + out*resultCycles[m])
+	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
 	if set["wimage"] == feedInline {
-		transforms += covered * in * 1.2 * float64((m+2)*(m+2))
+		transforms += covered * in * 1.2 * float64(f.Products)
 	} else {
-		transforms += covered * in * 4 * float64(m*m+2*m+1)
+		transforms += covered * in * 4 * float64(f.Fetched)
 	}
-	product := x.productCycles(z, m)
-	cycles := blocks * (transforms + product + x.handedOn(t, z, m))
+	product := x.productCycles(z, f.Products)
+	cycles := blocks * (transforms + product + x.handedOn(t, z, f.Products))
 	if z.blocked() {
 		cycles *= math.Ceil(blocks/workers) / blocks
 	} else {
-		chunks := float64((m + 2) * (m + 2) * (ceilDiv(x.oc, z.vectors*x.lanes) / z.vecTiles))
+		chunks := float64(f.Products * (ceilDiv(x.oc, z.vectors*x.lanes) / z.vecTiles))
 		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers) + (workers-1)*6000
 	}
-	return cycles + x.weightCycles(t, z, m, set, blocks, workers)
+	return cycles + x.weightCycles(t, z, f.Products, blocks, workers)
 }
 
-// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills, measured on
-// AVX2.
-var (
-	dataCycles   = map[int64]float64{smallest: 34, largest: 125}
-	resultCycles = map[int64]float64{smallest: 28, largest: 95}
-)
+// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills: fitted to F(2x2,
+// 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
+func dataCycles(f schedule.Filtering) float64 {
+	return 0.67*float64(f.InputOps) + 0.78*float64(f.Products)
+}
+
+func resultCycles(f schedule.Filtering) float64 {
+	return 0.49*float64(f.OutputOps) + 1.02*float64(f.Products)
+}
 
 // productCycles is the product of a block.
-func (x *winograd) productCycles(z winogradSizes, m int64) float64 {
+func (x *winograd) productCycles(z winogradSizes, products int64) float64 {
 	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
 	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
 	tiles := float64(ceilDiv(x.covered(z), z.tiles)) * float64(ceilDiv(x.oc, x.lanes)) / float64(z.vectors)
-	return float64((m+2)*(m+2)) * tiles * (float64(x.ic)*step + 3*acc + 10)
+	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)
 }
 
 // handedOn is the traffic of the transformed data and the product of a block, each written and read once.
-func (x *winograd) handedOn(t *target.Target, z winogradSizes, m int64) float64 {
-	bytes := x.scratch(t, z, m)
+func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) float64 {
+	bytes := x.scratch(t, z, products)
 	lines := 2 * bytes / float64(max(1, t.CacheLineBytes))
 	switch {
 	case bytes <= 0.7*float64(t.L2Bytes):
@@ -130,8 +134,8 @@ func (x *winograd) handedOn(t *target.Target, z winogradSizes, m int64) float64 
 
 // weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them for every block. Without
 // blocks workers share it.
-func (x *winograd) weightCycles(t *target.Target, z winogradSizes, m int64, set settings, blocks, workers float64) float64 {
-	bytes := float64((m+2)*(m+2)*x.ic*x.oc) * float64(t.VectorBytes) / float64(x.lanes)
+func (x *winograd) weightCycles(t *target.Target, z winogradSizes, products int64, blocks, workers float64) float64 {
+	bytes := float64(products*x.ic*x.oc) * float64(t.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(max(1, t.CacheLineBytes))
 	first := 0.35 * coldLine * lines
 	if !z.blocked() {

@@ -91,7 +91,7 @@ output t2
 		t.Fatal(err)
 	}
 	s := schedule.New(w)
-	if _, err := s.Winograd(0, 4); err != nil {
+	if _, err := s.Winograd(0, 4, 4); err != nil {
 		t.Fatal(err)
 	}
 	_, machine := program(t)

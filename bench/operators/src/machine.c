@@ -1,7 +1,9 @@
-/* Prints the multiply-add rate of all threads together in FLOP/s, and the rate at which they read memory in bytes/s: the
- * best of several rounds. VECTOR_BYTES is the width of a vector register. */
+/* machine THREADS BYTES...: prints the multiply-add rate of all threads together in FLOP/s, and for each number of bytes the rate in
+ * bytes/s at which they read so many, a part each, again and again: the best of several rounds. VECTOR_BYTES is the width of a
+ * vector register. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +11,12 @@
 
 typedef float vector __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { ROUNDS = 5, STEPS = 2000000, LANES = VECTOR_BYTES / 4, ACCUMULATORS = 12 };
-static const size_t bytes_each = 192 << 20;
+enum { ROUNDS = 15, STEPS = 2000000, LANES = VECTOR_BYTES / 4, ACCUMULATORS = 12 };
+static const size_t most_bytes = 192 << 20;      /* of one thread */
+static const size_t bytes_a_round = 192 << 20; /* read by one thread */
 
 static pthread_barrier_t start, end;
-static int reading;
+static size_t reading; /* bytes of each thread; 0 = multiply */
 static volatile float sink;
 
 static double now(void) {
@@ -35,27 +38,46 @@ static void multiply(void) {
   sink = sum[0];
 }
 
-static void read_all(const vector *data) {
-  vector a = {0}, b = a, c = a, d = a;
-  for (size_t k = 0; k < bytes_each / sizeof *data; k += 4) a += data[k], b += data[k + 1], c += data[k + 2], d += data[k + 3];
-  a += b + c + d;
+static void read_all(const vector *data, size_t bytes) {
+  vector a = {0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  for (size_t times = bytes_a_round / bytes; times > 0; times--) {
+    for (const vector *v = data, *last = data + bytes / sizeof *data - 8; v <= last; v += 8)
+      a += v[0], b += v[1], c += v[2], d += v[3], e += v[4], f += v[5], g += v[6], h += v[7];
+    __asm__ volatile("" : "+r"(data));
+  }
+  a += b + c + d + e + f + g + h;
   sink = a[0];
 }
 
 /* A worker's span of the current round. */
 struct span {
+  int worker;
   double begin, end;
 };
 
+/* Keeps a worker on a processor of its own: the system may wake two on the same one. */
+static void pin(int number) {
+  cpu_set_t allowed, own;
+  if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (!CPU_ISSET(cpu, &allowed) || number-- > 0) continue;
+    CPU_ZERO(&own);
+    CPU_SET(cpu, &own);
+    pthread_setaffinity_np(pthread_self(), sizeof own, &own);
+    return;
+  }
+}
+
 static void *work(void *argument) {
   struct span *own = argument;
-  vector *data = aligned_alloc(2 << 20, bytes_each);
+  pin(own->worker);
+  vector *data = aligned_alloc(2 << 20, most_bytes);
   if (!data) exit(1);
-  memset(data, 0, bytes_each);
+  memset(data, 0, most_bytes);
   for (;;) {
     pthread_barrier_wait(&start);
     own->begin = now();
-    if (reading) read_all(data);
+    if (reading) read_all(data, reading);
     else multiply();
     own->end = now();
     pthread_barrier_wait(&end);
@@ -85,10 +107,16 @@ int main(int argc, char **argv) {
   pthread_barrier_init(&end, NULL, threads + 1);
   struct span *spans = calloc(threads, sizeof *spans);
   for (int k = 0; k < threads; k++)
-    if (!spans || pthread_create(&thread, NULL, work, &spans[k])) return 1;
+    if (!spans || (spans[k].worker = k, pthread_create(&thread, NULL, work, &spans[k]))) return 1;
   double flop = 2.0 * STEPS * LANES * ACCUMULATORS * threads / fastest(spans, threads);
-  reading = 1;
-  double bytes = (double)bytes_each * threads / fastest(spans, threads);
-  printf("%.6g %.6g\n", flop, bytes);
+  printf("%.6g", flop);
+  for (int k = 2; k < argc; k++) {
+    reading = strtoull(argv[k], NULL, 10) / threads;
+    if (reading < 1024 || reading > most_bytes) reading = most_bytes;
+    double bytes = (double)(bytes_a_round / reading * reading) * threads;
+    fastest(spans, threads); /* brings the data where it stays */
+    printf(" %.6g", bytes / fastest(spans, threads));
+  }
+  printf("\n");
   return 0;
 }

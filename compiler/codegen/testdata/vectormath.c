@@ -16,6 +16,8 @@ static double error(float got, double want) {
   return fabs(got - want) / ldexp(1, e - 24);
 }
 
+static double logistic(double x) { return 1 + exp(-x); }
+
 static double worst;
 static float worst_x, worst_y;
 

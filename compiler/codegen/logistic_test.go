@@ -1,0 +1,29 @@
+package codegen
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// TestLogistic has sigmoid and swish of both orders, at limits and NaN: in vectors they are one division by vectorLogistic.
+func TestLogistic(t *testing.T) {
+	one := expr.F(array.Float32, 1)
+	sigmoid := func(x expr.Expr) expr.Expr {
+		return expr.DivE(one, expr.AddE(one, expr.Un(expr.Exp, expr.Un(expr.Neg, x))))
+	}
+	cases := []testCase{
+		operatorCase(t, array.Float32, "sigmoid", func(a, _ expr.Expr) expr.Expr { return sigmoid(a) }),
+		operatorCase(t, array.Float32, "swish", func(a, _ expr.Expr) expr.Expr { return expr.MulE(a, sigmoid(a)) }),
+		operatorCase(t, array.Float32, "gate", func(a, b expr.Expr) expr.Expr { return expr.MulE(sigmoid(b), a) }),
+	}
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) { checkCases(t, t, m, cases) })
+	}
+	text, _ := modes[1].source(t, cases)
+	if strings.Contains(text, "tilth_exp") || strings.Count(text, "/ tilth_logistic") < len(cases) {
+		t.Error("an exponential was not recognised as the logistic function's")
+	}
+}

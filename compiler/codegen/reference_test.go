@@ -1,0 +1,68 @@
+package codegen
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"pgregory.net/rapid"
+)
+
+// TestTheReferenceIsRight: any workload has a reference, and it computes what the evaluator does. Its code is scalar, much the same for
+// any target.
+func TestTheReferenceIsRight(t *testing.T) {
+	for _, m := range []mode{modes[1], modes[len(modes)-1]} {
+		t.Run(m.name, func(t *testing.T) {
+			draw := rapid.Custom(func(t *rapid.T) testCase {
+				return referenceCase(t, drawWorkload(t))
+			})
+			rapid.Check(t, func(rt *rapid.T) {
+				cases := rapid.SliceOfN(draw, 1, batchSize).Draw(rt, "cases")
+				for _, c := range cases {
+					if _, err := Reference(c.workload); err != nil {
+						rt.Fatalf("no reference: %v\n%s", err, c.text())
+					}
+				}
+				checkCases(t, rt, m, cases)
+			})
+		})
+	}
+}
+
+// TestALongSumIsExact: a single float stays where it is once its terms are less than half of its last bit, which had the norm of a
+// 4096 x 1024 matrix refused as wrong.
+func TestALongSumIsExact(t *testing.T) {
+	const terms = 1<<24 + 1024
+	one := expr.NewInput("one", array.Float32, 1)
+	sum := expr.ReduceOver("sum", expr.Sum, []int64{1}, []int64{terms}, func(i, _ []expr.Expr) expr.Expr { return one.At(i[0]) })
+	product := expr.ReduceOver("product", expr.Sum, []int64{1}, []int64{terms}, func(i, _ []expr.Expr) expr.Expr {
+		return expr.MulE(one.At(i[0]), one.At(i[0]))
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{sum, product})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := referenceCase(t, w)
+	c.args[0].SetFloat(0, 1)
+	want, err := expr.Evaluate(w, c.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, _, err := modes[1].execute(t, []testCase{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range want {
+		if e, r := want[k].Float(0), got[0][k].Float(0); e != terms || r != terms {
+			t.Errorf("output %d: the evaluator says %v, the reference %v, the sum is %d", k, e, r, terms)
+		}
+	}
+}
+
+func referenceCase(t failer, w *expr.Workload) testCase {
+	s, err := plain(w)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, w.Text())
+	}
+	return testCase{workload: w, schedule: s, workers: 1, args: fillArgs(w, 1)}
+}

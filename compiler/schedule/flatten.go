@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Flatten makes one axis of several spatial axes of a stage: the last of them runs over all their positions, in the order of the axes,
+// and the others are left with an extent of one. A split of it makes tiles that go on from the end of a row at the beginning of the
+// next, so that only the very last one is partial. The stage must not be an output. It must come before other primitives on the stage.
+func (s *Schedule) Flatten(stageID int, axes ...int) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("flatten: %w", err)
+	case g.IsOutput:
+		return fmt.Errorf("flatten: stage %d is an output", stageID)
+	case s.scheduled(g):
+		return fmt.Errorf("flatten: stage %d was already scheduled", stageID)
+	case len(axes) < 2 || !slices.IsSorted(axes) || len(slices.Compact(slices.Clone(axes))) != len(axes) || axes[0] < 0 || axes[len(axes)-1] >= len(g.Axes):
+		return fmt.Errorf("flatten: %v are not two or more of the %d axes of stage %d, ascending", axes, len(g.Axes), stageID)
+	}
+	f := newFlattening(g, axes)
+	for _, x := range append(s.Consumers(g), g) {
+		if f.size(x.Body) > maxBodyNodes {
+			return fmt.Errorf("flatten: stage %d would make the body of stage %d larger than %d nodes", stageID, x.ID, maxBodyNodes)
+		}
+	}
+	for _, c := range s.Consumers(g) {
+		c.Body = f.rewritten(c.Body)
+	}
+	g.Tensor, g.Axes, g.Body = f.result, f.result.Axes, expr.Substitute(g.Body, f.values)
+	g.resetNest()
+	s.record("flatten", append([]int{stageID}, axes...)...)
+	return nil
+}
+
+// flattening is what changes when axes are flattened.
+type flattening struct {
+	before, result *expr.Tensor
+	// flat are the axes, strides how many positions lie between neighbours along each.
+	flat    []int
+	strides []int64
+	// values are the stage's axes by those of the result.
+	values map[*expr.Var]expr.Expr
+}
+
+func newFlattening(g *Stage, axes []int) *flattening {
+	f := &flattening{before: g.Tensor, flat: axes, strides: make([]int64, len(axes)), values: map[*expr.Var]expr.Expr{}}
+	shape, last := slices.Clone(g.Tensor.Shape), axes[len(axes)-1]
+	total := int64(1)
+	for k, axis := range slices.Backward(axes) {
+		f.strides[k] = total
+		total *= shape[axis]
+		shape[axis] = 1
+	}
+	shape[last] = total
+	f.result = expr.Compute(g.Tensor.Name, shape, func(i []expr.Expr) expr.Expr {
+		for k, v := range g.Axes {
+			f.values[v] = i[k]
+		}
+		for k, axis := range axes {
+			x := expr.Bin(expr.FloorDiv, i[last], expr.I(f.strides[k]))
+			if k > 0 {
+				x = expr.Bin(expr.FloorMod, x, expr.I(g.Axes[axis].Extent))
+			}
+			f.values[g.Axes[axis]] = expr.Simplify(x)
+		}
+		return expr.Zero(g.Tensor.DType)
+	})
+	f.result.Body = nil
+	return f
+}
+
+// rewritten is an expression that reads the result in place of the tensor before.
+func (f *flattening) rewritten(e expr.Expr) expr.Expr {
+	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+		l, ok := x.(*expr.Load)
+		if !ok || l.Tensor != f.before {
+			return x
+		}
+		index := slices.Clone(l.Index)
+		at := expr.I(0)
+		for k, axis := range f.flat {
+			at = expr.AddE(at, expr.MulE(l.Index[axis], expr.I(f.strides[k])))
+			index[axis] = expr.I(0)
+		}
+		index[f.flat[len(f.flat)-1]] = expr.Simplify(at)
+		return &expr.Load{Tensor: f.result, Index: index}
+	})
+}
+
+// nodesAdded bounds what an axis grows by: a division, a remainder, and their operands.
+const nodesAdded = 6
+
+// size bounds the size of a body after flattening.
+func (f *flattening) size(body expr.Expr) int {
+	return expr.Size(body) * nodesAdded
+}
