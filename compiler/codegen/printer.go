@@ -30,6 +30,10 @@ type printer struct {
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
+	// loops are the serial loops around what is being printed, outermost first; fetched has the constants whose next part the innermost
+	// one already fetches.
+	loops   []*loop.For
+	fetched map[*expr.Tensor]bool
 	// registers has the buffers kept in named variables.
 	registers map[*expr.Tensor]*register
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
@@ -183,7 +187,10 @@ func (p *printer) loop(n *loop.For) {
 func (p *printer) serial(n *loop.For) {
 	v := p.varName(n.Var)
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
+	fetched := p.fetched
+	p.loops, p.fetched = append(p.loops, n), map[*expr.Tensor]bool{}
 	p.nested(n.Body)
+	p.loops, p.fetched = p.loops[:len(p.loops)-1], fetched
 	p.line("}")
 }
 

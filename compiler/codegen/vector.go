@@ -145,6 +145,7 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
 	if ahead := p.kernel.prefetchBytes(n.Tensor); ahead > 0 && p.isNew(code) {
 		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
+		p.prefetchNext(n.Tensor, at)
 	}
 	return p.temp(t, code), true
 }

@@ -6,7 +6,8 @@ import "fmt"
 const maxPrefetchBytes = 64 << 10
 
 // Prefetch fetches a packed constant a distance ahead of its use, whenever a vector of it is loaded. It helps where the
-// constants come from memory: processors do not follow a stream from one page to the next by themselves.
+// constants come from memory: processors do not follow a stream from one page to the next by themselves. Where loops read a part of
+// the constant again and again, each time a share of the next part is fetched, too.
 func (s *Schedule) Prefetch(constant int, bytes int64) error {
 	switch {
 	case s.Packs[constant] == nil:

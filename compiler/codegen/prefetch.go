@@ -1,0 +1,77 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+const (
+	// minPartBytes is the least part of a constant whose successor is worth fetching while it is read.
+	minPartBytes = 2048
+	// lineBytes is what a prefetch brings; where lines are longer, some are asked for twice.
+	lineBytes = 64
+)
+
+// part is what the loops around a load read of a buffer again and again before they go on to what lies behind it.
+type part struct {
+	// base is the index of its first element, bytes its size, repeats how often it is read.
+	base           expr.Linear
+	bytes, repeats int64
+	// inner are the loops over the part, innermost first, with the elements that a step moves; turns are those that repeat it, with
+	// the number of repetitions in a step.
+	inner, turns []expr.Term
+}
+
+// partOf finds the part that a load with the given index belongs to; ok is false where nothing is read again.
+func (p *printer) partOf(at expr.Linear, elementBytes int64) (found part, ok bool) {
+	found = part{base: at, repeats: 1}
+	for k := len(p.loops) - 1; k >= 0; k-- {
+		n := p.loops[k]
+		c, linear := at.Coef(n.Var)
+		switch {
+		case !linear || c < 0 || c == 0 && len(found.inner) == 0:
+			return found, false
+		case c == 0:
+			found.turns = append(found.turns, expr.Term{Atom: n.Var, Coef: found.repeats})
+			found.repeats *= n.Extent
+		case found.repeats > 1:
+			return found, true
+		default:
+			found.inner = append(found.inner, expr.Term{Atom: n.Var, Coef: c})
+			found.base = found.base.Plus(expr.Linearize(n.Var), -c)
+			found.bytes = max(found.bytes, c*n.Extent*elementBytes)
+		}
+	}
+	return found, found.repeats > 1
+}
+
+// prefetchNext fetches what lies behind the part of a constant that is being read several times: each time a share of it, spread over
+// the time that a repetition takes. The first reading of a part need not wait for memory then, which it could not keep up with.
+func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
+	elementBytes := t.DType.Bytes()
+	x, ok := p.partOf(at, elementBytes)
+	if !ok || x.bytes < minPartBytes || p.fetched[t] {
+		return
+	}
+	p.fetched[t] = true
+	share := ceilDiv(ceilDiv(x.bytes, x.repeats), lineBytes) * lineBytes
+	var offsets []string
+	add := func(term expr.Term, bytes int64) {
+		offsets = append(offsets, fmt.Sprintf("%s * %d", p.scalar(term.Atom), bytes))
+	}
+	for _, turn := range x.turns {
+		add(turn, turn.Coef*share)
+	}
+	for _, inner := range x.inner {
+		add(inner, ceilDiv(inner.Coef*elementBytes, x.repeats))
+	}
+	step := ceilDiv(x.inner[0].Coef*elementBytes, x.repeats)
+	address := fmt.Sprintf("(const char *)&%s[%s] + %s", p.buffer(t), p.index(x.base), strings.Join(offsets, " + "))
+	for first := int64(0); first == 0 || first < step; first += lineBytes {
+		p.line("__builtin_prefetch(%s + %d, 0, 2);", address, x.bytes+first)
+	}
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
