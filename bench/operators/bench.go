@@ -56,6 +56,9 @@ type bench struct {
 const (
 	// batchSize is how many candidates are built before they are measured.
 	batchSize = 16
+	// sampleTime and mostSamples are more than a search takes: the first samples after a pause are slow.
+	sampleTime  = 150 * time.Millisecond
+	mostSamples = 60
 	// atOnce is how many workloads are built before they are measured; an interrupted run loses no more.
 	atOnce = 4
 	// referenceTime is generous: a reference is scalar code of one thread, and the largest workloads have 200 GFLOP.
@@ -76,7 +79,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 		return nil, err
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
-	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime}
+	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: mostSamples}
 	return &bench{options: o, target: t, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 // commonPrelude stands behind the ABI header in every unit.
 const commonPrelude = `
 typedef uint16_t tilth_bfloat16;
+typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 `
 
 // vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns its name.
@@ -56,7 +57,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	u.declared[name] = true
 	const head = "static inline __attribute__((unused, always_inline)) "
 	switch {
-	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes):
+	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
 		u.extreme(head, name, op, t, d, lanes)
 	case op == "abs" && lanes == 1:

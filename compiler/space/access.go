@@ -161,6 +161,15 @@ func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64
 	return lines, pages
 }
 
+// elements is how many elements the ranges of the axes reach.
+func (a *access) elements(extents []int64) float64 {
+	n := 1.0
+	for d := range a.shape {
+		n *= float64(a.extent(d, extents))
+	}
+	return n
+}
+
 // extent is how many elements of dimension d the ranges of the axes reach.
 func (a *access) extent(d int, extents []int64) int64 {
 	reach := int64(1)

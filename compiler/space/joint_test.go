@@ -1,9 +1,12 @@
 package space
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -49,5 +52,27 @@ func TestAProductWithABatchHasNoJointAxis(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
 	if x := s.plan.heaviest().sketch.(*tile); x.joined != nil {
 		t.Errorf("axes %v are joined, but batches have right sides of their own", x.joined.joint)
+	}
+}
+
+// The outputs of one phase of a transposed convolution take every second element of the weights: those lie together.
+func TestWeightsOfAPhaseLieTogether(t *testing.T) {
+	const size, in, out, taps, stride = 8, 32, 16, 2, 2
+	x, w := expr.NewInput("x", array.Float32, size+taps, in), expr.NewConstant("w", array.Float32, taps*stride, in, out)
+	c := expr.ReduceOver("conv", expr.Sum, []int64{size, stride, out}, []int64{taps, in}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(x.At(expr.AddE(i[0], r[0]), r[1]), w.At(expr.AddE(i[1], expr.MulE(r[0], expr.I(stride))), r[1], i[2]))
+	})
+	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	p, ok := s.Parse("tv=2 tw=4 kb=0")
+	if !ok {
+		t.Fatalf("%s is not legal", s.Format(p))
+	}
+	applied, err := s.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schedule.PackDim{{Dim: 2, Factor: 16}, {Dim: 0, Factor: stride, Inner: true}, {Dim: 0, Factor: stride}, {Dim: 1}, {Dim: 2, Factor: 16, Inner: true}}
+	if got := applied.Packs[0]; !slices.Equal(got, want) {
+		t.Errorf("the layout is %v, want %v", got, want)
 	}
 }

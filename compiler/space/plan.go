@@ -30,8 +30,8 @@ type unit struct {
 	feeds  []int
 	flop   float64
 	sketch sketch
-	// winograd is another algorithm for the same unit; nil where it does not apply.
-	winograd *winograd
+	// other is another algorithm for the same unit; nil where none applies.
+	other algorithm
 }
 
 // sketch is a structure of loops whose numbers are left open as knobs.
@@ -78,7 +78,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		x.feed(s, g, u.feeds)
 		u.sketch = x
 		if len(u.also) == 0 { // the transforms back are computed for one reader
-			u.winograd = newWinograd(s, g, t)
+			u.other = otherAlgorithm(s, g, t)
 		} else {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
@@ -259,7 +259,7 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 // chosen is the sketch of the algorithm that the settings choose.
 func (u *unit) chosen(set settings) sketch {
 	if set[algKnob] != direct {
-		return u.winograd
+		return u.other
 	}
 	return u.sketch
 }

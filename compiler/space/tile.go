@@ -33,7 +33,10 @@ type tile struct {
 	vec, col, row int
 	extents       []int64
 	reduce        []int64
-	packs         []packable
+	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	steps []int64
+	dot   *dotting
+	packs []packable
 	// broadcasts is set when vector instructions can read one operand as a broadcast from memory.
 	broadcasts bool
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
@@ -62,6 +65,9 @@ type packable struct {
 	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
 	dim, last int
 	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between them: the stride
+	// of a transposed convolution. 1 elsewhere.
+	phases []int64
 }
 
 // newTile is the sketch of a reduction and of the stages that its nest stores.
@@ -70,6 +76,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
+	x.steps = x.reduce
 	for k, e := range x.extents {
 		if e > 1 {
 			x.vec = k
@@ -90,6 +97,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage
 		x.panels = nil
 	}
 	x.classifyLoads()
+	x.findDot(s, acc, t)
 	x.joinPositions()
 	return x
 }
@@ -176,11 +184,24 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 				p.last = k
 			}
 			reduces = reduces || usesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
 		}
 		if p.dim >= 0 && reduces {
 			x.packs = append(x.packs, p)
 		}
 	}
+}
+
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where it begins, if the
+// extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && usesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
 }
 
 // feed notes the stages that feed the reduction.
@@ -231,9 +252,9 @@ func (x *tile) knobs(*target.Target) []Knob {
 		{"cb", atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
 		{"outer", []int64{0, 1}},
 		{"inner", []int64{0, 1}},
-		{"ku", atMost(product(x.reduce), 1, 2, 4, 8, 16, 32)},
+		{"ku", atMost(product(x.steps), 1, 2, 4, 8, 16, 32)},
 	}
-	if len(x.reduce) > 1 {
+	if len(x.reduce) > 1 && x.dot == nil {
 		knobs = append(knobs, Knob{"kb", append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)})
 	}
 	if len(x.packs) > 0 {
@@ -245,7 +266,11 @@ func (x *tile) knobs(*target.Target) []Knob {
 	if x.joined != nil {
 		knobs = append(knobs, Knob{jointKnob, []int64{0, 1}})
 	}
-	if x.fed != nil {
+	switch {
+	case x.fed == nil:
+	case x.dot != nil: // the terms of a step must lie side by side
+		knobs = append(knobs, Knob{"feed", []int64{feedRoot, feedBlock, feedTile}})
+	default:
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
 	}
 	return slices.DeleteFunc(knobs, func(k Knob) bool { return len(k.Values) < 2 })
@@ -306,6 +331,9 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	need := acc + z.tv
 	if !x.broadcasts {
 		need++
+	}
+	if x.dot != nil {
+		need += x.dot.registers
 	}
 	if regs := int64(t.VectorRegisters); need > regs {
 		return fmt.Errorf("space: tile %dx%dx%d needs %d vector registers of %d", z.th, z.tw, z.tv, need, regs)

@@ -131,3 +131,18 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 		}
 	}
 }
+
+// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one of many rows
+// has time to ask for them.
+func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
+	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
+		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
+		out := expr.ReduceOver("y", expr.Sum, []int64{rows, 2600}, []int64{650}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+		})
+		s := New(workloadOf(t, out), parseTarget(t, "x86-64-v3"), schedule.Strict)
+		if point := s.Format(s.Default()); strings.Contains(point, "pf=0") == prefetches {
+			t.Errorf("%d rows: the default is %s", rows, point)
+		}
+	}
+}
