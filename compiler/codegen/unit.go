@@ -38,7 +38,7 @@ type Info struct {
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
 	u := newUnit(int64(t.VectorBytes))
-	u.lineBytes, u.cacheBytes = int64(t.CacheLineBytes), int64(t.L2Bytes)
+	u.lineBytes, u.cacheBytes = int64(t.CacheLineBytes), t.L2Bytes
 	return u
 }
 

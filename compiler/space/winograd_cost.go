@@ -137,7 +137,7 @@ func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) f
 func (x *winograd) weightCycles(t *target.Target, z winogradSizes, products int64, blocks, workers float64) float64 {
 	bytes := float64(products*x.ic*x.oc) * float64(t.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(max(1, t.CacheLineBytes))
-	first := 0.35 * coldLine * lines
+	first := 0.7 * coldLine * lines // the products hide the rest
 	if !z.blocked() {
 		return first / min(workers, 2)
 	}
