@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,5 +245,29 @@ func TestPanicOverTheReferenceIsAnError(t *testing.T) {
 	err := (&job{}).reference(t.Context()) // no workload: the printer panics
 	if err == nil || !strings.Contains(err.Error(), "internal error") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestCandidatesLieByLayout: those that pack constants alike are next to one another, the first one's first.
+func TestCandidatesLieByLayout(t *testing.T) {
+	w := product(t)
+	var list []Candidate
+	for _, width := range []int64{8, 0, 16, 8, 0, 16} {
+		s := schedule.New(w)
+		if width > 0 {
+			if err := s.Pack(0, []schedule.PackDim{{Dim: 1, Factor: width}, {Dim: 0}, {Dim: 1, Factor: width, Inner: true}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list = append(list, Candidate{schedule.Digest(s.Trace()), s.Trace()})
+	}
+	j := &job{compiler: newCompiler(t, ""), batch: Batch{Workload: w, Candidates: list}}
+	j.built.Outcomes = make([]Outcome, len(list))
+	var order []int
+	for _, kernel := range j.lower() {
+		order = append(order, kernel.index)
+	}
+	if want := []int{0, 3, 1, 4, 2, 5}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 }

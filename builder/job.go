@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/codegen"
@@ -30,7 +31,8 @@ type job struct {
 	built    Built
 }
 
-// lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set.
+// lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set. Those that lay their constants
+// out alike are next to one another, since a module and its measurement share what they have in common.
 func (j *job) lower() []lowered {
 	var kernels []lowered
 	for k, candidate := range j.batch.Candidates {
@@ -42,6 +44,20 @@ func (j *job) lower() []lowered {
 		}
 		kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidate.Digest, Schedule: s}})
 	}
+	return byLayout(kernels)
+}
+
+// byLayout groups a list by the layouts of constants, in the order in which they first occur.
+func byLayout(kernels []lowered) []lowered {
+	groups, first := map[string]int{}, map[int]int{}
+	for k, kernel := range kernels {
+		layouts := kernel.Schedule.Layouts()
+		if _, known := groups[layouts]; !known {
+			groups[layouts] = k
+		}
+		first[kernel.index] = groups[layouts]
+	}
+	slices.SortStableFunc(kernels, func(a, b lowered) int { return first[a.index] - first[b.index] })
 	return kernels
 }
 

@@ -155,6 +155,11 @@ func TestMeasureTellsGoodFromBad(t *testing.T) {
 	}
 }
 
+func TestKernelsShareWhatTheyPackAlike(t *testing.T) {
+	got := measureAll(t, newBench(t, native(t)).plan(t, "good", "wrong", "shares_packed"))
+	check(t, got, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}, {"shares_packed", none, ""}})
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "hoards_memory", "good")
 	p.Limits = Limits{MemoryBytes: 512 << 20, Candidate: 10 * time.Second}

@@ -2,9 +2,11 @@ package codegen
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // isHalf reports whether a type is one of the 16-bit floating point types, which are storage: arithmetic on them is done in
@@ -43,6 +45,38 @@ func (u *Unit) truncate(code string, from, to array.DType, lanes int64) string {
 	}
 	whole := fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), wide, lanes), code)
 	return u.cast(whole, wide, to, lanes)
+}
+
+// isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before it is narrowed.
+func isClamped(e expr.Expr) bool {
+	outer, ok := e.(*expr.Binary)
+	if !ok || outer.Op != expr.Min || isHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
+		return false
+	}
+	inner, ok := outer.A.(*expr.Binary)
+	if !ok || inner.Op != expr.Max {
+		return false
+	}
+	high, okHigh := outer.B.(*expr.Float)
+	low, okLow := inner.B.(*expr.Float)
+	return okHigh && okLow && low.Value >= math.MinInt32 && high.Value <= math.MaxInt32-1<<8 && low.Value <= high.Value
+}
+
+// castClamped is the cast of what isClamped: only NaN is left to be looked after.
+func (u *Unit) castClamped(code string, from, to array.DType, lanes int64) string {
+	return u.cast(fmt.Sprintf("%s(%s)", u.helper("within_"+from.String(), array.Int32, lanes), code), array.Int32, to, lanes)
+}
+
+// withinHelper declares the function "within_TYPE", a cast to 32 bits of values that fit; false when op is none.
+func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
+	from := array.ParseDType(strings.TrimPrefix(op, "within_"))
+	if !strings.HasPrefix(op, "within_") || from == array.Invalid {
+		return false
+	}
+	x := u.vector(from, lanes)
+	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
+		head, t, name, x, u.helper("select", from, lanes), u.vector(ctypes[from].mask, lanes), x, t)
+	return true
 }
 
 // castHelper declares the function "from_TYPE" to d; false when op is none of those.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ func (c testCase) text() string {
 type mode struct {
 	name     string
 	target   string
+	features []string // beside those of the target
 	compiler string
 	flags    []string
 	// emulator runs the program when this machine cannot.
@@ -66,6 +68,7 @@ func (m mode) description(t testing.TB) *target.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Features = slices.Sorted(slices.Values(slices.Concat(d.Features, m.features)))
 	return d
 }
 
@@ -82,7 +85,7 @@ func (m mode) source(t testing.TB, cases []testCase) (text string, refused map[i
 	for k, c := range cases {
 		at = k
 		symbol := fmt.Sprintf("k%d", k)
-		if _, err := u.Add(symbol, symbol, c.schedule); err != nil {
+		if _, err := u.AddWithPacks(symbol, symbol, c.schedule); err != nil {
 			refused[k] = err
 			symbol = ""
 		}
@@ -122,18 +125,18 @@ func (m mode) execute(t testing.TB, cases []testCase) (outputs [][]*array.Array,
 	return decodeOutputs(cases, refused, stdout.Bytes()), refused, 0, nil
 }
 
-// runsAVX512 reports whether this machine has the instructions of x86-64-v4.
-func runsAVX512(t testing.TB) bool {
+// runsHere reports whether this machine, or an emulator on it, has the target's instructions.
+func runsHere(t testing.TB, d *target.Target) bool {
 	native, err := target.Native(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return native.Has("avx512f")
+	return d.Arch != native.Arch || d.RunsOn(native) == nil
 }
 
 func (m mode) compile(t testing.TB, file, program string) error {
 	d := m.description(t)
-	if d.Has("avx512f") && !runsAVX512(t) {
+	if !runsHere(t, d) {
 		// What the code generator decides for 64-byte vectors is still tested; the compiler makes two halves of each.
 		d = mode{target: "x86-64-v3"}.description(t)
 	}

@@ -64,45 +64,32 @@ func (k *kernelPrinter) run() string {
 		b.WriteString(body)
 	}
 	fmt.Fprintf(&b, "%sstatic void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", k.attributes, k.symbol)
-	b.WriteString("  char *const shared = workspace;\n  (void)rt; (void)args; (void)prepared; (void)shared;\n")
+	b.WriteString("  char *const shared = workspace;\n")
 	b.WriteString(p.out.String())
 	b.WriteString("}\n")
 	return b.String()
 }
 
-// pointers declares the arguments and packed constants.
+// pointers declares the arguments and packed constants. The ABI aligns them, but saying so would gain nothing, since vectors are loaded
+// from any address at the same speed, and cost the compiler time.
 func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
-	args := k.f.Workload.Args()
-	declare := func(b *loop.Buffer, constant, array, name string, alignment int64) {
-		t := ctypes[b.Tensor.DType].scalar
+	declare := func(b *loop.Buffer, constant, array, name string) {
 		p.memory[b.Tensor] = name
-		p.line("%s%s *restrict const %s = __builtin_assume_aligned(%s[%d], %d);", constant, t, name, array, b.Index, alignment)
-		p.line("(void)%s;", name)
+		p.line("%s%s *restrict const %s = %s[%d];", constant, ctypes[b.Tensor.DType].scalar, name, array, b.Index)
 	}
 	for i, b := range k.f.Args {
 		switch {
 		case b == nil:
 		case i < inputs:
-			declare(b, "const ", "args", fmt.Sprintf("a%d", i), alignment(args[i]))
+			declare(b, "const ", "args", fmt.Sprintf("a%d", i))
 		default:
-			declare(b, "", "args", fmt.Sprintf("a%d", i), alignment(args[i]))
+			declare(b, "", "args", fmt.Sprintf("a%d", i))
 		}
 	}
 	for i, pack := range k.f.Prepared {
-		declare(pack.Buffer, "const ", "prepared", fmt.Sprintf("p%d", i), bufferAlignment)
+		declare(pack.Buffer, "const ", "prepared", fmt.Sprintf("p%d", i))
 	}
-}
-
-// bufferAlignment of whole buffers, by the kernel ABI.
-const bufferAlignment = 64
-
-// alignment is what the kernel ABI promises of an argument's address.
-func alignment(t *expr.Tensor) int64 {
-	if t.Strides != nil {
-		return t.DType.Bytes()
-	}
-	return bufferAlignment
 }
 
 // parallel prints a parallel loop: its body becomes a function that runs a part of the iterations, and the values and
@@ -138,7 +125,6 @@ func (k *kernelPrinter) bodyFunction(name string, values int, code string) strin
 	fmt.Fprintf(&b, "  const struct %s_closure *const closure = environment;\n", name)
 	b.WriteString("  void *const *const args = closure->args;\n  void *const *const prepared = closure->prepared;\n")
 	b.WriteString("  char *const shared = closure->workspace;\n  char *const own = closure->workers + worker * closure->worker_bytes;\n")
-	b.WriteString("  (void)args; (void)prepared; (void)shared; (void)own;\n")
 	b.WriteString(code)
 	b.WriteString("}\n")
 	return b.String()

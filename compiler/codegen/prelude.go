@@ -11,9 +11,11 @@ import (
 // commonPrelude stands behind the ABI header in every unit.
 const commonPrelude = `
 typedef uint16_t tilth_bfloat16;
+typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 `
 
 // vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns its name.
+// To clang a splat is a cast: there may be hundreds in a kernel, and each call that it has to inline takes it a tenth of a millisecond.
 func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
 		return ctypes[d].scalar
@@ -27,11 +29,12 @@ func (u *Unit) vector(d array.DType, lanes int64) string {
 	fmt.Fprintf(&u.prelude, `#ifdef __clang__
 typedef %[2]s %[1]s __attribute__((ext_vector_type(%[3]d)));
 typedef %[2]s %[1]s_mem __attribute__((ext_vector_type(%[3]d), aligned(%[5]d), may_alias));
+#define %[1]s_splat(x) ((%[1]s)(%[2]s)(x))
 #else
 typedef %[2]s %[1]s __attribute__((vector_size(%[4]d)));
 typedef %[2]s %[1]s_mem __attribute__((vector_size(%[4]d), aligned(%[5]d), may_alias));
-#endif
 static inline __attribute__((unused, always_inline)) %[1]s %[1]s_splat(%[2]s x) { %[1]s v = {%[6]s}; return v; }
+#endif
 `, name, t.scalar, lanes, bytes, d.Bytes(), repeat("x", lanes))
 	return name
 }
@@ -54,7 +57,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	u.declared[name] = true
 	const head = "static inline __attribute__((unused, always_inline)) "
 	switch {
-	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes):
+	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
 		u.extreme(head, name, op, t, d, lanes)
 	case op == "abs" && lanes == 1:

@@ -178,12 +178,18 @@ func (p *printer) loop(n *loop.For) {
 		p.lane, p.lanes = n.Var, n.Extent
 		p.block(n.Body)
 		p.lane, p.lanes = nil, 1
+	case schedule.Dotted:
+		p.dot(n)
 	default:
-		v := p.varName(n.Var)
-		p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
-		p.nested(n.Body)
-		p.line("}")
+		p.serial(n)
 	}
+}
+
+func (p *printer) serial(n *loop.For) {
+	v := p.varName(n.Var)
+	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
+	p.nested(n.Body)
+	p.line("}")
 }
 
 // alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the stack,
@@ -199,6 +205,9 @@ func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 				typ = p.unit.vector(b.Tensor.DType, s.lanes)
 			}
 			p.line("%s %s_%d;", typ, name, s.base)
+		}
+		if len(found) >= tileSlots {
+			p.fetchEnd(scope)
 		}
 		return
 	}
@@ -254,8 +263,12 @@ func (p *printer) vectorStore(n *loop.Store) {
 		p.scatter(n)
 		return
 	}
-	value := p.vector(n.Value)
-	at = at.Plus(expr.Linearize(p.lane), -1)
+	p.storeVector(n, p.vector(n.Value))
+}
+
+// storeVector stores a vector whose lanes lie side by side.
+func (p *printer) storeVector(n *loop.Store, value string) {
+	at := expr.Linearize(n.Index).Plus(expr.Linearize(p.lane), -1)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
 		if name, ok := reg.vector(at.Const, p.lanes); ok {
 			p.line("%s = %s;", name, value)

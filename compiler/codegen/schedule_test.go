@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll}
+	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -110,6 +111,16 @@ func (p *primitives) cacheRead() {
 	if err == nil && rapid.IntRange(0, 3).Draw(p.t, "inside") > 0 {
 		_ = p.s.ComputeAt(c, g.ID, p.leaf(g))
 	}
+}
+
+func (p *primitives) widen() {
+	to := rapid.SampledFrom([]array.DType{array.Int16, array.Int32, array.Int64}).Draw(p.t, "to")
+	_, _ = p.s.Widen(p.stage().ID, rapid.IntRange(0, 2).Draw(p.t, "load"), to)
+}
+
+func (p *primitives) dot() {
+	g := p.stage()
+	_ = p.s.Dot(g.ID, p.leaf(g))
 }
 
 func (p *primitives) rfactor() {

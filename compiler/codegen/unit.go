@@ -18,9 +18,13 @@ import (
 // Unit is one C translation unit in the making.
 type Unit struct {
 	vectorBytes int64
-	declared    map[string]bool
-	prelude     strings.Builder
-	code        strings.Builder
+	// lineBytes is the size of a cache line, cacheBytes that of the second cache.
+	lineBytes, cacheBytes int64
+	declared              map[string]bool
+	// packs has the symbols of the packs printed so far, by constant and canonical text.
+	packs   map[string]string
+	prelude strings.Builder
+	code    strings.Builder
 }
 
 // Info is what a caller must know of a printed kernel.
@@ -33,11 +37,13 @@ type Info struct {
 
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
-	return newUnit(int64(t.VectorBytes))
+	u := newUnit(int64(t.VectorBytes))
+	u.lineBytes, u.cacheBytes = int64(t.CacheLineBytes), int64(t.L2Bytes)
+	return u
 }
 
 func newUnit(vectorBytes int64) *Unit {
-	u := &Unit{vectorBytes: vectorBytes, declared: map[string]bool{}}
+	u := &Unit{vectorBytes: vectorBytes, declared: map[string]bool{}, packs: map[string]string{}}
 	u.prelude.WriteString(abi.Header)
 	u.prelude.WriteString(commonPrelude)
 	return u
@@ -47,73 +53,73 @@ func (u *Unit) lanes(d array.DType) int64 {
 	return max(1, u.vectorBytes/d.Bytes())
 }
 
-// Add prints a kernel and, as `const struct tilth_kernel symbol`, its description. The id is what the description calls it.
-// The error says why the schedule cannot be lowered.
+// Add prints a kernel and, as `const struct tilth_kernel symbol`, its description, without functions that pack its constants: that is for
+// the caller to do. The id is what the description calls it. The error says why the schedule cannot be lowered.
 func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (Info, error) {
-	info, fields, err := u.kernel(symbol, id, s)
+	k, err := u.kernel(symbol, s)
 	if err != nil {
 		return Info{}, err
 	}
-	fmt.Fprintf(&u.code, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %s = %s;\n", symbol, fields)
-	return info, nil
+	u.describe(symbol, k.fields(id, "0"))
+	return k.Info, nil
 }
 
-// kernel prints a kernel's functions and returns the initialiser of its description.
-func (u *Unit) kernel(symbol, id string, s *schedule.Schedule) (Info, string, error) {
+// AddWithPacks is like Add, with functions that pack the kernel's constants.
+func (u *Unit) AddWithPacks(symbol, id string, s *schedule.Schedule) (Info, error) {
+	fields, info, err := u.withPacks(symbol, id, s)
+	if err == nil {
+		u.describe(symbol, fields)
+	}
+	return info, err
+}
+
+func (u *Unit) describe(symbol, fields string) {
+	fmt.Fprintf(&u.code, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %s = %s;\n", symbol, fields)
+}
+
+func (u *Unit) withPacks(symbol, id string, s *schedule.Schedule) (fields string, info Info, err error) {
+	k, err := u.kernel(symbol, s)
+	if err != nil {
+		return "", Info{}, err
+	}
+	packs, err := u.packTable(symbol, len(s.Workload.Inputs), k.Prepared)
+	if err != nil {
+		return "", Info{}, err
+	}
+	return k.fields(id, packs), k.Info, nil
+}
+
+// printed is a kernel whose functions are printed.
+type printed struct {
+	Info
+	symbol string
+	growth float64
+}
+
+// fields is the initialiser of its description.
+func (k printed) fields(id, packs string) string {
+	return fmt.Sprintf("{\"%s\", %d, %s, %s_run, %d, %d, %s}", id, len(k.Prepared), packs, k.symbol, k.WorkspaceBytes, k.WorkerBytes,
+		floatLiteral(k.growth, array.Float64))
+}
+
+// kernel prints a kernel's functions.
+func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	f, err := loop.Lower(s)
 	if err != nil {
-		return Info{}, "", err
+		return printed{}, err
 	}
 	if u.vectorBytes > 0 { // the reference stays as plain as it can be
 		f.Body = loop.Partition(f.Body)
 	}
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
-		return Info{}, "", err
+		return printed{}, err
 	}
 	k := &kernelPrinter{unit: u, symbol: symbol, f: f, shared: map[*expr.Tensor]int64{}}
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
 	u.code.WriteString(run)
-	if err := u.prepare(symbol, f); err != nil {
-		return Info{}, "", err
-	}
-	prepare, sizes := "0", "0"
-	if len(f.Prepared) > 0 {
-		prepare, sizes = symbol+"_prepare", symbol+"_prepared_bytes"
-	}
 	info := Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}
-	fields := fmt.Sprintf("{\"%s\", %d, %s, %s, %s_run, %d, %d, %s}", id, len(f.Prepared), sizes, prepare, symbol, k.sharedBytes, k.workerBytes,
-		floatLiteral(s.ErrorGrowth(), array.Float64))
-	return info, fields, nil
-}
-
-// prepare prints the function that packs the kernel's constants.
-func (u *Unit) prepare(symbol string, f *loop.Func) error {
-	if len(f.Prepared) == 0 {
-		return nil
-	}
-	var sizes []string
-	var calls strings.Builder
-	for i, pack := range f.Prepared {
-		sizes = append(sizes, fmt.Sprint(pack.Buffer.Bytes()))
-		s, err := pack.Schedule()
-		if err != nil {
-			return err
-		}
-		lowered, err := loop.Lower(s)
-		if err != nil {
-			return err
-		}
-		name := fmt.Sprintf("%s_pack%d", symbol, i)
-		k := &kernelPrinter{unit: u, symbol: name, f: lowered, shared: map[*expr.Tensor]int64{}}
-		k.attributes = "__attribute__((cold, noinline)) " // runs once: not worth the compiler's time
-		u.code.WriteString(k.run())
-		arg := len(f.Workload.Inputs) + pack.Constant
-		fmt.Fprintf(&calls, "  { void *const bound[] = {args[%d], prepared[%d]}; %s_run(0, bound, 0, 0); }\n", arg, i, name)
-	}
-	fmt.Fprintf(&u.code, "static const int64_t %s_prepared_bytes[] = {%s};\n", symbol, strings.Join(sizes, ", "))
-	fmt.Fprintf(&u.code, "static void %s_prepare(void *const *args, void *const *prepared) {\n%s}\n", symbol, calls.String())
-	return nil
+	return printed{info, symbol, s.ErrorGrowth()}, nil
 }
 
 // Source is the whole translation unit.
@@ -137,7 +143,7 @@ func Module(w *expr.Workload, kernels []Kernel, t *target.Target) (string, error
 func moduleOf(w *expr.Workload, kernels []Kernel, u *Unit) (string, error) {
 	var table []string
 	for i, k := range kernels {
-		_, fields, err := u.kernel(fmt.Sprintf("k%d", i), k.ID, k.Schedule)
+		fields, _, err := u.withPacks(fmt.Sprintf("k%d", i), k.ID, k.Schedule)
 		if err != nil {
 			return "", fmt.Errorf("candidate %.12s: %w", k.ID, err)
 		}

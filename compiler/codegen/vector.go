@@ -37,6 +37,9 @@ func (p *printer) vectorForm(e expr.Expr) (string, bool) {
 	case *expr.Unary:
 		return p.vectorUnary(n)
 	case *expr.Cast:
+		if isClamped(n.A) && n.Type.IsInt() {
+			return p.unit.castClamped(p.vector(n.A), n.A.DType(), n.Type, p.lanes), true
+		}
 		return p.unit.cast(p.vector(n.A), n.A.DType(), n.Type, p.lanes), true
 	}
 	return "", false

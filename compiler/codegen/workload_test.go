@@ -38,7 +38,7 @@ func (g *dag) add(t *expr.Tensor) *expr.Tensor {
 // drawWorkload draws a small workload of any kind that operators make.
 func drawWorkload(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
-	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
+	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.integerProduct, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
 	rapid.SampledFrom(kinds).Draw(t, "kind")()
 	// Sometimes a stage or two behind it.
 	for range g.int("epilogue", 0, 2) {

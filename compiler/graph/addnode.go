@@ -57,6 +57,9 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	if node.Opset < 1 {
 		return fmt.Errorf("node %q (%s): the model does not say which operator set it uses: import one", name, n.Op)
 	}
+	if e, ok := b.quantisedProduct(node, in); ok {
+		return b.expand(s, e, node, in, n.Outputs)
+	}
 	if e, ok := b.expanders[n.Op]; ok {
 		return b.expand(s, e, node, in, n.Outputs)
 	}

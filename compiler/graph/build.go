@@ -15,6 +15,8 @@ type builder struct {
 	functions map[functionName]*onnx.Function
 	expanders map[string]expander
 	training  map[string]expander
+	// dequantised has what the results of DequantizeLinear were made of.
+	dequantised map[*value]dequantised
 	// budget is how many more nodes may be made, so that a small file cannot ask for endless loops.
 	budget int
 }
@@ -25,7 +27,7 @@ const maxNodes = 1 << 18
 func build(m *onnx.Model, opts Options) (*graph, error) {
 	b := &builder{
 		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(),
-		training: trainingExpanders(), budget: maxNodes,
+		training: trainingExpanders(), dequantised: map[*value]dequantised{}, budget: maxNodes,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {

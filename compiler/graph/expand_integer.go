@@ -70,7 +70,10 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	if !isKnown(w) || !isKnown(wZero) {
 		return e.op(op.IntegerConvName, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
-	w = e.narrow(e.centred(w, wZero))
+	x, w = e.padChannels(x, e.narrow(e.centred(w, wZero)))
+	if e.failed() {
+		return nil
+	}
 	if isZero(xZero) {
 		return e.op(op.IntegerConvName, attrs, x, w)
 	}
@@ -85,6 +88,21 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	sums := e.op("ReduceSum", attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
 	sums = e.along(sums, 1, int64(len(w.Shape)))
 	return e.op("Sub", nil, sum, e.op("Mul", nil, e.reshape(e.toInt32(xZero)), sums))
+}
+
+// padChannels adds channels to an image and to known weights, as the first convolution of a network with its three colours needs
+// them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that nothing changes.
+func (e *expansion) padChannels(x, w *value) (image, weights *value) {
+	if e.failed() {
+		return nil, nil
+	}
+	missing := (dotTerms - w.Shape[1]%dotTerms) % dotTerms
+	if missing == 0 || missing > w.Shape[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
+		return x, w
+	}
+	pads := make([]int64, 2*len(x.Shape))
+	pads[len(x.Shape)+1] = missing
+	return e.op("Pad", nil, x, e.ints(pads...)), e.op("Pad", nil, w, e.ints(pads...))
 }
 
 // isKnown reports whether an operand is a constant or was left out.

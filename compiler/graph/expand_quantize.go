@@ -44,7 +44,11 @@ func (e *expansion) dequantizeLinear() []*item {
 	if to == 0 {
 		to = int64(onnx.DataType(scale.DType))
 	}
-	return only(e.op(op.DequantizeName, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+	result := e.op(op.DequantizeName, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+	if result != nil && e.node.Int("block_size", 0) == 0 {
+		e.dequantised[result] = dequantised{integer: x, scale: scale, zero: zero, axis: e.node.Int("axis", 1)}
+	}
+	return only(result)
 }
 
 // perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for each

@@ -47,6 +47,7 @@ var passes = []func(*graph) error{
 	hoistScales,
 	shareTopK,
 	mergeSiblings,
+	splitDequantised,
 	separateOutputs,
 	assignLayouts,
 	shareMemory,

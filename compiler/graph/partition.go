@@ -49,7 +49,7 @@ func partition(g *graph) []*group {
 			groups = append(groups, p.grow(n))
 		}
 	}
-	groups = p.absorbFeeds(groups)
+	groups = p.absorbDequantised(p.absorbFeeds(groups))
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.begin(), b.begin()) })
 	return groups
 }

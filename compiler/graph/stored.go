@@ -20,6 +20,9 @@ func (p *partitioner) also(grp *group) []*node {
 		if n.group != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, tail.Out.Shape) || !slices.Equal(n.out.layout, tail.out.layout) {
 			continue
 		}
+		if n.Op == op.DequantizeName { // its readers make floats of the integers that are stored anyway
+			continue
+		}
 		if p.yields(n, map[*value]bool{tail.out: true}) {
 			continue
 		}

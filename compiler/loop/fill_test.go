@@ -123,3 +123,25 @@ func scratchElements(b Block) (n int64) {
 	}
 	return n
 }
+
+// TestFillSumsStrassensRightOperand: bit by bit as the expressions say, whichever dimension comes first, with odd extents.
+func TestFillSumsStrassensRightOperand(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, right := range []string{"f32[9,21]; r0 i1", "f32[21,9]; i1 r0"} {
+		shape, index, _ := strings.Cut(right, "; ")
+		w, err := expr.Parse("tilth-workload 1\ninput t0 f32[7,9]\nconstant t1 " + shape +
+			"\nsum t2 f32[7,21] over 9 = (mul [t0 i0 r0] [t1 " + index + "])\noutput t2\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := schedule.New(w)
+		if _, err := s.Strassen(0, 4); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Lower(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFill(t, f.Prepared[0], randomArray(rng, array.Float32, w.Constants[0].Shape...))
+	}
+}

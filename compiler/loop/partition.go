@@ -38,6 +38,8 @@ func Partition(b Block) Block {
 type partitioner struct {
 	// budget is how many more copies may be made.
 	budget int
+	// kept are the conditions that the version at hand does not know.
+	kept []*expr.Binary
 }
 
 func (p *partitioner) block(b Block) Block {
@@ -58,8 +60,14 @@ func (p *partitioner) block(b Block) Block {
 }
 
 func (p *partitioner) loop(n *For) Block {
-	conditions, inner := comparisons(n.Body), variables(n)
+	conditions, inner := p.undecided(n), variables(n)
 	if p.budget > 0 {
+		if at, ok := shifted(n, conditions); ok {
+			p.budget--
+			first, last := part(n, 0, at), part(n, at, n.Extent-at)
+			first.Body, last.Body = settle(first.Body), settle(last.Body)
+			return append(p.loop(first), p.loop(last)...)
+		}
 		for _, c := range conditions {
 			if block, ok := p.outside(n, c, inner); ok {
 				return block
@@ -75,8 +83,15 @@ func (p *partitioner) loop(n *For) Block {
 	return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
 }
 
+// undecided are the conditions in a loop, but for those that the version at hand keeps.
+func (p *partitioner) undecided(n *For) []*expr.Binary {
+	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
+		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) })
+	})
+}
+
 // outside decides a condition outside of the innermost loop over positions that does not change it. One that depends on what
-// is inside is only known where it holds for all of it; the other version, of the borders, keeps it and is not partitioned further.
+// is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
 func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) (Block, bool) {
 	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) {
 		return nil, false
@@ -93,7 +108,10 @@ func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) 
 	if exact {
 		return Block{&If{Cond: whole, Then: then, Else: p.loop(decide(n, c, 0))}}, true
 	}
-	return Block{&If{Cond: whole, Then: then, Else: Block{n}}}, true
+	p.kept = append(p.kept, c)
+	border := p.loop(n)
+	p.kept = p.kept[:len(p.kept)-1]
+	return Block{&If{Cond: whole, Then: then, Else: border}}, true
 }
 
 // variables are those of a loop and of all that is inside.

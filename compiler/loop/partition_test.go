@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -32,6 +33,59 @@ func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
 	if len(before) != 4 || len(after) != 0 {
 		t.Errorf("%d comparisons became %d, want 4 and none", len(before), len(after))
 	}
+}
+
+// rowTiles pads 8 x 8 elements in tiles of 4 rows, of which the last of 10 begins where the one before has not ended.
+func rowTiles(t *testing.T) (s *schedule.Schedule, tiles int) {
+	t.Helper()
+	s = schedule.New(padded(t, 8))
+	tiles, inner, err := s.Split(0, 0, 4, schedule.Shift)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Reorder(0, tiles, 1, inner), s.Unroll(0, inner)); err != nil {
+		t.Fatal(err)
+	}
+	return s, tiles
+}
+
+func TestShiftedTilesKeepNoCondition(t *testing.T) {
+	s, _ := rowTiles(t)
+	f, err := Lower(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := Expand(Partition(f.Body), func(array.DType) int64 { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(comparisons(body)); n != 0 {
+		t.Errorf("%d comparisons are left", n)
+	}
+	if n := stores(body, 1); n != 3*4*10 {
+		t.Errorf("%d elements are stored, want 3 tiles of 4 x 10", n)
+	}
+}
+
+// TestBordersOfParallelRowsAreCut has the tiles in a parallel loop, which is not cut: at the border they check rows, but no columns.
+func TestBordersOfParallelRowsAreCut(t *testing.T) {
+	s, rows := rowTiles(t)
+	if err := s.Parallel(0, rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Lower(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	visit(Partition(f.Body), func(st Stmt) {
+		if n, ok := st.(*For); ok && n.Kind == schedule.Serial {
+			for _, c := range comparisons(n.Body) {
+				if expr.Uses(c, n.Var) {
+					t.Errorf("a loop over columns of extent %d decides %v", n.Extent, c)
+				}
+			}
+		}
+	})
 }
 
 func TestPartitionsCoverTheWholeRange(t *testing.T) {

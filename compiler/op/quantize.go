@@ -62,9 +62,14 @@ func quantizeType(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// quantize is computed in the type of the scale; the integers in question are exact in it.
+// quantize is computed in the type of the scale; the integers in question are exact in it. Nothing is divided by a scale that is
+// known to be one, as that of sums which were multiplied by their factor already.
 func quantize(n *Node, x []expr.Expr) expr.Expr {
-	e := expr.Un(expr.Round, expr.DivE(expr.To(x[1].DType(), x[0]), x[1]))
+	e := expr.To(x[1].DType(), x[0])
+	if one, ok := x[1].(*expr.Float); !ok || one.Value != 1 {
+		e = expr.DivE(e, x[1])
+	}
+	e = expr.Un(expr.Round, e)
 	if len(x) > 2 && x[2] != nil {
 		e = expr.AddE(e, expr.To(e.DType(), x[2]))
 	}

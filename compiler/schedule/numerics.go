@@ -14,7 +14,7 @@ type Numerics uint8
 const (
 	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
 	Strict Numerics = iota
-	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd.
+	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and Strassen.
 	Default
 	// Fast also allows whatever loses more.
 	Fast
@@ -46,7 +46,7 @@ func ParseNumerics(name string) (Numerics, error) {
 // trace without its workload.
 func TraceNumerics(trace []byte) Numerics {
 	for line := range strings.Lines(string(trace)) {
-		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" || name == "strassen" {
 			return Default
 		}
 	}
@@ -55,7 +55,7 @@ func TraceNumerics(trace []byte) Numerics {
 
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if len(s.Transforms) > 0 {
+	if len(s.Algorithms()) > 0 {
 		return Default
 	}
 	return Strict
@@ -67,15 +67,25 @@ func (s *Schedule) ErrorGrowth() float64 {
 	for _, t := range s.winograds {
 		growth *= t.rows.growth() * t.columns.growth()
 	}
+	for _, st := range s.steps {
+		if st.op == "strassen" {
+			growth *= StrassenGrowth()
+		}
+	}
 	return growth
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)", or
-// "F(2x2,3x3)/2" where the stride is 2.
+// Algorithms names the algorithms that the schedule uses beside direct sums: "F(4x4,3x3)", "F(2x2,3x3)/2" where the stride is 2, or
+// "Strassen".
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, t := range s.winograds {
 		names = append(names, t.name())
+	}
+	for _, st := range s.steps {
+		if st.op == "strassen" {
+			names = append(names, "Strassen")
+		}
 	}
 	return names
 }

@@ -79,3 +79,15 @@ func completeDim(dims []PackDim, d int) bool {
 		return false
 	}
 }
+
+// Layouts says how the constants are laid out: schedules of a workload with equal texts have them packed and transformed alike.
+func (s *Schedule) Layouts() string {
+	text := ""
+	for c := range s.Workload.Constants {
+		text += fmt.Sprint(c, s.Packs[c])
+		if t := s.Transforms[c]; t != nil {
+			text += fmt.Sprint(t.Tensor.Shape)
+		}
+	}
+	return text
+}

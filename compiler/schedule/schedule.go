@@ -3,8 +3,9 @@
 // the code that invented it.
 //
 // The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, cache-read, flatten, rfactor, pack,
-// parallel, vectorize, unroll. Stages and iterators are named by number: stages in the workload's order, then those that cache-write,
-// cache-read and rfactor add; iterators of a stage by axis (spatial axes first), then in order of creation.
+// parallel, vectorize, unroll, and widen and dot for products of small integers. Stages and iterators are named by number: stages in
+// the workload's order, then those that cache-write, cache-read, widen and rfactor add; iterators of a stage by axis (spatial axes
+// first), then in order of creation.
 package schedule
 
 import (
@@ -91,6 +92,7 @@ const (
 	Parallel
 	Vectorized
 	Unrolled
+	Dotted
 )
 
 // Tail says what becomes of the last, partial tile of a split that does not divide.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -89,6 +90,7 @@ func (s *Schedule) apply(line string) error {
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
+	"strassen": 2, "widen": 3, "dot": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -132,8 +134,17 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.Vectorize(a[0], a[1])
 	case "unroll":
 		err = s.Unroll(a[0], a[1])
+	case "widen":
+		if a[2] > int(array.Bool) {
+			return fmt.Errorf("widen: %d is not a type", a[2])
+		}
+		_, err = s.Widen(a[0], a[1], array.DType(a[2]))
+	case "dot":
+		err = s.Dot(a[0], a[1])
 	case "winograd":
 		err = s.applyWinograd(a)
+	case "strassen":
+		_, err = s.Strassen(a[0], int64(a[1]))
 	case "flatten":
 		err = s.Flatten(a[0], a[1:]...)
 	case "skew":

@@ -14,9 +14,16 @@ type Transform struct {
 	// Tensor is the constant that stages load in its place, of Result's type and shape.
 	Tensor *expr.Tensor
 	conv   *conv
-	// rows and columns are the filters in either direction.
+	// rows and columns are the filters in either direction of Winograd's algorithm, whose weights are transformed.
 	rows, columns *filter
+	// quartered is set instead for the sums of the right operand of Strassen's.
+	quartered bool
+	// compute is Compute.
+	compute func(source *array.Array) *array.Array
 }
+
+// Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
+func (t *Transform) Compute(source *array.Array) *array.Array { return t.compute(source) }
 
 // constantShape is the shape of a constant as stages read it.
 func (s *Schedule) constantShape(constant int) []int64 {
@@ -39,8 +46,8 @@ func (t *Transform) name() string {
 	return name
 }
 
-// Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
-func (t *Transform) Compute(source *array.Array) *array.Array {
+// winogradWeights computes what transformWeights describes.
+func (t *Transform) winogradWeights(source *array.Array) *array.Array {
 	result := array.New(t.Tensor.DType, t.Tensor.Shape...)
 	ic, oc := t.conv.ic.Extent, t.conv.oc.Extent
 	stride := func(v *expr.Var) int64 {

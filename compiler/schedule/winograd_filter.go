@@ -118,5 +118,7 @@ func transformWeights(c *conv, rows, columns *filter) *Transform {
 			return columns.kernel(k, func(column int64) expr.Expr { return half.At(i[0], expr.I(column), i[2], i[3]) })
 		}))
 	})
-	return &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, ay, ax, ic, oc), conv: c, rows: rows, columns: columns}
+	t := &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, ay, ax, ic, oc), conv: c, rows: rows, columns: columns}
+	t.compute = t.winogradWeights
+	return t
 }

@@ -35,13 +35,41 @@ func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []acc
 		}
 		list = append(list, a)
 	}
-	result := access{elementBytes: acc.Tensor.DType.Bytes(), shape: acc.Tensor.Shape}
-	for k := range acc.Axes {
-		row := make([]int64, len(axes))
+	return append(list, resultAccess(acc, len(axes)))
+}
+
+// endAccesses are those of the stages that a nest stores, each made from the one before element by element: what else the maps among
+// them read that is no constant, and all results but the last, which accesses has.
+func endAccesses(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage) []access {
+	var list []access
+	axes := len(acc.Axes) + len(acc.Reduce)
+	for k, g := range stored {
+		for _, l := range expr.Loads(g.Body) {
+			if g == acc || l.Tensor.Role == expr.Constant || s.Producer(l.Tensor) != nil {
+				continue
+			}
+			a := access{elementBytes: l.Tensor.DType.Bytes(), shape: l.Tensor.Shape}
+			for d, x := range l.Index {
+				a.dims = append(a.dims, append(coefficients(x, g.Axes, l.Tensor.Shape[d]), make([]int64, len(acc.Reduce))...))
+			}
+			list = append(list, a)
+		}
+		if k < len(stored)-1 {
+			list = append(list, resultAccess(g, axes))
+		}
+	}
+	return list
+}
+
+// resultAccess is what a stage stores, as a function of so many axes, of which its own are the first.
+func resultAccess(g *schedule.Stage, axes int) access {
+	result := access{elementBytes: g.Tensor.DType.Bytes(), shape: g.Tensor.Shape}
+	for k := range g.Axes {
+		row := make([]int64, axes)
 		row[k] = 1
 		result.dims = append(result.dims, row)
 	}
-	return append(list, result)
+	return result
 }
 
 func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
@@ -131,6 +159,15 @@ func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64
 		pages = float64(runs*max(gap, run))/pageBytes + 1
 	}
 	return lines, pages
+}
+
+// elements is how many elements the ranges of the axes reach.
+func (a *access) elements(extents []int64) float64 {
+	n := 1.0
+	for d := range a.shape {
+		n *= float64(a.extent(d, extents))
+	}
+	return n
 }
 
 // extent is how many elements of dimension d the ranges of the axes reach.

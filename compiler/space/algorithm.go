@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The values of the knob "alg", which says how the heaviest reduction is computed: directly, or by Winograd's F(m x m, kernel), whose
-// value is m, or F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest.
+// The values of the knob "alg", which says how the heaviest reduction is computed: directly, by Winograd's F(m x m, kernel), whose
+// value is m, by F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest, or by
+// Strassen's algorithm, whose value is the number of its products.
 const (
 	algKnob  = "alg"
 	direct   = 0
 	smallest = 2
 	largest  = 4
 	tall     = 42
+	seven    = 7
 )
 
 // outputTile is how many rows and columns of outputs an algorithm of Winograd computes at a time.
@@ -25,15 +28,35 @@ func outputTile(alg int64) (rows, columns int64) {
 	return alg, alg
 }
 
+// algorithm is a sketch that computes a reduction otherwise than as its direct sum.
+type algorithm interface {
+	sketch
+	// algorithms are the values of the knob that choose this sketch, ascending.
+	algorithms() []int64
+	// seeds are points that are known to be good with a register file.
+	seeds(registers int) []string
+}
+
+// otherAlgorithm is what may compute the reduction acc in place of the direct sum; nil when nothing may.
+func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) algorithm {
+	if x := newWinograd(s, acc, t); x != nil {
+		return x
+	}
+	if x := newStrassen(s, acc, t); x != nil {
+		return x
+	}
+	return nil
+}
+
 // addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind them. The
 // knobs of an algorithm that is not chosen are at their first value, so that no two points are the same schedule for it.
 func (s *Space) addAlgorithms(u *unit, t *target.Target) {
-	if u.winograd == nil {
+	if u.other == nil {
 		return
 	}
-	s.Knobs = append([]Knob{{algKnob, append([]int64{direct}, u.winograd.algorithms()...)}}, s.Knobs...)
+	s.Knobs = append([]Knob{{algKnob, append([]int64{direct}, u.other.algorithms()...)}}, s.Knobs...)
 	s.others = len(s.Knobs)
-	s.Knobs = append(s.Knobs, u.winograd.knobs(t)...)
+	s.Knobs = append(s.Knobs, u.other.knobs(t)...)
 }
 
 // active reports whether knob k means something at p.

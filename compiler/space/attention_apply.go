@@ -89,7 +89,7 @@ func (a *attention) cost(t *target.Target, set settings) float64 {
 	const softmax, across = 11, 60 // cycles a vector, and a row
 	cycles := tiles(a.n)*(float64(a.d)*step+3*acc) + tiles(a.e)*(float64(a.n)*step+3*acc)
 	if a.place(set, "values", a.values) == layNowhere { // rows lie far apart, in few sets of the cache
-		cycles *= 1.08
+		cycles *= 1.01
 	}
 	cycles += float64(block) * (float64(ceilDiv(a.n, a.lanes))*softmax + across)
 	if 4*block*a.n > t.L2Bytes/4 {
@@ -97,11 +97,41 @@ func (a *attention) cost(t *target.Target, set settings) float64 {
 	}
 	blocks, workers := ceilDiv(a.m, block), int64(max(1, t.Threads))
 	chunks := a.batches * blocks
-	lay := float64(a.n) * float64(a.d+a.e) / float64(a.lanes) * 4
+	lay := a.layCycles(set)
 	if a.inBatch(set) {
 		return float64(ceilDiv(a.batches, workers)) * (float64(blocks)*cycles + lay)
 	}
 	return float64(ceilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.batches)/float64(workers)
+}
+
+// layCycles is what laying out the keys and values of a batch takes.
+func (a *attention) layCycles(set settings) float64 {
+	columns := int64(0)
+	if a.place(set, "keys", a.keys) != layNowhere {
+		columns += a.d
+	}
+	if a.place(set, "values", a.values) != layNowhere {
+		columns += a.e
+	}
+	return float64(a.n) * float64(columns) / float64(a.lanes) * 4
+}
+
+// attentionSeeds are the register tiles that are known to be good, in a few sizes of blocks: rows x vectors of accumulators.
+func attentionSeeds(registers, vectorBytes int) []string {
+	tiles := []string{"th=6 tv=2", "th=4 tv=3"} // AVX2
+	switch {
+	case registers >= 32 && vectorBytes >= 64: // AVX-512
+		tiles = []string{"th=14 tv=2", "th=12 tv=2", "th=7 tv=4", "th=6 tv=4"}
+	case registers >= 32: // Neon
+		tiles = []string{"th=8 tv=3", "th=6 tv=4", "th=7 tv=3"}
+	}
+	var seeds []string
+	for _, t := range tiles {
+		for _, rest := range []string{"block=8 ku=4 keys=1 values=0", "block=16 ku=4 keys=2 values=2", "block=32 ku=4 keys=1 values=1"} {
+			seeds = append(seeds, t+" "+rest)
+		}
+	}
+	return seeds
 }
 
 // inBatch reports whether a batch is one worker's, because keys or values are laid out for each.

@@ -54,6 +54,9 @@ func (x *tile) along(axes []int) *tile {
 	for k := range y.accesses {
 		y.accesses[k].joint, y.accesses[k].rows = axes, x.extents
 	}
+	if x.fed != nil {
+		y.fed = &y.accesses[x.dot.data]
+	}
 	return &y
 }
 

@@ -30,8 +30,8 @@ type unit struct {
 	feeds  []int
 	flop   float64
 	sketch sketch
-	// winograd is another algorithm for the same unit; nil where it does not apply.
-	winograd *winograd
+	// other is another algorithm for the same unit; nil where none applies.
+	other algorithm
 }
 
 // sketch is a structure of loops whose numbers are left open as knobs.
@@ -74,11 +74,11 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		x := newTile(s, g, s.Stages[u.out], t)
+		x := newTile(s, g, u.stored(s), t)
 		x.feed(s, g, u.feeds)
 		u.sketch = x
 		if len(u.also) == 0 { // the transforms back are computed for one reader
-			u.winograd = newWinograd(s, g, t)
+			u.other = otherAlgorithm(s, g, t)
 		} else {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
@@ -186,6 +186,15 @@ func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 	}
 }
 
+// stored are the stages that the unit's nest stores, in order.
+func (u *unit) stored(s *schedule.Schedule) []*schedule.Stage {
+	var list []*schedule.Stage
+	for _, id := range append(slices.Clone(u.also), u.out) {
+		list = append(list, s.Stages[id])
+	}
+	return list
+}
+
 // feeds are the maps that only reduction g reads, and that do not end another unit.
 func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
 	var list []int
@@ -250,7 +259,7 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 // chosen is the sketch of the algorithm that the settings choose.
 func (u *unit) chosen(set settings) sketch {
 	if set[algKnob] != direct {
-		return u.winograd
+		return u.other
 	}
 	return u.sketch
 }

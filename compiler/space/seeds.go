@@ -1,5 +1,7 @@
 package space
 
+import "slices"
+
 // Seeds are the hand-written register tiles that are known to be good on each register file, in several cache blockings:
 // the points that a search measures first, best analytic cost first.
 func (s *Space) Seeds() []Point {
@@ -7,31 +9,38 @@ func (s *Space) Seeds() []Point {
 	if u == nil {
 		return nil
 	}
-	if _, tiled := u.sketch.(*tile); !tiled {
-		return nil
+	var texts []string
+	switch x := u.sketch.(type) {
+	case *tile:
+		tiles, settings := tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes), blockings
+		if x.loadsOwn {
+			tiles, settings = append(tiles, windowTiles...), slices.Concat(windowBlockings, blockings)
+		}
+		for _, t := range tiles {
+			for _, rest := range settings {
+				texts = append(texts, t+" "+rest, t+" "+rest+" joint=1")
+			}
+		}
+		if s.others > 0 {
+			texts = append(texts, u.other.seeds(s.Target.VectorRegisters)...)
+		}
+	case *attention:
+		texts = attentionSeeds(s.Target.VectorRegisters, s.Target.VectorBytes)
 	}
-	var seeds []Point
+	return s.sorted(s.read(texts))
+}
+
+// read is the points of texts that are legal, each once.
+func (s *Space) read(texts []string) []Point {
+	var list []Point
 	seen := map[string]bool{}
-	for _, t := range tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes) {
-		for _, rest := range blockings {
-			for _, positions := range []string{"", " joint=1"} {
-				p, ok := s.Parse(t + " " + rest + positions)
-				if ok && !seen[p.Key()] {
-					seen[p.Key()] = true
-					seeds = append(seeds, p)
-				}
-			}
+	for _, text := range texts {
+		if p, ok := s.Parse(text); ok && !seen[p.Key()] {
+			seen[p.Key()] = true
+			list = append(list, p)
 		}
 	}
-	if s.others > 0 {
-		for _, text := range winogradSeeds(s.Target.VectorRegisters) {
-			if p, ok := s.Parse(text); ok && !seen[p.Key()] {
-				seen[p.Key()] = true
-				seeds = append(seeds, p)
-			}
-		}
-	}
-	return s.sorted(seeds)
+	return list
 }
 
 // tilesFor has the register tiles for a register file: rows x columns x vectors of accumulators.
@@ -61,3 +70,17 @@ var blockings = []string{
 	"hb=56 cb=2 outer=1 inner=0 ku=9 kb=0 feed=0",
 	"hb=14 cb=8 outer=1 inner=1 ku=16 kb=16 pf=1024 feed=2 pk=1",
 }
+
+// windowTiles are tiles whose positions share what a window reads and leave registers for it, and windowBlockings settings with which
+// the window is written out whole and its borders need no copy.
+var (
+	windowTiles = []string{
+		"tw=2 tv=2 th=2", "tw=2 tv=1 th=4", "tw=1 tv=1 th=4", "tw=3 tv=1 th=2", "tw=2 tv=1 th=2", "tw=7 tv=1 th=1", "tw=4 tv=2 th=1",
+		"tw=2 tv=2 th=4", "tw=4 tv=1 th=4",
+	}
+	windowBlockings = []string{
+		"hb=1024 cb=64 outer=1 inner=0 ku=1024 kb=0 pf=0 feed=0",
+		"hb=7 cb=8 outer=0 inner=0 ku=1024 kb=0 pf=0 feed=0",
+		"hb=4 cb=64 outer=1 inner=0 ku=1024 kb=0 pf=0 feed=0",
+	}
+)

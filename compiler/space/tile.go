@@ -33,14 +33,19 @@ type tile struct {
 	vec, col, row int
 	extents       []int64
 	reduce        []int64
-	packs         []packable
+	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	steps []int64
+	dot   *dotting
+	packs []packable
 	// broadcasts is set when vector instructions can read one operand as a broadcast from memory.
 	broadcasts bool
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
 	// vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
-	panels                             []panel
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []access
+	panels []panel
 	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
 	group int64
 	// mustPack is set when vectors can only be loaded from panels.
@@ -65,11 +70,13 @@ type packable struct {
 	phases []int64
 }
 
-func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *tile {
+// newTile is the sketch of a reduction and of the stages that its nest stores.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
 	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, broadcasts: t.Has("avx512f")}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
+	x.steps = x.reduce
 	for k, e := range x.extents {
 		if e > 1 {
 			x.vec = k
@@ -79,7 +86,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		return x
 	}
 	x.findPacks(s, acc)
-	x.accesses = accesses(s, acc, x.packs)
+	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
 	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
@@ -90,6 +97,7 @@ func newTile(s *schedule.Schedule, acc, out *schedule.Stage, t *target.Target) *
 		x.panels = nil
 	}
 	x.classifyLoads()
+	x.findDot(s, acc, t)
 	x.joinPositions()
 	return x
 }
@@ -244,9 +252,9 @@ func (x *tile) knobs(*target.Target) []Knob {
 		{"cb", atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
 		{"outer", []int64{0, 1}},
 		{"inner", []int64{0, 1}},
-		{"ku", atMost(product(x.reduce), 1, 2, 4, 8, 16, 32)},
+		{"ku", atMost(product(x.steps), 1, 2, 4, 8, 16, 32)},
 	}
-	if len(x.reduce) > 1 {
+	if len(x.reduce) > 1 && x.dot == nil {
 		knobs = append(knobs, Knob{"kb", append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)})
 	}
 	if len(x.packs) > 0 {
@@ -258,7 +266,11 @@ func (x *tile) knobs(*target.Target) []Knob {
 	if x.joined != nil {
 		knobs = append(knobs, Knob{jointKnob, []int64{0, 1}})
 	}
-	if x.fed != nil {
+	switch {
+	case x.fed == nil:
+	case x.dot != nil: // the terms of a step must lie side by side
+		knobs = append(knobs, Knob{"feed", []int64{feedRoot, feedBlock, feedTile}})
+	default:
 		knobs = append(knobs, Knob{"feed", []int64{feedInline, feedRoot, feedBlock, feedTile}})
 	}
 	return slices.DeleteFunc(knobs, func(k Knob) bool { return len(k.Values) < 2 })
@@ -319,6 +331,9 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	need := acc + z.tv
 	if !x.broadcasts {
 		need++
+	}
+	if x.dot != nil {
+		need += x.dot.registers
 	}
 	if regs := int64(t.VectorRegisters); need > regs {
 		return fmt.Errorf("space: tile %dx%dx%d needs %d vector registers of %d", z.th, z.tw, z.tv, need, regs)

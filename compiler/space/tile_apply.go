@@ -64,8 +64,9 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settin
 	b := &builder{s: s}
 	z := x.sizes(set)
 	b.do(x.flatten(s, u.acc))
-	if set["feed"] == feedInline {
-		for _, f := range u.feeds {
+	feeds := x.applyWidening(b, u)
+	if x.dot == nil && set["feed"] == feedInline {
+		for _, f := range feeds {
 			b.do(s.Inline(f))
 		}
 	}
@@ -87,7 +88,7 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settin
 		x.applyPanels(b, u, l)
 	}
 	x.applyPacks(b, z, set["pf"])
-	for _, f := range u.feeds {
+	for _, f := range feeds {
 		x.applyFeed(b, u, l, f, set["feed"])
 	}
 	return b.err
@@ -192,9 +193,17 @@ func (x *tile) reductionNest(b *builder, acc int, z sizes) {
 		unit, lane = b.split(acc, x.vec, x.lanes, schedule.Peel)
 		tileLoops = append(tileLoops, unit)
 	}
-	extents := slices.Clone(x.reduce)
+	extents := slices.Clone(x.steps)
 	for k := range x.reduce {
 		reduction = append(reduction, len(x.extents)+k)
+	}
+	var innermost []int
+	if last := len(reduction) - 1; x.dot != nil {
+		steps, terms := b.split(acc, reduction[last], x.dot.terms, schedule.Peel)
+		reduction[last], innermost = steps, append(innermost, terms)
+		if b.err == nil {
+			b.do(b.s.Dot(acc, terms))
+		}
 	}
 	if last := len(reduction) - 1; z.kb > 0 {
 		block, inside := b.split(acc, reduction[last], z.kb, schedule.Peel)
@@ -203,10 +212,10 @@ func (x *tile) reductionNest(b *builder, acc int, z sizes) {
 		extents = append([]int64{0}, extents...)
 	}
 	reduction, unrolled := unrollInnermost(b, acc, reduction, extents, z.ku)
-	order := slices.Concat(outer, reduction, tileLoops)
 	if lane >= 0 {
-		order = append(order, lane)
+		innermost = append(innermost, lane)
 	}
+	order := slices.Concat(outer, reduction, tileLoops, innermost)
 	if b.err != nil {
 		return
 	}
@@ -253,6 +262,8 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 		for d := range p.rank {
 			switch {
 			case d == p.dim:
+			case d == p.last && x.dot != nil:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: x.dot.terms})
 			case d == p.last && z.kb > 0:
 				dims = append(dims, schedule.PackDim{Dim: d, Factor: z.kb, Inner: true})
 			case d != p.last && p.phases[d] > 1:
@@ -262,6 +273,9 @@ func (x *tile) applyPacks(b *builder, z sizes, ahead int64) {
 			}
 		}
 		dims = append(dims, schedule.PackDim{Dim: p.dim, Factor: width, Inner: true})
+		if x.dot != nil {
+			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: x.dot.terms, Inner: true})
+		}
 		if b.err == nil {
 			b.do(b.s.Pack(p.constant, dims))
 		}

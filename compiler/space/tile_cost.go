@@ -3,6 +3,7 @@ package space
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -16,8 +17,13 @@ const (
 	loadSlot = 0.56
 	// hidden is the part of the smaller of arithmetic and loads that the larger does not hide.
 	hidden = 0.15
-	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch hides a part.
+	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch hides a part
+	// where there is arithmetic to hide it behind.
 	coldLine, prefetchedLine = 8, 5
+	// streamedWork is the cycles of arithmetic on a line of a constant below which a kernel does nothing but read it: then the
+	// processor's own prefetching keeps up, and requests besides only compete with it. Products of one and two rows, 650 x 2600:
+	// 166 and 198 us without prefetching, 214 and 236 us with it; of four rows it pays (Zen 4, AVX2, weights from memory).
+	streamedWork = 3
 	// ahead is the part of a fill's cost that is left for a panel, which the processor sees coming.
 	ahead = 0.35
 	// loopExit is what leaving a loop that runs more than a few times costs: a wrong prediction.
@@ -65,7 +71,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	if z.pack {
 		list = x.packed()
 	}
-	work := x.arithmetic(t, z) + n.waiting(t, list) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	work := x.arithmetic(t, z) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z) + x.feedCycles(t, z, set, n)
 	if z.pack {
 		work += x.copyCycles(z, n)
 	}
@@ -80,25 +86,33 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 
 // arithmetic is the cycles of all tiles, were every load a hit in the first cache.
 func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
-	positions := float64(z.th * z.tw)
-	places := float64(ceilDiv(x.extent(x.col), z.tw) * ceilDiv(x.extent(x.row), z.th))
-	for k, e := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
-			places *= float64(e)
-		}
-	}
 	width := z.tv * x.lanes
-	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), positions, z)
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z)
 	if rest := x.extent(x.vec) % width; rest > 0 {
 		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
 		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
-		cycles += x.tileCycles(t, float64(parts), positions, z)
+		cycles += x.tileCycles(t, float64(parts), z)
 	}
-	return places * cycles
+	return x.places(z) * cycles
+}
+
+// places is how many tiles there are along the axes other than that of the vectors.
+func (x *tile) places(z sizes) float64 {
+	n := float64(ceilDiv(x.extent(x.col), z.tw) * ceilDiv(x.extent(x.row), z.th))
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= float64(e)
+		}
+	}
+	return n
 }
 
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
-func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) float64 {
+func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
+	if x.writtenOut(z) {
+		return x.windowCycles(t, tv, z)
+	}
+	positions := float64(z.th * z.tw)
 	acc := tv * positions
 	loads := 0.0
 	if x.loadsShared {
@@ -114,7 +128,7 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of which a tile uses
 		// only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
-		loads += acc*(1.5-0.5*parts) + 0.8*max(0, 2*acc-float64(t.VectorRegisters))
+		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
 	if spilled := acc + tv + 1 - float64(t.VectorRegisters); tv > float64(z.tv) && spilled > 0 {
 		loads += 2 * spilled
@@ -122,14 +136,23 @@ func (x *tile) tileCycles(t *target.Target, tv, positions float64, z sizes) floa
 	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
 	}
-	step := max(acc/2, loads*loadSlot, multiplyAddLatency, (acc+loads+2/float64(z.ku))/issueWidth)
-	step += hidden*min(acc/2, loads*loadSlot) + 0.5/float64(z.ku)
-	steps := float64(product(x.reduce))
+	busy, operations := acc/2, acc
+	if x.dot != nil {
+		busy, operations = acc*x.dot.slots, acc*x.dot.operations
+	}
+	step := max(busy, loads*loadSlot, multiplyAddLatency, (operations+loads+2/float64(z.ku))/issueWidth)
+	step += hidden*min(busy, loads*loadSlot) + 0.5/float64(z.ku)
+	steps := float64(product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
 		exits = steps / float64(last)
 	}
-	return steps*step + exits*loopExit + 2.5*acc + 12
+	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
+}
+
+// spilled is how many loads a step has because acc accumulators leave few registers.
+func spilled(t *target.Target, acc float64) float64 {
+	return 0.8 * max(0, 2*acc-float64(t.VectorRegisters))
 }
 
 // addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of constants and loops.
@@ -145,9 +168,9 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 	if len(x.packs) == 0 {
 		return 0
 	}
-	bytes := float64(product(x.reduce)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
+	bytes := float64(product(x.steps)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
 	lines := bytes / float64(max(1, t.CacheLineBytes))
-	if z.pf > 0 {
+	if work := float64(z.th*z.tw) / 2 * float64(t.CacheLineBytes) / float64(max(1, t.VectorBytes)); z.pf > 0 && work >= streamedWork {
 		return lines * (prefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
 	}
 	return lines * coldLine
@@ -155,12 +178,12 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
 func (x *tile) innermost(z sizes) int64 {
-	last := x.reduce[len(x.reduce)-1]
+	last := x.steps[len(x.steps)-1]
 	if z.kb > 0 {
 		last = min(last, z.kb)
 	}
-	for k := len(x.reduce) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
-		last *= x.reduce[k] // the innermost loop is written out whole
+	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
+		last *= x.steps[k] // the innermost loop is written out whole
 	}
 	return last
 }
@@ -281,7 +304,7 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 	times := 1.0
 	switch set["feed"] {
 	case feedInline:
-		return x.inlineCycles(z)
+		return x.inlineCycles(t, z)
 	case feedRoot:
 		copy(extents, n.limits)
 	case feedBlock:
@@ -311,7 +334,11 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 
 // inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the tiles at the
 // borders, which check every load.
-func (x *tile) inlineCycles(z sizes) float64 {
+func (x *tile) inlineCycles(t *target.Target, z sizes) float64 {
+	if x.writtenOut(z) {
+		vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
+		return 0.5 * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
+	}
 	loads := float64(product(x.extents)*product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
 		loads = float64(product(x.extents)/x.extent(x.vec)*product(x.reduce)) * float64(ceilDiv(x.extent(x.vec), z.tv*x.lanes))

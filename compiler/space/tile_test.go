@@ -101,3 +101,48 @@ func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEndOfATileCounts: what the maps behind a reduction read and store passes through the caches, too.
+func TestTheEndOfATileCounts(t *testing.T) {
+	const sum = `tilth-workload 1
+input t0 f32[3136,64]
+input t1 f32[3136,256]
+constant t2 f32[64,256]
+sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
+`
+	plain := sum + "map t4 f32[3136,256] = (max [t3 i0 i1] [t1 i1])\noutput t4\n"
+	residual := sum + "map t4 f32[3136,256] = (add [t3 i0 i1] [t1 i0 i1])\noutput t4\n"
+	twice := sum + "map t4 f32[3136,256] = (add [t3 i0 i1] [t1 i0 i1])\nmap t5 f32[3136,256] = (max [t4 i0 i1] 0x0p+00:f32)\noutput t4 t5\n"
+	last := 0.0
+	for k, text := range []string{strings.NewReplacer("input t1 f32[3136,256]", "constant t1 f32[256]").Replace(plain), residual, twice} {
+		w, err := expr.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Strict)
+		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=8")
+		if x := s.plan.heaviest().sketch.(*tile); !ok || len(x.ends) != k {
+			t.Errorf("%d accesses at the end, not %d", len(x.ends), k)
+		}
+		if cost := s.Cost(p); cost <= last {
+			t.Errorf("cost %g with %d accesses at the end, %g with one less", cost, k, last)
+		} else {
+			last = cost
+		}
+	}
+}
+
+// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one of many rows
+// has time to ask for them.
+func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
+	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
+		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
+		out := expr.ReduceOver("y", expr.Sum, []int64{rows, 2600}, []int64{650}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+		})
+		s := New(workloadOf(t, out), parseTarget(t, "x86-64-v3"), schedule.Strict)
+		if point := s.Format(s.Default()); strings.Contains(point, "pf=0") == prefetches {
+			t.Errorf("%d rows: the default is %s", rows, point)
+		}
+	}
+}

@@ -22,8 +22,8 @@ func (x *winograd) knobs(*target.Target) []Knob {
 	}
 }
 
-// winogradSeeds are register tiles of the product and sizes of blocks that are known to be good.
-func winogradSeeds(registers int) []string {
+// seeds are register tiles of the product and sizes of blocks that are known to be good.
+func (x *winograd) seeds(registers int) []string {
 	tiles := []string{"wt=6 wv=2", "wt=5 wv=2", "wt=4 wv=3", "wt=4 wv=2"}
 	if registers >= 32 {
 		tiles = []string{"wt=14 wv=2", "wt=7 wv=4", "wt=8 wv=3", "wt=4 wv=6", "wt=4 wv=4"}

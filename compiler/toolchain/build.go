@@ -64,6 +64,10 @@ var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-ma
 // accumulators spilled in every step, and at 92 without. Processors of this architecture reorder by themselves.
 var keepOrder = []string{"-mllvm", "-enable-misched=false"}
 
+// noLifetimes leaves out the marks where the life of each local variable begins and ends. A kernel has hundreds, all but a few become
+// registers, and without the marks it compiles 3 to 5 % faster.
+var noLifetimes = []string{"-Xclang", "-disable-lifetime-markers"}
+
 // Build compiles and links into the file output, which appears only when all went well. Errors are *Error.
 func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(output), ".build-*")
@@ -149,8 +153,11 @@ func (tc *Toolchain) flags(b Build) []string {
 		level = 2
 	}
 	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
-	if tc.family == "clang" && level == KernelLevel && b.Target.Arch == target.X86 {
-		flags = append(flags, keepOrder...)
+	if tc.family == "clang" && level == KernelLevel {
+		flags = append(flags, noLifetimes...)
+		if b.Target.Arch == target.X86 {
+			flags = append(flags, keepOrder...)
+		}
 	}
 	return append(flags, b.Flags...)
 }

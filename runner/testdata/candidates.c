@@ -28,7 +28,12 @@ static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
   }
 }
 
-static void pack(void *const *args, void *const *prepared) { memcpy(prepared[0], args[1], 4 * INNER); }
+static int packings;
+
+static void pack(void *const *args, void *packed) {
+  memcpy(packed, args[1], 4 * INNER);
+  packings++;
+}
 
 KERNEL(good) {
   struct closure c = {args[0], prepared[0], args[2]};
@@ -42,6 +47,12 @@ KERNEL(slow) {
 KERNEL(wrong) {
   good(rt, args, prepared, workspace);
   Y[7] += 1;
+}
+
+/* Wrong when the kernel before it, with the same packed constant, did not leave it. */
+KERNEL(shares_packed) {
+  good(rt, args, prepared, workspace);
+  if (packings != 1) Y[0] = 1e9;
 }
 
 KERNEL(incomplete) {
@@ -129,9 +140,10 @@ static const struct tilth_arg args[] = {
     {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
     {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
 };
-static const int64_t prepared_bytes[] = {4 * INNER};
-#define K(name) {#name, 1, prepared_bytes, pack, name, 128, 64}
+static const struct tilth_pack packed = {4 * INNER, pack};
+static const struct tilth_pack *const packs[] = {&packed};
+#define K(name) {#name, 1, packs, name, 128, 64}
 /* Asks for more scratch memory than any machine has. */
-#define GREEDY {"greedy", 1, prepared_bytes, pack, good, (int64_t)1 << 50, 64}
+#define GREEDY {"greedy", 1, packs, good, (int64_t)1 << 50, 64}
 static const struct tilth_kernel kernels[] = {KERNELS};
 const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels, 1e-5};

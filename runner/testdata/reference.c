@@ -18,5 +18,5 @@ static const struct tilth_arg args[] = {
     {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
     {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
 };
-static const struct tilth_kernel kernels[] = {{"reference", 0, 0, 0, run, 0, 0}};
+static const struct tilth_kernel kernels[] = {{"reference", 0, 0, run, 0, 0}};
 const struct tilth_module tilth_module = {TILTH_ABI, 3, args, 1, kernels, 1e-5};

@@ -6,7 +6,7 @@
 #define TILTH_KERNEL_H
 #include <stdint.h>
 
-#define TILTH_ABI 2
+#define TILTH_ABI 3
 
 /* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
 typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
@@ -32,12 +32,16 @@ struct tilth_arg {
   int32_t role;  /* enum tilth_role */
 };
 
+/* A constant in the layout that kernels read. Kernels that want the same layout of a constant name the same pack. */
+struct tilth_pack {
+  int64_t bytes;
+  void (*fill)(void *const *args, void *packed); /* reads only one constant among args */
+};
+
 struct tilth_kernel {
   const char *id; /* trace digest in a candidate module, kernel name in a package */
   int32_t n_prepared;
-  const int64_t *prepared_bytes;
-  /* Packs constants into prepared buffers; reads only the constants among args. NULL when n_prepared is 0. */
-  void (*prepare)(void *const *args, void *const *prepared);
+  const struct tilth_pack *const *packs; /* one for each prepared buffer; NULL in a package, whose constants lie packed in a file */
   void (*run)(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace);
   int64_t workspace_bytes; /* scratch shared by all workers */
   int64_t worker_bytes;    /* scratch of each worker, behind the shared part */

@@ -31,8 +31,10 @@ static void parallel(const struct tilth_runtime *rt, tilth_body body, void *clos
 static void run(const struct tilth_kernel *k, int32_t workers, void **args) {
   struct tilth_runtime rt = {workers, parallel};
   void **prepared = calloc(k->n_prepared + 1, sizeof *prepared);
-  for (int i = 0; i < k->n_prepared; i++) prepared[i] = buffer(k->prepared_bytes[i]);
-  if (k->prepare) k->prepare(args, prepared);
+  for (int i = 0; i < k->n_prepared; i++) {
+    prepared[i] = buffer(k->packs[i]->bytes);
+    k->packs[i]->fill(args, prepared[i]);
+  }
   void *workspace = buffer(k->workspace_bytes + workers * k->worker_bytes);
   k->run(&rt, args, prepared, workspace);
   free(workspace);

@@ -68,28 +68,45 @@ static int open_own(struct buffer *b, const char *name, int64_t bytes) {
   return error;
 }
 
+/* Moves what the kernel before had packed alike to its place for this one, and closes the rest: packing millions of weights takes longer
+ * than measuring. */
+static void keep_prepared(struct loaded *l, const struct tilth_kernel *kernel) {
+  static struct prepared old[MOST_PREPARED];
+  int32_t n = l->n_prepared;
+  memcpy(old, l->prepared, n * sizeof *old);
+  memset(l->prepared, 0, sizeof l->prepared);
+  for (int32_t k = 0; k < kernel->n_prepared; k++)
+    for (int32_t i = 0; i < n && !l->prepared[k].pack; i++)
+      if (old[i].pack == kernel->packs[k]) l->prepared[k] = old[i], old[i] = (struct prepared){0};
+  for (int32_t i = 0; i < n; i++) buffer_close(&old[i].buffer);
+  l->n_prepared = kernel->n_prepared;
+}
+
+static int prepare(struct bench *b, struct prepared *p, const struct tilth_pack *pack) {
+  if (p->pack) return 0;
+  if (open_own(&p->buffer, "packed constant", pack->bytes)) return -1;
+  pack->fill(b->pointers, p->buffer.data);
+  buffer_protect(&p->buffer);
+  p->pack = pack;
+  return 0;
+}
+
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel) {
-  memset(l, 0, sizeof *l);
   l->kernel = kernel;
   if (kernel->n_prepared < 0 || kernel->n_prepared > MOST_PREPARED) {
     report_error("kernel %s has %d packed constants", kernel->id, kernel->n_prepared);
     return -1;
   }
   if (open_own(&l->workspace, "workspace", kernel->workspace_bytes + b->runtime->workers * kernel->worker_bytes)) return -1;
+  keep_prepared(l, kernel);
   for (int32_t k = 0; k < kernel->n_prepared; k++) {
-    if (open_own(&l->prepared[k], "packed constant", kernel->prepared_bytes[k])) return -1;
-    l->prepared_pointers[k] = l->prepared[k].data;
+    if (prepare(b, &l->prepared[k], kernel->packs[k])) return -1;
+    l->prepared_pointers[k] = l->prepared[k].buffer.data;
   }
-  if (kernel->n_prepared == 0) return 0;
-  kernel->prepare(b->pointers, l->prepared_pointers);
-  for (int32_t k = 0; k < kernel->n_prepared; k++) buffer_protect(&l->prepared[k]);
   return 0;
 }
 
-void bench_unload(struct loaded *l) {
-  buffer_close(&l->workspace);
-  for (int32_t k = 0; l->kernel && k < l->kernel->n_prepared; k++) buffer_close(&l->prepared[k]);
-}
+void bench_unload(struct loaded *l) { buffer_close(&l->workspace); }
 
 /* A constant larger than this is not read by a kernel that has packed ones: it was packed. */
 #define SMALL_CONSTANT (64 << 10)
@@ -114,7 +131,7 @@ static void chill_all(const struct bench *b, const void *data, int64_t bytes) {
 static void nothing(void *closure, int64_t begin, int64_t end, int32_t worker) { (void)closure, (void)begin, (void)end, (void)worker; }
 
 void bench_chill(const struct bench *b, const struct loaded *l) {
-  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill_all(b, l->prepared_pointers[k], l->kernel->prepared_bytes[k]);
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill_all(b, l->prepared_pointers[k], l->prepared[k].pack->bytes);
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_CONSTANT && (l->kernel->n_prepared == 0 || b->args[k].bytes <= SMALL_CONSTANT))
       chill_all(b, b->pointers[k], b->args[k].bytes);
@@ -160,7 +177,7 @@ static int check_output(const struct bench *b, int32_t k, double tolerance, doub
 
 static int check_all_canaries(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
   int bad = check_canaries(&l->workspace, message, message_bytes);
-  for (int32_t k = 0; !bad && k < l->kernel->n_prepared; k++) bad = check_canaries(&l->prepared[k], message, message_bytes);
+  for (int32_t k = 0; !bad && k < l->kernel->n_prepared; k++) bad = check_canaries(&l->prepared[k].buffer, message, message_bytes);
   for (int32_t k = 0; !bad && k < b->n_args; k++) /* inputs and constants are read-only */
     if (b->args[k].role == TILTH_OUTPUT) bad = check_canaries(&b->buffers[k], message, message_bytes);
   return bad;
@@ -178,6 +195,6 @@ const struct buffer *bench_find(const struct bench *b, const struct loaded *l, c
   for (int32_t k = 0; k < b->n_args; k++)
     if (buffer_holds(&b->buffers[k], address, offset)) return &b->buffers[k];
   for (int32_t k = 0; k < MOST_PREPARED; k++)
-    if (buffer_holds(&l->prepared[k], address, offset)) return &l->prepared[k];
+    if (buffer_holds(&l->prepared[k].buffer, address, offset)) return &l->prepared[k].buffer;
   return buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
 }

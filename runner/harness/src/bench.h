@@ -20,10 +20,17 @@ struct bench {
   double tolerance;
 };
 
-/* A kernel with the buffers of its own. */
+/* A packed constant. */
+struct prepared {
+  const struct tilth_pack *pack; /* NULL while the buffer is not filled */
+  struct buffer buffer;
+};
+
+/* A kernel with the buffers of its own. Packed constants stay for the next kernel, which may want the same. */
 struct loaded {
   const struct tilth_kernel *kernel;
-  struct buffer prepared[MOST_PREPARED];
+  int32_t n_prepared;
+  struct prepared prepared[MOST_PREPARED];
   void *prepared_pointers[MOST_PREPARED];
   struct buffer workspace;
 };
@@ -39,7 +46,8 @@ int bench_matches(const struct bench *b, const struct tilth_module *module);
 /* Computes the expected results, or reads them from the cache. */
 int bench_reference(struct bench *b, const struct tilth_kernel *kernel);
 
-/* Allocates what the kernel asks for and packs its constants. */
+/* Allocates what the kernel asks for and packs its constants, but those that the kernel loaded before had packed alike. `l` is all
+ * zero before the first. */
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel);
 void bench_unload(struct loaded *l);
 

@@ -54,7 +54,7 @@ static void write_cache(const struct bench *b, const char *path) {
 int bench_reference(struct bench *b, const struct tilth_kernel *kernel) {
   const char *cache = b->options->reference_cache;
   if (cache && read_cache(b, cache) == 0) return 0;
-  struct loaded l;
+  struct loaded l = {0};
   if (bench_load(b, &l, kernel)) return -1;
   bench_run(b, &l);
   for (int32_t k = 0; k < b->n_args; k++)

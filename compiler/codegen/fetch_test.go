@@ -1,0 +1,51 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// TestTilesFetchWhatTheirEndStreams: once a line, where a residual and the results are more than the second cache holds.
+func TestTilesFetchWhatTheirEndStreams(t *testing.T) {
+	const text = `tilth-workload 1
+input t0 f32[ROWS,64]
+input t1 f32[ROWS,256]
+constant t2 f32[64,256]
+sum t3 f32[ROWS,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
+map t4 f32[ROWS,256] = (add [t3 i0 i1] [t1 i0 i1])
+output t4
+`
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine.L2Bytes = 1 << 20
+	for rows, want := range map[int]int{3072: 12, 96: 0} { // 6 rows of a line each, read and written
+		w, err := expr.Parse(strings.ReplaceAll(text, "ROWS", fmt.Sprint(rows)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := space.New(w, machine, schedule.Strict)
+		p, ok := s.Parse("tv=2 tw=6 hb=1 cb=1 ku=1")
+		if !ok {
+			t.Fatal("the tile is not legal")
+		}
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := Module(w, []Kernel{{ID: "k", Schedule: applied}}, machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(source, "__builtin_prefetch"); got != want {
+			t.Errorf("%d rows: %d fetches, not %d", rows, got, want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/loop"
+)
+
+// packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and returns its name; "0" when
+// there are none.
+func (u *Unit) packTable(symbol string, inputs int, packs []loop.Pack) (string, error) {
+	if len(packs) == 0 {
+		return "0", nil
+	}
+	var table []string
+	for _, p := range packs {
+		name, err := u.pack(inputs+p.Constant, p)
+		if err != nil {
+			return "", err
+		}
+		table = append(table, "&"+name)
+	}
+	fmt.Fprintf(&u.code, "static const struct tilth_pack *const %s_packs[] = {%s};\n", symbol, strings.Join(table, ", "))
+	return symbol + "_packs", nil
+}
+
+// pack prints the function that fills a packed constant, and its description, unless the unit has them: the candidates of a batch
+// share a few layouts. Argument arg is the constant.
+func (u *Unit) pack(arg int, p loop.Pack) (name string, err error) {
+	key := fmt.Sprintf("%d %s", arg, p.Workload.Text())
+	if name, ok := u.packs[key]; ok {
+		return name, nil
+	}
+	name = fmt.Sprintf("pack%d", len(u.packs))
+	s, err := p.Schedule()
+	if err != nil {
+		return "", err
+	}
+	f, err := loop.Lower(s)
+	if err != nil {
+		return "", err
+	}
+	k := &kernelPrinter{unit: u, symbol: name, f: f, shared: map[*expr.Tensor]int64{}}
+	k.attributes = "__attribute__((cold, noinline)) " // runs once: not worth the compiler's time
+	u.code.WriteString(k.run())
+	fmt.Fprintf(&u.code, "static void %s_fill(void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(0, bound, 0, 0); }\n", name, arg, name)
+	fmt.Fprintf(&u.code, "static const struct tilth_pack %s = {%d, %s_fill};\n", name, p.Buffer.Bytes(), name)
+	u.packs[key] = name
+	return name, nil
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Widen lets a stage read integers through a copy of a wider integer type, which must hold all their values: what instructions
+// multiply is often wider than what is stored. The tensor is named as in CacheRead, and the stage must cast each element that it
+// loads of it, so that the copy changes no value. The copy is a new stage, whose number is returned; a constant is copied once, when
+// the model is compiled, and the number is -1.
+func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("widen: %w", err)
+	}
+	tensors := distinctLoads(g.Body)
+	if load < 0 || load >= len(tensors) {
+		return 0, fmt.Errorf("widen: stage %d loads no tensor %d", stageID, load)
+	}
+	t := tensors[load]
+	switch {
+	case !holds(to, t.DType):
+		return 0, fmt.Errorf("widen: %v does not hold all values of %v", to, t.DType)
+	case !alwaysCast(g.Body, t):
+		return 0, fmt.Errorf("widen: stage %d uses tensor %d as %v", stageID, load, t.DType)
+	}
+	wide := expr.Compute(t.Name+"_wide", t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(to, t.At(i...)) })
+	if t.Role == expr.Constant {
+		copied, err = -1, s.widenConstant(g, t, wide)
+	} else {
+		copied = len(s.Stages)
+		g.redirect(t, wide)
+		s.addStage(&Stage{Tensor: wide, Axes: wide.Axes, Body: wide.Body})
+	}
+	if err == nil {
+		s.record("widen", stageID, load, int(to))
+	}
+	return copied, err
+}
+
+// widenConstant replaces a constant that only stage g loads.
+func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
+	c := s.constant(t)
+	switch {
+	case s.Packs[c] != nil || s.Transforms[c] != nil:
+		return fmt.Errorf("widen: constant %d is already packed or transformed", c)
+	case len(s.readers(t)) != 1:
+		return fmt.Errorf("widen: constant %d is also loaded by a stage other than %d", c, g.ID)
+	}
+	stored := expr.NewConstant(t.Name+"_wide", wide.DType, t.Shape...)
+	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
+	result := expr.Compute(wide.Name, t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(wide.DType, source.At(i...)) })
+	s.Transforms[c] = &Transform{Source: source, Result: result, Tensor: stored, compute: func(a *array.Array) *array.Array {
+		out := array.New(wide.DType, t.Shape...)
+		for i := range out.Len() {
+			out.SetInt(i, a.Int(i))
+		}
+		return out
+	}}
+	g.redirect(t, stored)
+	return nil
+}
+
+// redirect lets a stage load from another tensor of the same shape.
+func (g *Stage) redirect(from, to *expr.Tensor) {
+	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
+		if l, ok := e.(*expr.Load); ok && l.Tensor == from {
+			return to.At(l.Index...)
+		}
+		return e
+	})
+}
+
+// constant is the index of a tensor in Workload.Constants; -1 when it is none.
+func (s *Schedule) constant(t *expr.Tensor) int {
+	for c, x := range s.Workload.Constants {
+		if x == t {
+			return c
+		}
+	}
+	return -1
+}
+
+// readers are the stages that load a tensor.
+func (s *Schedule) readers(t *expr.Tensor) []*Stage { return s.Consumers(&Stage{Tensor: t}) }
+
+// holds reports whether every value of an integer type is one of another.
+func holds(to, from array.DType) bool {
+	if !to.IsInt() || !from.IsInt() {
+		return false
+	}
+	signed := func(d array.DType) bool { return d <= array.Int64 }
+	switch {
+	case signed(to) == signed(from):
+		return to.Bytes() >= from.Bytes()
+	default:
+		return signed(to) && to.Bytes() > from.Bytes()
+	}
+}
+
+// alwaysCast reports whether every element of a tensor that an expression loads is cast to another type.
+func alwaysCast(e expr.Expr, t *expr.Tensor) bool {
+	loads, casts := 0, 0
+	isLoad := func(x expr.Expr) bool {
+		l, ok := x.(*expr.Load)
+		return ok && l.Tensor == t
+	}
+	expr.Walk(e, func(x expr.Expr) {
+		if isLoad(x) {
+			loads++
+		}
+		if c, ok := x.(*expr.Cast); ok && isLoad(c.A) {
+			casts++
+		}
+	})
+	return loads == casts
+}

@@ -1,0 +1,121 @@
+package space
+
+import (
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// strassenNests builds the loop nests of one schedule.
+type strassenNests struct {
+	*builder
+	x   *strassen
+	z   strassenSizes
+	ids schedule.StrassenStages
+	out int
+	// chunk and tile are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, and over the tiles.
+	chunk, tile int
+}
+
+func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
+	b, z := &builder{s: s}, x.sizes(set)
+	ids, err := s.Strassen(u.acc, x.lanes)
+	if err != nil {
+		return err
+	}
+	for _, f := range u.feeds {
+		b.do(s.Inline(f))
+	}
+	b.do(s.Inline(u.acc))
+	if b.err != nil {
+		return b.err
+	}
+	acc, err := s.CacheWrite(ids.Product)
+	if err != nil {
+		return err
+	}
+	n := &strassenNests{builder: b, x: x, z: z, ids: ids, out: u.out}
+	n.output()
+	n.left()
+	n.product(acc)
+	n.accumulate(acc)
+	n.right()
+	return b.err
+}
+
+// output is the nest of the map that ends the unit.
+//
+//	parallel over (blocks of rows, strips of columns)
+//	  for tiles of rows
+//	    the seven products of the tile
+//	    for rows, vectors of a block
+//	      out = ...                                      2 rows x 2 vectors unrolled, vectorized
+func (n *strassenNests) output() {
+	const peel = schedule.Peel
+	x := n.x
+	tiles, inTile := n.split(n.out, x.row, 2*n.z.rows, peel)
+	blocks, tiles := n.split(n.out, tiles, n.z.rowTiles, peel)
+	rows, parity := n.split(n.out, inTile, 2, peel)
+	strips, inStrip := n.split(n.out, x.col, 2*n.z.vectors*x.lanes, peel)
+	pairs, pair := n.split(n.out, inStrip, 2*x.lanes, peel)
+	side, lane := n.split(n.out, pair, x.lanes, peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(n.out, blocks, strips, tiles, rows, pairs, parity, side, lane))
+	n.kind(n.s.Unroll, n.out, parity, side)
+	n.kind(n.s.Vectorize, n.out, lane)
+	n.tile, n.chunk = tiles, n.fuse(n.out, []int{blocks, strips})
+	n.kind(n.s.Parallel, n.out, n.chunk)
+}
+
+// left is the sums of the left operand: all seven of each vector along the reduction.
+func (n *strassenNests) left() {
+	id := n.ids.Left
+	vectors, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, 1, vectors, 0, lane))
+	n.kind(n.s.Unroll, id, 0)
+	n.kind(n.s.Vectorize, id, lane)
+	n.kind(n.s.Parallel, id, 1)
+}
+
+// right lays the sums of the right operand out as the tiles read them.
+func (n *strassenNests) right() {
+	width := n.z.vectors * n.x.lanes
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Pack(n.x.p.Constant, []schedule.PackDim{{Dim: 2, Factor: width}, {Dim: 0}, {Dim: 1}, {Dim: 2, Factor: width, Inner: true}}))
+	if n.err == nil && n.z.pf > 0 {
+		n.do(n.s.Prefetch(n.x.p.Constant, n.z.pf))
+	}
+}
+
+// product is a buffer of the seven products of a tile.
+func (n *strassenNests) product(acc int) {
+	id := n.ids.Product
+	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, 0, 1, unit, lane))
+	n.kind(n.s.Unroll, id, 1, unit)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.tile))
+	n.do(n.s.ComputeAt(acc, id, 0))
+}
+
+func (n *strassenNests) accumulate(id int) {
+	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	reduction, unrolled := unrollInnermost(n.builder, id, []int{3}, []int64{n.x.k}, n.z.ku)
+	if n.err != nil {
+		return
+	}
+	order := append([]int{0}, reduction...)
+	n.do(n.s.Reorder(id, append(order, 1, unit, lane)...))
+	n.kind(n.s.Unroll, id, reduction[len(reduction)-unrolled:]...)
+	n.kind(n.s.Unroll, id, 1, unit)
+	n.kind(n.s.Vectorize, id, lane)
+}

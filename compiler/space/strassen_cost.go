@@ -1,0 +1,111 @@
+package space
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+func (x *strassen) knobs(*target.Target) []Knob {
+	vectors := x.n() / x.lanes
+	return []Knob{
+		{"st", atMost(x.m, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)},
+		{"sv", atMost(vectors, 1, 2, 3, 4, 6)},
+		{"sb", atMost(x.m, 1, 2, 4, 8, 16, 1024)},
+		{"sku", atMost(x.k, 1, 2, 4, 8)},
+		{"spf", []int64{0, 512, 1024, 2048, 4096}},
+	}
+}
+
+// algorithms is the value of the knob that chooses this sketch.
+func (x *strassen) algorithms() []int64 { return []int64{seven} }
+
+// seeds are register tiles that are known to be good.
+func (x *strassen) seeds(registers int) []string {
+	tiles := []string{"st=4 sv=3", "st=5 sv=2", "st=6 sv=2", "st=4 sv=2"}
+	if registers >= 32 {
+		tiles = []string{"st=14 sv=2", "st=7 sv=4", "st=8 sv=3", "st=6 sv=4", "st=4 sv=6", "st=4 sv=4"}
+	}
+	var seeds []string
+	for _, t := range tiles {
+		seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", algKnob, seven, t))
+	}
+	return seeds
+}
+
+// legal keeps the register tile within the register file and the unrolled code small, as tile.legal does.
+func (x *strassen) legal(t *target.Target, set settings) error {
+	z := x.sizes(set)
+	acc := z.rows * z.vectors
+	need := acc + z.vectors
+	if !t.Has("avx512f") {
+		need++
+	}
+	if regs := int64(t.VectorRegisters); need > regs {
+		return fmt.Errorf("space: tile %dx%d of the products needs %d vector registers of %d", z.rows, z.vectors, need, regs)
+	}
+	if acc*z.ku > maxUnrolled {
+		return fmt.Errorf("space: tile %dx%d unrolled %d times is too much code", z.rows, z.vectors, z.ku)
+	}
+	return nil
+}
+
+// What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and putting them together
+// to four outputs; and for each vector of a block of the left operand, its seven sums, which go out to the second cache.
+const (
+	strassenOutputCycles = 20
+	strassenSumCycles    = 15
+	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than the first cache, it
+	// is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then took 2.9 ms, not 2.1.
+	unforeseen = 1.6
+	// colder is how much more a line of the sums costs when it first comes from memory than one of weights: 7/4 as many for 7/8 of the
+	// multiplications, memory falls behind.
+	colder = 1.5
+	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
+	again = 1.5
+)
+
+// cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the products, too.
+func (x *strassen) cost(t *target.Target, set settings) float64 {
+	z := x.sizes(set)
+	p := x.products(t)
+	tile := p.sizes(settings{"tv": z.vectors, "tw": z.rows, "hb": z.rowTiles, "ku": z.ku, "pf": z.pf})
+	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.Threads))
+	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles
+	work := p.arithmetic(t, tile) + colder*p.cold(t, tile) + x.traffic(t, z) + outputs + chunkStart*chunks
+	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles
+	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
+}
+
+// traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for
+// every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
+func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
+	line, bytes := float64(max(1, t.CacheLineBytes)), float64(x.bytes)
+	fill := func(size float64) float64 { // from the second cache, or from the next
+		if size <= 0.7*float64(t.L2Bytes) {
+			return 1
+		}
+		return 2
+	}
+	width := z.vectors * x.lanes
+	left := float64(seven*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
+	strip := float64(seven*x.k*width) * bytes
+	hidden := ahead
+	if z.pf == 0 {
+		hidden = unforeseen
+	}
+	strips, tiles := float64(ceilDiv(x.n(), width)), float64(ceilDiv(x.m, z.rows))
+	blocks := tiles / float64(z.rowTiles)
+	return strips * (blocks*left*fill(left) + tiles*strip*fill(strip)*hidden + (blocks-1)*strip*again) / line
+}
+
+// products are the seven products as one reduction of m x n elements.
+func (x *strassen) products(t *target.Target) *tile {
+	steps := []int64{seven, x.k}
+	return &tile{
+		lanes: x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: steps, steps: steps,
+		packs: []packable{{constant: x.p.Constant, dim: 2, last: 1, rank: 3}}, broadcasts: t.Has("avx512f"),
+		loadsShared: true, loadsScalar: true,
+	}
+}
