@@ -125,8 +125,13 @@ func (p *printer) varName(v *expr.Var) string {
 
 func (p *printer) block(b loop.Block) {
 	used := p.used
-	for k, st := range b {
-		p.stmt(st, b[k+1:])
+	for k := 0; k < len(b); k++ {
+		if t := p.transposed(b[k:]); t != nil {
+			p.transpose(t)
+			k += len(t.columns) - 1
+			continue
+		}
+		p.stmt(b[k], b[k+1:])
 	}
 	p.used = used
 }

@@ -15,8 +15,11 @@ type panel struct {
 	access int
 	// order has the operand's dimensions with the one that the vectors run along last.
 	order []int
-	// strided is set when neighbouring lanes are not neighbours in the operand, so that lanes are collected one by one.
+	// strided is set when neighbouring lanes are not neighbours in the operand, so that lanes are collected one by one, or squares of
+	// lanes are transposed.
 	strided bool
+	// rows is the dimension of the panel whose elements are neighbours in the operand, and makes squares with the lanes; -1 for none.
+	rows int
 }
 
 // findPanels finds the operands that can be copied. Operands that feed the reduction are computed where they are needed anyway.
@@ -38,8 +41,20 @@ func (x *tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 			}
 		}
 		p.order = append(p.order, at)
+		p.rows = p.neighbours()
 		x.panels = append(x.panels, p)
 	}
+}
+
+// neighbours is the dimension of the panel, but for the vectors', along which elements are neighbours in the operand; -1 for none.
+func (p *panel) neighbours() int {
+	strides := p.tensor.MemoryStrides()
+	for k, d := range p.order[:len(p.order)-1] {
+		if strides[d] == 1 && p.tensor.Shape[d] > 1 {
+			return k
+		}
+	}
+	return -1
 }
 
 // movesWithAny reports whether one of the axes from first up to end changes what is read.
@@ -66,12 +81,30 @@ func (x *tile) applyPanels(b *builder, u *unit, l loops) {
 		}
 		id, err := b.s.CacheRead(u.acc, slices.Index(tensors, p.tensor), p.order)
 		b.do(err)
-		_, lane := b.split(id, len(p.order)-1, x.lanes, schedule.Peel)
+		vectors, lane := b.split(id, len(p.order)-1, x.lanes, schedule.Peel)
+		if p.strided && p.rows >= 0 {
+			x.square(b, id, p, vectors, lane)
+		}
 		b.kind(b.s.Vectorize, id, lane)
 		if b.err == nil {
 			b.do(b.s.ComputeAt(id, u.out, l.vectors))
 		}
 	}
+}
+
+// square writes as many neighbours of the operand out as there are lanes, so that each square of both is transposed in registers.
+func (x *tile) square(b *builder, id int, p panel, vectors, lane int) {
+	squares, row := b.split(id, p.rows, x.lanes, schedule.Peel)
+	var order []int
+	for k := range p.order[:len(p.order)-1] {
+		if k != p.rows {
+			order = append(order, k)
+		}
+	}
+	if b.err == nil {
+		b.do(b.s.Reorder(id, append(order, squares, vectors, row, lane)...))
+	}
+	b.kind(b.s.Unroll, id, row)
 }
 
 // packed are the accesses when the panels are copied.
@@ -83,7 +116,8 @@ func (x *tile) packed() []access {
 	return list
 }
 
-// copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, else every lane on its own.
+// copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, squares of lanes to transpose, or every
+// lane on its own.
 func (x *tile) copyCycles(z sizes, n nest) float64 {
 	times := 1.0
 	for _, loop := range n.loops[2:] { // the first two are over the positions of a block
@@ -96,9 +130,12 @@ func (x *tile) copyCycles(z sizes, n nest) float64 {
 		for d := range a.shape {
 			elements *= float64(a.extent(d, n.tile))
 		}
-		if p.strided {
+		switch {
+		case p.strided && p.rows >= 0:
+			total += 0.5 * elements
+		case p.strided:
 			total += 1.3 * elements
-		} else {
+		default:
 			total += 3 * elements / float64(x.lanes)
 		}
 	}

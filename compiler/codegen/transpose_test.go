@@ -1,0 +1,55 @@
+package codegen
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// transposing copies a matrix with rows and columns exchanged, a square of lanes at a time; neither extent is a multiple of lanes.
+func transposing(t *testing.T, d array.DType, lanes int64) testCase {
+	x := expr.NewInput("x", d, 37, 45)
+	y := expr.Compute("y", []int64{45, 37}, func(i []expr.Expr) expr.Expr { return x.At(i[1], i[0]) })
+	w, err := expr.NewWorkload([]*expr.Tensor{y})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schedule.New(w)
+	squares, row, err := s.Split(0, 0, lanes, schedule.Peel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, lane, err := s.Split(0, 1, lanes, schedule.Peel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.Reorder(0, squares, vectors, row, lane), s.Unroll(0, row), s.Vectorize(0, lane)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return testCase{workload: w, schedule: s, workers: 1, args: fillArgs(w, 1)}
+}
+
+func TestSquaresAreTransposedInRegisters(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			var cases []testCase
+			for _, d := range []array.DType{array.Float32, array.Float64, array.Int32} {
+				c := transposing(t, d, NewUnit(m.description(t)).lanes(d))
+				text, err := Module(c.workload, []Kernel{{ID: "k", Schedule: c.schedule}}, m.description(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(text, "__builtin_shufflevector(r") {
+					t.Errorf("%v: no square is transposed", d)
+				}
+				cases = append(cases, c)
+			}
+			checkCases(t, t, m, cases)
+		})
+	}
+}
