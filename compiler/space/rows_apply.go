@@ -112,6 +112,15 @@ func (r *rows) others(g *schedule.Stage) []int {
 	return list
 }
 
+// reductions are the iterators of a stage's reduction axes.
+func reductions(g *schedule.Stage) []int {
+	var list []int
+	for k := range g.Reduce {
+		list = append(list, len(g.Axes)+k)
+	}
+	return list
+}
+
 // leavesFirst is an order of all leaves with the given ones first.
 func leavesFirst(g *schedule.Stage, first []int) []int {
 	order := slices.Clone(first)
@@ -222,7 +231,7 @@ func (r *rows) applyAcross(b *builder, set settings) {
 	if b.err != nil {
 		return
 	}
-	b.do(b.s.Reorder(out.ID, slices.Concat(outer, r.others(out), []int{unit, lane})...))
+	b.do(b.s.Reorder(out.ID, slices.Concat(outer, r.others(out), reductions(out), []int{unit, lane})...))
 	at := b.fuse(out.ID, outer)
 	b.kind(b.s.Parallel, out.ID, at)
 	b.kind(b.s.Unroll, out.ID, unit)
@@ -239,14 +248,10 @@ func (r *rows) acrossNest(b *builder, g *schedule.Stage) {
 	dims := r.dims[g.ID]
 	last := dims[len(dims)-1]
 	unit, lane := b.split(g.ID, last, r.lanes, schedule.Peel)
-	order := slices.Concat(dims[:len(dims)-1], r.others(g))
-	for k := range g.Reduce {
-		order = append(order, len(g.Axes)+k)
-	}
 	if b.err != nil {
 		return
 	}
-	b.do(b.s.Reorder(g.ID, append(order, unit, lane)...))
+	b.do(b.s.Reorder(g.ID, slices.Concat(dims[:len(dims)-1], r.others(g), reductions(g), []int{unit, lane})...))
 	b.kind(b.s.Unroll, g.ID, unit)
 	b.kind(b.s.Vectorize, g.ID, lane)
 }
