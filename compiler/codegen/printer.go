@@ -219,6 +219,7 @@ func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 		return
 	}
 	p.memory[b.Tensor] = name
+	delete(p.registers, b.Tensor) // another version of these loops may have had it there
 	if b.Bytes() <= maxStackBytes && p.frame+b.Bytes() <= maxFrameBytes && !hasParallel(scope) {
 		p.frame += b.Bytes()
 		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
