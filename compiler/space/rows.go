@@ -32,7 +32,7 @@ type rows struct {
 	shared []int
 	// dims has for each stage the dimensions of the shared axes, in their order.
 	dims map[int][]int
-	// across is set where the last stage's contiguous axis is shared.
+	// across is set where the last stage's contiguous axis is shared, and contiguous in what the reductions read.
 	across bool
 	// contiguous is the reduction axis that is contiguous in memory, for each reduction.
 	contiguous map[int]int
@@ -158,7 +158,7 @@ func (r *rows) fits(s *schedule.Schedule, t *target.Target) bool {
 			last = k
 		}
 	}
-	r.across = last >= 0 && slices.Contains(r.shared, last)
+	r.across = last >= 0 && slices.Contains(r.shared, last) && r.liesAcross(s)
 	r.count, r.length = 1, 1
 	for _, k := range r.shared {
 		r.count *= out.Axes[k].Extent
@@ -181,6 +181,19 @@ func (r *rows) fits(s *schedule.Schedule, t *target.Target) bool {
 	return reductions > 0 && (!r.across || reductions > 1)
 }
 
+// liesAcross reports whether what the reductions read is contiguous along the last of the shared axes: not so where each reduces
+// its own rows to an element.
+func (r *rows) liesAcross(s *schedule.Schedule) bool {
+	for _, id := range append(slices.Clone(r.stages), r.out) {
+		g := s.Stages[id]
+		dims := r.dims[id]
+		if g.Combiner != expr.None && !movesByOne(g, g.Axes[dims[len(dims)-1]]) {
+			return false
+		}
+	}
+	return true
+}
+
 // reductionFits finds the contiguous axis of a reduction.
 func (r *rows) reductionFits(g *schedule.Stage) bool {
 	for _, l := range expr.Loads(g.Body) {
@@ -189,8 +202,7 @@ func (r *rows) reductionFits(g *schedule.Stage) bool {
 		}
 	}
 	if r.across {
-		dims := r.dims[g.ID]
-		return movesByOne(g, g.Axes[dims[len(dims)-1]])
+		return true
 	}
 	for k := len(g.Reduce) - 1; k >= 0; k-- {
 		if g.Reduce[k].Extent > 1 && movesByOne(g, g.Reduce[k]) {

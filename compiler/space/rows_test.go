@@ -2,6 +2,7 @@ package space
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -36,5 +37,30 @@ output t5
 		if err != nil {
 			t.Fatalf("%s: %v", s.Format(p), err)
 		}
+	}
+}
+
+// TestRowsThatBecomeAnElementEach: the last axis of the result is shared, but it is the rows that are contiguous.
+func TestRowsThatBecomeAnElementEach(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[16,4096]
+sum t1 f32[16] over 4096 = (mul [t0 i0 r0] [t0 i0 r0])
+map t2 f32[16] = (sqrt [t1 i0])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	r, ok := s.plan.heaviest().sketch.(*rows)
+	if !ok || r.across {
+		t.Fatalf("the sketch is %T", s.plan.heaviest().sketch)
+	}
+	scheduled, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := string(scheduled.Trace()); !strings.Contains(trace, "rfactor") {
+		t.Errorf("no partial results in lanes:\n%s", trace)
 	}
 }
