@@ -1,0 +1,87 @@
+package gbdt
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+)
+
+// Data is a set of samples to train on.
+type Data struct {
+	// Features names the columns.
+	Features []string
+	// Rows has len(Labels) rows of len(Features) finite values, one row after the other.
+	Rows []float32
+	// Labels has what to predict for each row.
+	Labels []float32
+	// Groups are the lengths of consecutive runs of rows that are compared with each other by a loss of ranks: the candidates of
+	// one task. Nil means one group.
+	Groups []int
+}
+
+// NumRows is the number of samples.
+func (d *Data) NumRows() int { return len(d.Labels) }
+
+// row is sample i's features.
+func (d *Data) row(i int) []float32 {
+	n := len(d.Features)
+	return d.Rows[i*n : (i+1)*n]
+}
+
+// check reports what is wrong with the data, if anything.
+func (d *Data) check() error {
+	n, rows := len(d.Features), len(d.Labels)
+	switch {
+	case n == 0:
+		return fmt.Errorf("gbdt: the data has no features")
+	case rows == 0:
+		return fmt.Errorf("gbdt: the data has no rows")
+	case len(d.Rows) != n*rows:
+		return fmt.Errorf("gbdt: %d values are not %d rows of %d features", len(d.Rows), rows, n)
+	}
+	if err := checkNames(d.Features); err != nil {
+		return fmt.Errorf("gbdt: %w", err)
+	}
+	for i, v := range d.Rows {
+		if !finite(v) {
+			return fmt.Errorf("gbdt: row %d: feature %q is %v, not a finite number", i/n, d.Features[i%n], v)
+		}
+	}
+	for i, v := range d.Labels {
+		if !finite(v) {
+			return fmt.Errorf("gbdt: row %d: the label is %v, not a finite number", i, v)
+		}
+	}
+	return d.checkGroups()
+}
+
+func (d *Data) checkGroups() error {
+	if d.Groups == nil {
+		return nil
+	}
+	sum := 0
+	for i, n := range d.Groups {
+		if n < 0 {
+			return fmt.Errorf("gbdt: group %d has %d rows", i, n)
+		}
+		sum += n
+	}
+	if sum != len(d.Labels) {
+		return fmt.Errorf("gbdt: the groups have %d rows together, the data has %d", sum, len(d.Labels))
+	}
+	return nil
+}
+
+// checkNames reports a name that a model's text cannot hold.
+func checkNames(features []string) error {
+	for _, name := range features {
+		bad := func(r rune) bool { return r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+		if name == "" || strings.ContainsFunc(name, bad) {
+			return fmt.Errorf("feature %q: give a name of printable characters without spaces and =", name)
+		}
+	}
+	return nil
+}
+
+func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

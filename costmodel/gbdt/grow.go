@@ -1,0 +1,186 @@
+package gbdt
+
+import "slices"
+
+// grower grows trees on the same data.
+type grower struct {
+	data   *binned
+	params *Params
+	// workers is how many features are counted at a time.
+	workers int
+	// rows are those of the tree, leaf after leaf; scratch holds those that go right while a leaf is cut.
+	rows, scratch []int32
+	// first and second are the derivatives of the rows being counted, in their order.
+	first, second []float64
+	// splits has the best split of each of the tree's features, for one child and the other.
+	splits [2][]split
+	// free are histograms without a leaf.
+	free [][]histogram
+}
+
+func newGrower(b *binned, p *Params) *grower {
+	return &grower{
+		data: b, params: p, workers: p.workers(),
+		scratch: make([]int32, 0, b.rows), first: make([]float64, b.rows), second: make([]float64, b.rows),
+	}
+}
+
+// growing is a leaf that may be split.
+type growing struct {
+	// begin and end are its rows in grower.rows.
+	begin, end int
+	total      sums
+	histograms []histogram // one for each feature of the tree; nil when the leaf is too small to split
+	best       split
+	// parent is the node above, -1 for the root; right tells the side.
+	parent int
+	right  bool
+}
+
+// grow makes a tree of the given rows and features, best leaf first. It also returns each leaf's end in the tree's rows, which
+// g.rows has in the order of leaves.
+func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tree, []growing) {
+	g.rows = rows
+	root := &growing{end: len(rows), parent: -1}
+	for _, r := range rows {
+		root.total.first += first[r]
+		root.total.second += second[r]
+	}
+	g.count(root, nil, features, first, second)
+	var t Tree
+	leaves := []growing{*root}
+	for len(leaves) < g.params.Leaves {
+		at := -1
+		for i := range leaves {
+			if leaves[i].best.gain > 0 && (at < 0 || leaves[i].best.gain > leaves[at].best.gain) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		l, r, ok := g.cut(leaves[at])
+		if !ok { // rounding made a child of no rows
+			leaves[at].best.gain = 0
+			continue
+		}
+		node := len(t.Nodes)
+		t.Nodes = append(t.Nodes, g.node(&leaves[at]))
+		link(&t, &leaves[at], node)
+		l.parent, r.parent, r.right = node, node, true
+		g.countChildren(&leaves[at], &l, &r, features, first, second)
+		leaves[at] = l
+		leaves = append(leaves, r)
+	}
+	for i := range leaves {
+		link(&t, &leaves[i], ^i)
+		t.Leaves = append(t.Leaves, g.leaf(&leaves[i]))
+		g.release(&leaves[i])
+	}
+	return t, leaves
+}
+
+// link sets what stands on the leaf's side of its parent.
+func link(t *Tree, l *growing, child int) {
+	switch {
+	case l.parent < 0:
+	case l.right:
+		t.Nodes[l.parent].Right = child
+	default:
+		t.Nodes[l.parent].Left = child
+	}
+}
+
+// leaf has the value that lowers the loss most, shrunk.
+func (g *grower) leaf(l *growing) Leaf {
+	value := -l.total.first / (l.total.second + g.params.L2) * g.params.LearningRate
+	return Leaf{Value: value, Weight: l.total.second, Rows: l.end - l.begin}
+}
+
+func (g *grower) node(l *growing) Node {
+	s := l.best
+	return Node{Feature: s.feature, Threshold: g.data.bounds[s.feature][s.bin], Gain: s.gain, Leaf: g.leaf(l)}
+}
+
+// cut divides a leaf's rows, which keep their order.
+func (g *grower) cut(l growing) (left, right growing, ok bool) {
+	column, bin := g.data.columns[l.best.feature], uint8(l.best.bin)
+	g.scratch = g.scratch[:0]
+	mid := l.begin
+	for _, r := range g.rows[l.begin:l.end] {
+		if column[r] <= bin {
+			g.rows[mid] = r
+			mid++
+		} else {
+			g.scratch = append(g.scratch, r)
+		}
+	}
+	copy(g.rows[mid:l.end], g.scratch)
+	left = growing{begin: l.begin, end: mid, total: l.best.left}
+	right = growing{begin: mid, end: l.end, total: l.total.minus(l.best.left)}
+	return left, right, mid > l.begin && mid < l.end
+}
+
+// countChildren counts the smaller child; the larger takes over the parent's histograms, less the smaller's.
+func (g *grower) countChildren(parent, left, right *growing, features []int, first, second []float64) {
+	small, large := left, right
+	if left.end-left.begin > right.end-right.begin {
+		small, large = right, left
+	}
+	large.histograms, parent.histograms = parent.histograms, nil
+	g.count(small, large, features, first, second)
+}
+
+// count fills a leaf's histograms, subtracts them from the sibling's, and finds the best splits of both.
+func (g *grower) count(l, sibling *growing, features []int, first, second []float64) {
+	rows := g.rows[l.begin:l.end]
+	for i, r := range rows {
+		g.first[i], g.second[i] = first[r], second[r]
+	}
+	l.histograms = g.take(len(features))
+	for side := range g.splits {
+		g.splits[side] = slices.Grow(g.splits[side][:0], len(features))[:len(features)]
+	}
+	parallel(g.workers, len(features), func(i int) {
+		f := features[i]
+		bins := len(g.data.bounds[f]) + 1
+		h := &l.histograms[i]
+		h.count(g.data.columns[f], bins, rows, g.first, g.second)
+		g.splits[0][i] = h.best(f, bins, l.total, g.params)
+		if sibling != nil {
+			sibling.histograms[i].subtract(h, bins)
+			g.splits[1][i] = sibling.histograms[i].best(f, bins, sibling.total, g.params)
+		}
+	})
+	l.best = largest(g.splits[0])
+	if sibling != nil {
+		sibling.best = largest(g.splits[1])
+	}
+}
+
+// largest is the split of the largest gain, the first of equals.
+func largest(splits []split) split {
+	best := splits[0]
+	for _, s := range splits[1:] {
+		if s.gain > best.gain {
+			best = s
+		}
+	}
+	return best
+}
+
+func (g *grower) take(n int) []histogram {
+	if last := len(g.free) - 1; last >= 0 && len(g.free[last]) >= n {
+		h := g.free[last]
+		g.free = g.free[:last]
+		return h
+	}
+	return make([]histogram, n)
+}
+
+func (g *grower) release(l *growing) {
+	if l.histograms != nil {
+		g.free = append(g.free, l.histograms)
+		l.histograms = nil
+	}
+}

@@ -1,0 +1,93 @@
+package gbdt
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// A Loss says how bad predictions are, by its derivatives with respect to each of them.
+type Loss interface {
+	// Name is the loss's name in LightGBM's model text.
+	Name() string
+	// Start is the prediction that an empty model makes for every row.
+	Start(d *Data) float64
+	// Derivatives sets the first and second derivatives of the loss at the predictions. Random numbers come from rng.
+	Derivatives(d *Data, predictions, first, second []float64, rng *rand.Rand)
+}
+
+// Squared is half the squared error.
+type Squared struct{}
+
+// Name is LightGBM's objective.
+func (Squared) Name() string { return "regression" }
+
+// Start is the mean of the labels.
+func (Squared) Start(d *Data) float64 {
+	sum := 0.0
+	for _, y := range d.Labels {
+		sum += float64(y)
+	}
+	return sum / float64(len(d.Labels))
+}
+
+// Derivatives are the error and 1.
+func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *rand.Rand) {
+	for i, y := range d.Labels {
+		first[i], second[i] = predictions[i]-float64(y), 1
+	}
+}
+
+// Rank is the logistic loss of pairs of one group: log(1 + exp(better - worse)) of their predictions, weighted by how far their
+// labels are apart. Only the order of predictions within a group has a meaning.
+type Rank struct {
+	// Pairs is how many rows each row is compared with in a round, drawn anew each time; 0 means 8.
+	Pairs int
+}
+
+// Name is that of a regression: the predictions are taken as they are.
+func (Rank) Name() string { return "regression" }
+
+// Start is 0.
+func (Rank) Start(*Data) float64 { return 0 }
+
+// Derivatives compares each row with others of its group, drawn at random.
+func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *rand.Rand) {
+	clear(first)
+	clear(second)
+	pairs := l.Pairs
+	if pairs <= 0 {
+		pairs = 8
+	}
+	groups := d.Groups
+	if groups == nil {
+		groups = []int{d.NumRows()}
+	}
+	begin := 0
+	for _, n := range groups {
+		for i := begin; n > 1 && i < begin+n; i++ {
+			for range pairs {
+				if j := begin + rng.IntN(n); j != i {
+					pull(d.Labels, predictions, first, second, i, j)
+				}
+			}
+		}
+		begin += n
+	}
+}
+
+// pull adds the derivatives of one pair.
+func pull(labels []float32, predictions, first, second []float64, i, j int) {
+	if labels[i] == labels[j] {
+		return
+	}
+	if labels[i] < labels[j] {
+		i, j = j, i
+	}
+	weight := float64(labels[i]) - float64(labels[j])
+	wrong := 1 / (1 + math.Exp(predictions[i]-predictions[j])) // the probability of the other order
+	first[i] -= weight * wrong
+	first[j] += weight * wrong
+	curvature := weight * wrong * (1 - wrong)
+	second[i] += curvature
+	second[j] += curvature
+}

@@ -1,0 +1,249 @@
+package gbdt
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxText is the most bytes of a model's text that are read.
+const maxText = 256 << 20
+
+// Read reads a model in LightGBM's text format, of versions 2 to 4, written by this package or by LightGBM. It must predict one
+// number (regression or ranking) from numeric features without missing values.
+func Read(r io.Reader) (*Model, error) {
+	text := &reader{lines: bufio.NewScanner(io.LimitReader(r, maxText))}
+	text.lines.Buffer(nil, maxText)
+	m, err := text.model()
+	if err == nil {
+		err = text.lines.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gbdt: the model's text: line %d: %w", text.line, err)
+	}
+	return m, nil
+}
+
+// reader takes the text apart into sections of key=value lines.
+type reader struct {
+	lines *bufio.Scanner
+	line  int
+}
+
+// section is what stands between blank lines.
+type section struct {
+	title  string // its first line where that has no value
+	values map[string]string
+}
+
+// next is the next section; ok is false behind the last.
+func (r *reader) next() (s section, ok bool) {
+	s.values = map[string]string{}
+	for r.lines.Scan() {
+		r.line++
+		line := strings.TrimSpace(r.lines.Text())
+		key, value, hasValue := strings.Cut(line, "=")
+		switch {
+		case line == "" && ok:
+			return s, true
+		case line == "":
+		case !hasValue && !ok:
+			s.title, ok = line, true
+		default:
+			s.values[key], ok = value, true
+		}
+	}
+	return s, ok
+}
+
+func (r *reader) model() (*Model, error) {
+	head, _ := r.next()
+	if head.title != "tree" {
+		return nil, fmt.Errorf("it does not begin with \"tree\": give LightGBM's text format (Booster.save_model)")
+	}
+	m, err := header(head)
+	if err != nil {
+		return nil, err
+	}
+	want := len(strings.Fields(head.values["tree_sizes"]))
+	for {
+		s, ok := r.next()
+		_, isTree := s.values["Tree"]
+		switch {
+		case ok && isTree:
+			t, err := readTree(s, len(m.Features))
+			if err != nil {
+				return nil, fmt.Errorf("tree %d: %w", len(m.Trees), err)
+			}
+			m.Trees = append(m.Trees, t)
+		case len(m.Trees) != want:
+			return nil, fmt.Errorf("%d trees instead of %d: the text is cut short", len(m.Trees), want)
+		case s.title != "end of trees":
+			return nil, fmt.Errorf("\"end of trees\" is missing: the text is cut short")
+		default:
+			return m, nil
+		}
+	}
+}
+
+func header(s section) (*Model, error) {
+	switch v := s.values["version"]; v {
+	case "v2", "v3", "v4":
+	default:
+		return nil, fmt.Errorf("version %q: give v2, v3 or v4", v)
+	}
+	for _, key := range []string{"num_class", "num_tree_per_iteration"} {
+		if v := s.values[key]; v != "1" {
+			return nil, fmt.Errorf("%s is %q: only models of one number are read", key, v)
+		}
+	}
+	if _, ok := s.values["average_output"]; ok {
+		return nil, fmt.Errorf("it is a random forest: give a model of gradient boosting")
+	}
+	objective := s.values["objective"]
+	name, options, _ := strings.Cut(objective, " ")
+	switch name {
+	case "regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg":
+		if strings.Contains(options, "sqrt") {
+			return nil, fmt.Errorf("objective %q transforms its labels: train without reg_sqrt", objective)
+		}
+	default:
+		return nil, fmt.Errorf("objective %q: give a regression or a ranking", objective)
+	}
+	m := &Model{Features: strings.Fields(s.values["feature_names"]), Objective: name}
+	if err := checkNames(m.Features); err != nil {
+		return nil, err
+	}
+	if last, err := strconv.Atoi(s.values["max_feature_idx"]); err != nil || last+1 != len(m.Features) || last < 0 {
+		return nil, fmt.Errorf("max_feature_idx is %q with %d names of features", s.values["max_feature_idx"], len(m.Features))
+	}
+	m.Ranges = make([][2]float64, len(m.Features))
+	for i, info := range strings.Fields(s.values["feature_infos"]) {
+		low, high, ok := strings.Cut(strings.Trim(info, "[]"), ":")
+		a, errA := strconv.ParseFloat(low, 64)
+		b, errB := strconv.ParseFloat(high, 64)
+		if i < len(m.Ranges) && ok && errA == nil && errB == nil { // "none": a feature of one value
+			m.Ranges[i] = [2]float64{a, b}
+		}
+	}
+	return m, nil
+}
+
+func readTree(s section, features int) (Tree, error) {
+	var t Tree
+	leaves, err := strconv.Atoi(s.values["num_leaves"])
+	if err != nil || leaves < 1 || leaves > len(s.values["leaf_value"]) {
+		return t, fmt.Errorf("num_leaves is %q", s.values["num_leaves"])
+	}
+	if n := s.values["num_cat"]; n != "0" {
+		return t, fmt.Errorf("num_cat is %q: train without categorical features", n)
+	}
+	if l := s.values["is_linear"]; l != "" && l != "0" {
+		return t, fmt.Errorf("its leaves are linear: train with linear_tree=false")
+	}
+	t.Leaves, t.Nodes = make([]Leaf, leaves), make([]Node, leaves-1)
+	c := columns{s: s}
+	for i, v := range c.floats("leaf_value", leaves) {
+		t.Leaves[i].Value = v
+	}
+	for i, v := range c.optional("leaf_weight", leaves) {
+		t.Leaves[i].Weight = v
+	}
+	for i, v := range c.optional("leaf_count", leaves) {
+		t.Leaves[i].Rows = int(v)
+	}
+	if leaves > 1 {
+		c.nodes(t.Nodes)
+	}
+	if c.err != nil {
+		return t, c.err
+	}
+	return t, t.check(features)
+}
+
+// columns reads lists of numbers; the first error stays.
+type columns struct {
+	s   section
+	err error
+}
+
+func (c *columns) nodes(nodes []Node) {
+	n := len(nodes)
+	for i, v := range c.ints("split_feature", n) {
+		nodes[i].Feature = v
+	}
+	for i, v := range c.floats("threshold", n) {
+		nodes[i].Threshold = v
+	}
+	for i, v := range c.ints("left_child", n) {
+		nodes[i].Left = v
+	}
+	for i, v := range c.ints("right_child", n) {
+		nodes[i].Right = v
+	}
+	for i, v := range c.optional("split_gain", n) {
+		nodes[i].Gain = v
+	}
+	for i, v := range c.optional("internal_value", n) {
+		nodes[i].Value = v
+	}
+	for i, v := range c.optional("internal_weight", n) {
+		nodes[i].Weight = v
+	}
+	for i, v := range c.optional("internal_count", n) {
+		nodes[i].Rows = int(v)
+	}
+	for i, v := range c.ints("decision_type", n) {
+		// Bit 0: a category; bits 2 and 3: what counts as missing (0 nothing, 1 zeros, 2 NaN, which no feature is).
+		if missing := v >> 2; c.err == nil && (v&1 != 0 || missing == 1 || missing > 2 || v < 0) {
+			c.err = fmt.Errorf("node %d has decision_type %d: train with numeric features and zero_as_missing=false", i, v)
+		}
+	}
+}
+
+func (c *columns) floats(key string, n int) []float64 {
+	fields := strings.Fields(c.s.values[key])
+	if len(fields) != n {
+		c.fail(fmt.Errorf("%s has %d numbers instead of %d", key, len(fields), n))
+		return nil
+	}
+	list := make([]float64, n)
+	for i, f := range fields {
+		v, err := strconv.ParseFloat(f, 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			c.fail(fmt.Errorf("%s: %q is not a finite number", key, f))
+			return nil
+		}
+		list[i] = v
+	}
+	return list
+}
+
+// optional is what only describes a tree.
+func (c *columns) optional(key string, n int) []float64 {
+	if len(strings.Fields(c.s.values[key])) != n {
+		return nil
+	}
+	return c.floats(key, n)
+}
+
+func (c *columns) ints(key string, n int) []int {
+	list := make([]int, 0, n)
+	for _, v := range c.floats(key, n) {
+		if v != math.Trunc(v) || math.Abs(v) > math.MaxInt32 {
+			c.fail(fmt.Errorf("%s: %v is not a whole number of 32 bits", key, v))
+			return nil
+		}
+		list = append(list, int(v))
+	}
+	return list
+}
+
+func (c *columns) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}

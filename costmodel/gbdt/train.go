@@ -1,0 +1,124 @@
+package gbdt
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Train adds trees to a model that lower the loss on the data, or makes a model from nothing where from is nil. The given model
+// is not changed. It stops between trees when the context ends.
+func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Model, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	m := &Model{Features: slices.Clone(d.Features), Ranges: ranges(d), Objective: loss.Name()}
+	start := 0.0
+	if from == nil {
+		start = loss.Start(d)
+	} else if !slices.Equal(from.Features, d.Features) {
+		return nil, fmt.Errorf("gbdt: the model to continue has other features (%d) than the data (%d): train one from nothing",
+			len(from.Features), len(d.Features))
+	} else {
+		m.Trees = slices.Clone(from.Trees)
+		widen(m.Ranges, from.Ranges)
+	}
+	predictions := make([]float64, d.NumRows())
+	parallel(p.workers(), len(predictions), func(i int) { predictions[i] = start + m.predict(d.row(i)) })
+	b := &booster{data: d, loss: loss, params: &p, predictions: predictions, grower: newGrower(bin(d, p.workers()), &p)}
+	for range p.Trees {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		t := b.round(uint64(len(m.Trees)))
+		t.add(start) // the first tree has what an empty model predicts
+		start = 0
+		m.Trees = append(m.Trees, t)
+	}
+	return m, nil
+}
+
+// booster is the state of training between rounds.
+type booster struct {
+	data        *Data
+	loss        Loss
+	params      *Params
+	predictions []float64
+	grower      *grower
+	first       []float64
+	second      []float64
+}
+
+// round grows one tree and adds it to the predictions. What is drawn depends on the seed and the number of trees before.
+func (b *booster) round(trees uint64) Tree {
+	rng := rand.New(rand.NewPCG(b.params.Seed, trees))
+	rows := b.data.NumRows()
+	if b.first == nil {
+		b.first, b.second = make([]float64, rows), make([]float64, rows)
+	}
+	b.loss.Derivatives(b.data, b.predictions, b.first, b.second, rng)
+	in, out := draw(rng, rows, b.params.RowFraction)
+	features, _ := draw(rng, len(b.data.Features), b.params.FeatureFraction)
+	list := make([]int, len(features))
+	for i, f := range features {
+		list[i] = int(f)
+	}
+	t, leaves := b.grower.grow(in, list, b.first, b.second)
+	for i, l := range leaves {
+		for _, r := range b.grower.rows[l.begin:l.end] {
+			b.predictions[r] += t.Leaves[i].Value
+		}
+	}
+	for _, r := range out {
+		b.predictions[r] += t.Leaves[t.leaf(b.data.row(int(r)))].Value
+	}
+	return t
+}
+
+// draw picks a share of 0 to n-1, at least one; both results are in order.
+func draw(rng *rand.Rand, n int, share float64) (in, out []int32) {
+	want := max(1, int(share*float64(n)+0.5))
+	in = make([]int32, 0, want)
+	for i := range n {
+		if rng.IntN(n-i) < want-len(in) {
+			in = append(in, int32(i))
+		} else {
+			out = append(out, int32(i))
+		}
+	}
+	return in, out
+}
+
+// add adds a constant to every value of a tree.
+func (t *Tree) add(constant float64) {
+	for i := range t.Leaves {
+		t.Leaves[i].Value += constant
+	}
+	for i := range t.Nodes {
+		t.Nodes[i].Value += constant
+	}
+}
+
+// ranges are the least and the largest value of each feature.
+func ranges(d *Data) [][2]float64 {
+	list := make([][2]float64, len(d.Features))
+	for i := range d.NumRows() {
+		for f, v := range d.row(i) {
+			if i == 0 {
+				list[f] = [2]float64{float64(v), float64(v)}
+			}
+			list[f][0], list[f][1] = min(list[f][0], float64(v)), max(list[f][1], float64(v))
+		}
+	}
+	return list
+}
+
+func widen(list, by [][2]float64) {
+	for f := range min(len(list), len(by)) {
+		list[f][0], list[f][1] = min(list[f][0], by[f][0]), max(list[f][1], by[f][1])
+	}
+}

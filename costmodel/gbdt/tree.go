@@ -1,0 +1,128 @@
+package gbdt
+
+import "fmt"
+
+// Tree is a binary tree of decisions. Node 0 is its root; a tree without nodes is a single leaf.
+type Tree struct {
+	Nodes  []Node
+	Leaves []Leaf
+}
+
+// Node sends a row left when its feature is at most the threshold.
+type Node struct {
+	Feature   int
+	Threshold float64
+	// Left and Right are the numbers of nodes, or of leaves as their complement (^leaf).
+	Left, Right int
+	// Gain is by how much the split lowered the loss. The node was a leaf before.
+	Gain float64
+	Leaf
+}
+
+// Leaf is where a row ends.
+type Leaf struct {
+	// Value is what the tree adds to the prediction.
+	Value float64
+	// Weight is the sum of second derivatives of the rows that it was trained on, Rows their number.
+	Weight float64
+	Rows   int
+}
+
+// leaf is the number of the leaf where a row ends.
+func (t *Tree) leaf(row []float32) int {
+	if len(t.Nodes) == 0 {
+		return 0
+	}
+	for at := 0; ; {
+		n := &t.Nodes[at]
+		if at = n.Right; float64(row[n.Feature]) <= n.Threshold {
+			at = n.Left
+		}
+		if at < 0 {
+			return ^at
+		}
+	}
+}
+
+// check reports whether every path through the tree ends at a leaf, each node and leaf is reached once, and features exist.
+func (t *Tree) check(features int) error {
+	if len(t.Leaves) != len(t.Nodes)+1 {
+		return fmt.Errorf("%d leaves do not end %d nodes", len(t.Leaves), len(t.Nodes))
+	}
+	nodes, leaves := make([]bool, len(t.Nodes)), make([]bool, len(t.Leaves))
+	reach := func(seen []bool, i int, what string) error {
+		if i < 0 || i >= len(seen) {
+			return fmt.Errorf("there is no %s %d", what, i)
+		}
+		if seen[i] {
+			return fmt.Errorf("%s %d is reached twice", what, i)
+		}
+		seen[i] = true
+		return nil
+	}
+	if len(t.Nodes) > 0 {
+		nodes[0] = true
+	}
+	for i, n := range t.Nodes {
+		if n.Feature < 0 || n.Feature >= features {
+			return fmt.Errorf("node %d: there is no feature %d", i, n.Feature)
+		}
+		for _, child := range []int{n.Left, n.Right} {
+			var err error
+			if child < 0 {
+				err = reach(leaves, ^child, "leaf")
+			} else {
+				err = reach(nodes, child, "node")
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	// All children are distinct and as many as there are nodes and leaves but the root, so only a circle could be missed: its
+	// nodes are not below the root.
+	return t.checkDepth()
+}
+
+// checkDepth walks down from the root; a node that is not met lies on a circle.
+func (t *Tree) checkDepth() error {
+	if len(t.Nodes) == 0 {
+		return nil
+	}
+	met, stack := 0, []int{0}
+	for len(stack) > 0 {
+		n := t.Nodes[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		met++
+		for _, child := range []int{n.Left, n.Right} {
+			if child >= 0 {
+				stack = append(stack, child)
+			}
+		}
+	}
+	if met != len(t.Nodes) {
+		return fmt.Errorf("%d of %d nodes are not below the root", len(t.Nodes)-met, len(t.Nodes))
+	}
+	return nil
+}
+
+// Model is an ensemble: a prediction is the sum of what its trees add.
+type Model struct {
+	// Features names the columns of a row.
+	Features []string
+	// Ranges has the least and the largest value of each feature in training.
+	Ranges [][2]float64
+	// Objective is the loss's name in LightGBM's model text.
+	Objective string
+	Trees     []Tree
+}
+
+// predict sums the trees for one row.
+func (m *Model) predict(row []float32) float64 {
+	sum := 0.0
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		sum += t.Leaves[t.leaf(row)].Value
+	}
+	return sum
+}
