@@ -31,7 +31,9 @@ func (m *Model) Write(w io.Writer) error {
 	fmt.Fprintf(b, "feature_names=%s\nfeature_infos=%s\ntree_sizes=%s\n\n",
 		strings.Join(m.Features, " "), strings.Join(infos, " "), strings.Join(sizes, " "))
 	for _, t := range trees {
-		b.Write(t)
+		if _, err := b.Write(t); err != nil {
+			return err
+		}
 	}
 	fmt.Fprint(b, "end of trees\n")
 	return b.Flush()
