@@ -187,14 +187,3 @@ func where(condition, value expr.Expr) expr.Expr {
 	}
 	return expr.Sel(condition, value, expr.Zero(value.DType()))
 }
-
-// AddedBytes is by how much the sums that Strassen prepares are larger than the constants that they replace.
-func (s *Schedule) AddedBytes() int64 {
-	added := int64(0)
-	for c, t := range s.Transforms {
-		if t.quartered {
-			added += (array.Elements(t.Tensor.Shape) - array.Elements(s.Workload.Constants[c].Shape)) * t.Tensor.DType.Bytes()
-		}
-	}
-	return added
-}

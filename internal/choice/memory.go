@@ -9,35 +9,61 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// A package may hold so many bytes of prepared sums beyond its weights: this part of them, or as much as is spent without asking.
+// A package's weights, as algorithms transform them, may take twice what the model's do and as much as is spent without asking:
+// runtimes that keep the model's beside their own take about that. Strassen's sums, which gain least for their size, may add this part
+// of the weights, or as much as is spent without asking.
 const (
-	addedPart  = 1.0 / 6
-	addedBytes = 48 << 20
+	freeBytes     = 64 << 20
+	sumsPart      = 1.0 / 6
+	freeSumsBytes = 48 << 20
 )
 
-// overweight are the tasks whose schedules add to the weights what the package may not hold, ascending. Tasks that add most come
-// first: per byte, all of them gain about the same for each row that they multiply.
+// The parts of a direct sum's time that the algorithms save.
+const (
+	savedByStrassen = 1.0 / 8
+	savedByWinograd = 1.0 / 2
+)
+
+// addition is what a task's schedule adds to the weights.
+type addition struct {
+	task      int
+	sums, all int64
+	// gain is about how many operations it saves for each byte.
+	gain float64
+}
+
+// overweight are the tasks whose schedules add to the weights what the package may not hold, ascending. Those that gain most for
+// their bytes come first.
 func overweight(p *graph.Program, schedules []*schedule.Schedule) []int {
-	weights, added := 0.0, make([]int64, len(p.Tasks))
-	order := make([]int, len(p.Tasks))
+	weights := 0.0
+	var additions []addition
 	for k, task := range p.Tasks {
-		order[k] = k
-		added[k] = schedules[k].AddedBytes() * int64(task.Count)
 		for _, c := range task.Workload.Constants {
 			weights += float64(array.Elements(c.Shape)*c.DType.Bytes()) * float64(task.Count)
 		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(added[b], added[a]) })
-	room := int64(max(addedPart*weights, addedBytes))
-	var list []int
-	for _, k := range order {
-		switch {
-		case added[k] <= 0:
-		case added[k] <= room:
-			room -= added[k]
-		default:
-			list = append(list, k)
+		sums, all := schedules[k].AddedBytes()
+		if all <= 0 {
+			continue
 		}
+		saved := savedByWinograd
+		if sums > 0 {
+			saved = savedByStrassen
+		}
+		count := int64(task.Count)
+		additions = append(additions, addition{k, sums * count, all * count, saved * task.Workload.Flop() / float64(all)})
+	}
+	slices.SortStableFunc(additions, func(a, b addition) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.all, a.all))
+	})
+	room, sumsRoom := int64(weights)+freeBytes, int64(max(sumsPart*weights, freeSumsBytes))
+	var list []int
+	for _, a := range additions {
+		if a.all > room || a.sums > sumsRoom {
+			list = append(list, a.task)
+			continue
+		}
+		room -= a.all
+		sumsRoom -= a.sums
 	}
 	slices.Sort(list)
 	return list

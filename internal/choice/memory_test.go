@@ -3,10 +3,12 @@ package choice
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -55,5 +57,41 @@ func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTransformedWeightsHaveALimit: ResNet-34 by Winograd's algorithm alone would take four times the memory of its weights. What is
+// left to direct sums are the convolutions of the smallest images, whose weights gain least.
+func TestTransformedWeightsHaveALimit(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Build("resnet-34", model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	choices, err := Choose(t.Context(), p, machine, schedule.Default, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := int64(0)
+	for k, task := range p.Tasks {
+		s, err := schedule.Replay(task.Workload, choices[k].Trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, all := s.AddedBytes()
+		added += all * int64(task.Count)
+		if strings.Contains(task.Name, "56x56x64 k3x3 -> 64") && all == 0 {
+			t.Errorf("%s is computed directly", task.Name)
+		}
+	}
+	if most := int64(84<<20 + freeBytes); added == 0 || added > most {
+		t.Errorf("%d bytes beside the weights, at most %d are allowed", added, most)
 	}
 }
