@@ -9,11 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// A package's weights, as algorithms transform them, may take twice what the model's do and as much as is spent without asking:
-// runtimes that keep the model's beside their own take about that. Strassen's sums, which gain least for their size, may add this part
-// of the weights, or as much as is spent without asking.
+// What algorithms add to a package's weights may take this part of them, and as much as is spent without asking: runtimes that keep
+// the model's weights beside their own take more. Strassen's sums, which gain least for their size, have limits of their own.
 const (
-	freeBytes     = 64 << 20
+	addedPart     = 4.0 / 5
+	freeBytes     = 84 << 20
 	sumsPart      = 1.0 / 6
 	freeSumsBytes = 48 << 20
 )
@@ -55,7 +55,7 @@ func overweight(p *graph.Program, schedules []*schedule.Schedule) []int {
 	slices.SortStableFunc(additions, func(a, b addition) int {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.all, a.all))
 	})
-	room, sumsRoom := int64(weights)+freeBytes, int64(max(sumsPart*weights, freeSumsBytes))
+	room, sumsRoom := int64(addedPart*weights)+freeBytes, int64(max(sumsPart*weights, freeSumsBytes))
 	var list []int
 	for _, a := range additions {
 		if a.all > room || a.sums > sumsRoom {
