@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/tilth-dev/tilth/internal/jsonlines"
 )
 
 // Which schedules a package was compiled with.
@@ -49,38 +46,17 @@ func openResults(dir string) (*results, error) {
 		return nil, err
 	}
 	r := &results{path: filepath.Join(dir, "results.jsonl")}
-	f, err := os.Open(r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var row result
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", r.path, len(r.rows)+1, err)
-		}
-		r.rows = append(r.rows, row)
-	}
-	return r, lines.Err()
+	rows, err := jsonlines.Read[result](r.path)
+	r.rows = rows
+	return r, err
 }
 
 // add appends rows to the file.
-func (r *results) add(rows []result) (err error) {
-	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+func (r *results) add(rows []result) error {
+	if err := jsonlines.Append(r.path, rows); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	for _, row := range rows {
-		if err := json.NewEncoder(f).Encode(row); err != nil {
-			return err
-		}
-		r.rows = append(r.rows, row)
-	}
+	r.rows = append(r.rows, rows...)
 	return nil
 }
 

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/tilth-dev/tilth/internal/jsonlines"
 )
 
 // row is what was measured of one workload.
@@ -59,38 +56,19 @@ type rows struct {
 }
 
 func openRows(dir string) (*rows, error) {
-	r := &rows{path: filepath.Join(dir, "rows.jsonl")}
-	f, err := os.Open(r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, os.MkdirAll(dir, 0o755)
-	}
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var one row
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", r.path, len(r.list)+1, err)
-		}
-		r.list = append(r.list, one)
-	}
-	return r, lines.Err()
+	r := &rows{path: filepath.Join(dir, "rows.jsonl")}
+	list, err := jsonlines.Read[row](r.path)
+	r.list = list
+	return r, err
 }
 
 // add appends rows to the file.
-func (r *rows) add(list []row) (err error) {
-	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+func (r *rows) add(list []row) error {
+	if err := jsonlines.Append(r.path, list); err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	for _, one := range list {
-		if err := json.NewEncoder(f).Encode(one); err != nil {
-			return err
-		}
 	}
 	r.list = append(r.list, list...)
 	return nil

@@ -67,15 +67,7 @@ func drawIntegerPoint(t *rapid.T, d *target.Target) testCase {
 	if q, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok && rapid.Bool().Draw(t, "random") {
 		p = q
 	}
-	applied, err := s.Apply(p)
-	if err != nil {
-		t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, w.Text())
-	}
-	replayed, err := schedule.Replay(w, applied.Trace())
-	if err != nil {
-		t.Fatalf("point %s does not replay: %v\n%s", s.Format(p), err, applied.Trace())
-	}
-	return testCase{workload: w, schedule: replayed, workers: rapid.IntRange(1, 2).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+	return testCase{workload: w, schedule: applied(t, s, p), workers: rapid.IntRange(1, 2).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
 // TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the last bit.

@@ -7,12 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-const (
-	// minPartBytes is the least part of a constant whose successor is worth fetching while it is read.
-	minPartBytes = 2048
-	// lineBytes is what a prefetch brings; where lines are longer, some are asked for twice.
-	lineBytes = 64
-)
+// minPartBytes is the least part of a constant whose successor is worth fetching while it is read.
+const minPartBytes = 2048
 
 // part is what the loops around a load read of a buffer again and again before they go on to what lies behind it.
 type part struct {
@@ -56,6 +52,7 @@ func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 		return
 	}
 	p.fetched[t] = true
+	lineBytes := p.unit.lineBytes
 	share := ceilDiv(ceilDiv(x.bytes, x.repeats), lineBytes) * lineBytes
 	var offsets []string
 	add := func(term expr.Term, bytes int64) {

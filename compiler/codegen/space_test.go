@@ -22,25 +22,17 @@ func drawPoint(t *rapid.T, d *target.Target) testCase {
 	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
 		point = p
 	}
-	applied, err := s.Apply(point)
-	if err != nil {
-		t.Fatalf("point %s does not apply: %v\n%s", s.Format(point), err, w.Text())
-	}
-	replayed, err := schedule.Replay(w, applied.Trace())
-	if err != nil {
-		t.Fatalf("point %s does not replay: %v\n%s", s.Format(point), err, applied.Trace())
-	}
-	return testCase{workload: w, schedule: replayed, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, 1)}
+	return testCase{workload: w, schedule: applied(t, s, point), workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, 1)}
 }
 
-// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any workload.
-func TestEveryPointIsRight(t *testing.T) {
+// checkDrawn checks kernels of drawn schedules in every mode, up to size of them at a time.
+func checkDrawn(t *testing.T, size int, draw func(t *rapid.T, d *target.Target) testCase) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) testCase { return drawPoint(t, d) })
+			one := rapid.Custom(func(t *rapid.T) testCase { return draw(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, batchSize).Draw(rt, "cases")
+				cases := rapid.SliceOfN(one, 1, size).Draw(rt, "cases")
 				for _, c := range cases {
 					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
 						rt.Fatalf("does not lower: %v\n%s", err, c.text())
@@ -51,6 +43,22 @@ func TestEveryPointIsRight(t *testing.T) {
 		})
 	}
 }
+
+// applied is the schedule of a point, replayed from its trace.
+func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
+	made, err := s.Apply(p)
+	if err != nil {
+		t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, s.Workload.Text())
+	}
+	replayed, err := schedule.Replay(s.Workload, made.Trace())
+	if err != nil {
+		t.Fatalf("point %s does not replay: %v\n%s", s.Format(p), err, made.Trace())
+	}
+	return replayed
+}
+
+// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any workload.
+func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, batchSize, drawPoint) }
 
 // TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.
 func TestMergeKeepsTheMeaning(t *testing.T) {

@@ -76,44 +76,20 @@ func productStage(s *schedule.Schedule) int {
 	return -1
 }
 
-// drawAlgorithm is the schedule of a point, replayed: one whose algorithm is not the direct sum, where a few draws find one.
+// drawAlgorithm is the schedule of a point whose algorithm is not the direct sum, where a few draws find one.
 func drawAlgorithm(t *rapid.T, w *expr.Workload, d *target.Target) *schedule.Schedule {
 	s := space.New(w, d, schedule.Default)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	drawn := schedule.New(w)
 	for range 100 {
 		if p, ok := s.Random(rng); ok {
-			applied, err := s.Apply(p)
-			if err != nil {
-				t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, w.Text())
-			}
-			if drawn = applied; len(applied.Algorithms()) > 0 {
+			if drawn = applied(t, s, p); len(drawn.Algorithms()) > 0 {
 				break
 			}
 		}
 	}
-	replayed, err := schedule.Replay(w, drawn.Trace())
-	if err != nil {
-		t.Fatalf("does not replay: %v\n%s", err, drawn.Trace())
-	}
-	return replayed
+	return drawn
 }
 
 // TestStrassenIsRight: whatever the extents and the point of the space, the kernel computes the product.
-func TestStrassenIsRight(t *testing.T) {
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) testCase { return drawStrassen(t, d) })
-			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, batchSize/5).Draw(rt, "cases")
-				for _, c := range cases {
-					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
-						rt.Fatalf("does not lower: %v\n%s", err, c.text())
-					}
-				}
-				checkCases(t, rt, m, cases)
-			})
-		})
-	}
-}
+func TestStrassenIsRight(t *testing.T) { checkDrawn(t, batchSize/5, drawStrassen) }

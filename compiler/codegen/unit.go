@@ -3,6 +3,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -38,7 +39,7 @@ type Info struct {
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
 	u := newUnit(int64(t.VectorBytes))
-	u.lineBytes, u.cacheBytes = int64(t.CacheLineBytes), t.L2Bytes
+	u.lineBytes, u.cacheBytes = cmp.Or(int64(t.CacheLineBytes), 64), t.L2Bytes
 	return u
 }
 

@@ -1,13 +1,11 @@
 package codegen
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
@@ -66,42 +64,9 @@ func drawWinograd(t *rapid.T, d *target.Target) testCase {
 	}
 	c.workload = w.Merge()
 	c.args = fillArgs(c.workload, 1)
-	s := space.New(c.workload, d, schedule.Default)
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
-	for range 100 {
-		if p, ok := s.Random(rng); ok {
-			applied, err := s.Apply(p)
-			if err != nil {
-				t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, c.workload.Text())
-			}
-			if c.schedule = applied; len(applied.Algorithms()) > 0 {
-				break
-			}
-		}
-	}
-	replayed, err := schedule.Replay(c.workload, c.schedule.Trace())
-	if err != nil {
-		t.Fatalf("does not replay: %v\n%s", err, c.schedule.Trace())
-	}
-	c.schedule = replayed
+	c.schedule = drawAlgorithm(t, c.workload, d)
 	return c
 }
 
 // TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the convolution.
-func TestWinogradIsRight(t *testing.T) {
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) testCase { return drawWinograd(t, d) })
-			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, batchSize/5).Draw(rt, "cases")
-				for _, c := range cases {
-					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
-						rt.Fatalf("does not lower: %v\n%s", err, c.text())
-					}
-				}
-				checkCases(t, rt, m, cases)
-			})
-		})
-	}
-}
+func TestWinogradIsRight(t *testing.T) { checkDrawn(t, batchSize/5, drawWinograd) }

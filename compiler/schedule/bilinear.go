@@ -64,17 +64,19 @@ func combination(coefficients []float64, term func(k int64) expr.Expr) expr.Expr
 	return sum
 }
 
-// combine is combination of numbers, in the same order.
-func combine(coefficients []float64, term func(k int64) float64) float64 {
-	sum, first := 0.0, true
+// combine is combination of rows of numbers, in the same order.
+func combine(row, coefficients []float64, term func(k, column int64) float64) {
+	first := true
 	each(coefficients, func(k int, c float64) {
-		if x := float64(c * term(int64(k))); first {
-			sum, first = x, false // not 0 + x, which loses the sign of a zero
-		} else {
-			sum += x
+		for i := range row {
+			if x := float64(c * term(int64(k), int64(i))); first {
+				row[i] = x // not 0 + x, which loses the sign of a zero
+			} else {
+				row[i] += x
+			}
 		}
+		first = false
 	})
-	return sum
 }
 
 // each visits the coefficients that are not zero: positive ones, then negative ones.

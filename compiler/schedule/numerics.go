@@ -53,9 +53,16 @@ func TraceNumerics(trace []byte) Numerics {
 	return Strict
 }
 
+// algorithm is one that the schedule uses in place of a direct sum.
+type algorithm struct {
+	name string
+	// growth is about how much larger its rounding errors are than those of the direct sum.
+	growth float64
+}
+
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if len(s.Algorithms()) > 0 {
+	if len(s.algorithms) > 0 {
 		return Default
 	}
 	return Strict
@@ -64,28 +71,18 @@ func (s *Schedule) Numerics() Numerics {
 // ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are direct.
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
-	for _, t := range s.winograds {
-		growth *= t.rows.growth() * t.columns.growth()
-	}
-	for _, st := range s.steps {
-		if st.op == "strassen" {
-			growth *= StrassenGrowth()
-		}
+	for _, a := range s.algorithms {
+		growth *= a.growth
 	}
 	return growth
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums: "F(4x4,3x3)", "F(2x2,3x3)/2" where the stride is 2, or
-// "Strassen".
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)",
+// "F(2x2,3x3)/2" where the stride is 2, or "Strassen".
 func (s *Schedule) Algorithms() []string {
 	var names []string
-	for _, t := range s.winograds {
-		names = append(names, t.name())
-	}
-	for _, st := range s.steps {
-		if st.op == "strassen" {
-			names = append(names, "Strassen")
-		}
+	for _, a := range s.algorithms {
+		names = append(names, a.name)
 	}
 	return names
 }

@@ -26,9 +26,9 @@ type Schedule struct {
 	Prefetches map[int]int64
 	// Transforms has what replaces transformed constants, by index in Workload.Constants.
 	Transforms map[int]*Transform
-	// winograds has those of Winograd's algorithm in the order of the primitives.
-	winograds []*Transform
-	steps     []step
+	// algorithms are those used beside direct sums, in the order of their primitives.
+	algorithms []algorithm
+	steps      []step
 }
 
 // Stage is one computed tensor and the nest that computes it.

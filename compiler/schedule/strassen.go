@@ -52,6 +52,7 @@ func (s *Schedule) Strassen(stageID int, group int64) (StrassenStages, error) {
 	}
 	right := q.transform()
 	s.Transforms[p.constant] = right
+	s.algorithms = append(s.algorithms, algorithm{"Strassen", StrassenGrowth()})
 	left := q.leftSums()
 	product := q.product(left, right.Tensor)
 	ids := StrassenStages{Left: add(left), Product: add(product)}
@@ -128,15 +129,19 @@ func (q *quartering) sums(source *array.Array) *array.Array {
 	if wholeIndex(q.p.right, q.p.column) == 0 {
 		perInner, perColumn = 1, q.p.inner.Extent
 	}
-	for at := range result.Len() {
-		p, r, c := at/(q.k*q.n), at/q.n%q.k, at%q.n
-		result.SetFloat(at, combine(strassen.right[p], func(block int64) float64 {
+	row := make([]float64, q.n)
+	for at := range strassen.products() * q.k {
+		p, r := at/q.k, at%q.k
+		combine(row, strassen.right[p], func(block, c int64) float64 {
 			inner, column := r+block/2*q.k, c/q.group*2*q.group+c%q.group+block%2*q.group
 			if inner >= q.p.inner.Extent || column >= q.p.column.Extent {
 				return 0
 			}
 			return source.Float(inner*perInner + column*perColumn)
-		}))
+		})
+		for c, v := range row {
+			result.SetFloat(at*q.n+int64(c), v)
+		}
 	}
 	return result
 }

@@ -14,10 +14,15 @@ func TestStrassenMultipliesMatrices(t *testing.T) {
 	for k := range a {
 		a[k], b[k] = rng.NormFloat64(), rng.NormFloat64()
 	}
+	sum := func(coefficients []float64, term func(k int64) float64) float64 {
+		var one [1]float64
+		combine(one[:], coefficients, func(k, _ int64) float64 { return term(k) })
+		return one[0]
+	}
 	for block, row := range strassen.out {
-		got := combine(row, func(p int64) float64 {
-			left := combine(strassen.left[p], func(k int64) float64 { return a[k] })
-			return left * combine(strassen.right[p], func(k int64) float64 { return b[k] })
+		got := sum(row, func(p int64) float64 {
+			left := sum(strassen.left[p], func(k int64) float64 { return a[k] })
+			return left * sum(strassen.right[p], func(k int64) float64 { return b[k] })
 		})
 		i, j := block/2, block%2
 		if want := a[2*i]*b[j] + a[2*i+1]*b[2+j]; math.Abs(got-want) > 1e-12 {

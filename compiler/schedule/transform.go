@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"fmt"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -43,19 +41,6 @@ func (s *Schedule) constantShape(constant int) []int64 {
 		return t.Tensor.Shape
 	}
 	return s.Workload.Constants[constant].Shape
-}
-
-// name is the algorithm's.
-func (t *Transform) name() string {
-	y, x := t.rows, t.columns
-	name := fmt.Sprintf("F(%dx%d,%dx%d)", y.m, x.m, y.taps, x.taps)
-	switch {
-	case y.stride != x.stride:
-		return fmt.Sprintf("%s/%dx%d", name, y.stride, x.stride)
-	case y.stride > 1:
-		return fmt.Sprintf("%s/%d", name, y.stride)
-	}
-	return name
 }
 
 // winogradWeights computes what transformWeights describes.

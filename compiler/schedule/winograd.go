@@ -48,7 +48,7 @@ func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	}
 	weights := transformWeights(c, t.rows, t.columns)
 	s.Transforms[c.constant] = weights
-	s.winograds = append(s.winograds, weights)
+	s.algorithms = append(s.algorithms, algorithm{t.name(), t.rows.growth() * t.columns.growth()})
 	tensors := t.tensors(weights.Tensor)
 	first := len(s.Stages)
 	for _, x := range tensors {
@@ -94,6 +94,19 @@ func newTiling(c *conv, my, mx int64) (*tiling, error) {
 		}
 	}
 	return t, t.check()
+}
+
+// name is the algorithm's: "F(4x4,3x3)", or "F(2x2,3x3)/2" where the stride is 2.
+func (t *tiling) name() string {
+	y, x := t.rows, t.columns
+	name := fmt.Sprintf("F(%dx%d,%dx%d)", y.m, x.m, y.taps, x.taps)
+	switch {
+	case y.stride != x.stride:
+		return fmt.Sprintf("%s/%dx%d", name, y.stride, x.stride)
+	case y.stride > 1:
+		return fmt.Sprintf("%s/%d", name, y.stride)
+	}
+	return name
 }
 
 func (t *tiling) check() error {

@@ -30,7 +30,6 @@ type attention struct {
 	lanes    int64
 	// extents: rows, keys to each row, terms of a score, columns of the result, and batches.
 	m, n, d, e, batches int64
-	broadcasts          bool
 }
 
 // newAttention is the sketch of a workload; nil when it is no attention.
@@ -39,7 +38,7 @@ func newAttention(w *expr.Workload, t *target.Target) *attention {
 	if len(w.Outputs) != 1 {
 		return nil
 	}
-	a := &attention{keys: -1, values: -1, dims: map[int][]int{}, straight: map[int]bool{}, broadcasts: t.Has("avx512f")}
+	a := &attention{keys: -1, values: -1, dims: map[int][]int{}, straight: map[int]bool{}}
 	out := s.Producer(w.Outputs[0])
 	a.out = out.ID
 	if !a.findStages(s) || !a.findAxes(s) {

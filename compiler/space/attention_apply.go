@@ -1,7 +1,6 @@
 package space
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -62,17 +61,7 @@ func (a *attention) tileOf(set settings) (th, tv, block int64) {
 
 func (a *attention) legal(t *target.Target, set settings) error {
 	th, tv, _ := a.tileOf(set)
-	need := th*tv + tv
-	if !a.broadcasts {
-		need++
-	}
-	if regs := int64(t.VectorRegisters); need > regs {
-		return fmt.Errorf("space: tile %dx%d needs %d vector registers of %d", th, tv, need, regs)
-	}
-	if ku := max(1, set["ku"]); th*tv*ku > maxUnrolled {
-		return fmt.Errorf("space: tile %dx%d unrolled %d times is too much code", th, tv, ku)
-	}
-	return nil
+	return registerTile{rows: th, vectors: tv, unroll: max(1, set["ku"])}.legal(t)
 }
 
 // cost estimates cycles: the products as register tiles allow, the softmax, laying out, and the imbalance of workers.

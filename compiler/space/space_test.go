@@ -117,8 +117,8 @@ func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
 func TestConstraintsComeBeforeCompiling(t *testing.T) {
 	s := New(conv(t, 28, 128), parseTarget(t, "x86-64-v3"), schedule.Default)
 	tests := []struct{ name, point, want string }{
-		{"registers", "tv=2 tw=14 th=1", "space: tile 1x14x2 needs 31 vector registers of 16"},
-		{"code", "tv=2 tw=6 th=1 ku=32", "space: tile 1x6x2 unrolled 32 times is too much code"},
+		{"registers", "tv=2 tw=14 th=1", "space: a tile of 14x2 vectors needs 31 vector registers of 16"},
+		{"code", "tv=2 tw=6 th=1 ku=32", "space: a tile of 6x2 vectors unrolled 32 times is too much code"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -34,21 +34,9 @@ func (x *strassen) seeds(registers int) []string {
 	return seeds
 }
 
-// legal keeps the register tile within the register file and the unrolled code small, as tile.legal does.
 func (x *strassen) legal(t *target.Target, set settings) error {
 	z := x.sizes(set)
-	acc := z.rows * z.vectors
-	need := acc + z.vectors
-	if !t.Has("avx512f") {
-		need++
-	}
-	if regs := int64(t.VectorRegisters); need > regs {
-		return fmt.Errorf("space: tile %dx%d of the products needs %d vector registers of %d", z.rows, z.vectors, need, regs)
-	}
-	if acc*z.ku > maxUnrolled {
-		return fmt.Errorf("space: tile %dx%d unrolled %d times is too much code", z.rows, z.vectors, z.ku)
-	}
-	return nil
+	return registerTile{rows: z.rows, vectors: z.vectors, unroll: z.ku}.legal(t)
 }
 
 // What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and putting them together
@@ -105,7 +93,7 @@ func (x *strassen) products(t *target.Target) *tile {
 	steps := []int64{seven, x.k}
 	return &tile{
 		lanes: x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: steps, steps: steps,
-		packs: []packable{{constant: x.p.Constant, dim: 2, last: 1, rank: 3}}, broadcasts: t.Has("avx512f"),
+		packs:       []packable{{constant: x.p.Constant, dim: 2, last: 1, rank: 3}},
 		loadsShared: true, loadsScalar: true,
 	}
 }

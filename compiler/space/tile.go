@@ -37,8 +37,6 @@ type tile struct {
 	steps []int64
 	dot   *dotting
 	packs []packable
-	// broadcasts is set when vector instructions can read one operand as a broadcast from memory.
-	broadcasts bool
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
 	// vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
@@ -72,7 +70,7 @@ type packable struct {
 
 // newTile is the sketch of a reduction and of the stages that its nest stores.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
-	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, broadcasts: t.Has("avx512f")}
+	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
@@ -316,8 +314,7 @@ func (x *tile) sizes(set settings) sizes {
 	return z
 }
 
-// legal keeps the accumulators, one vector per column of the tile and the operand in flight within the register file, and the
-// unrolled code within what an instruction cache and a compiler take well.
+// legal also refuses what is another point in other words, and tiles that cross groups.
 func (x *tile) legal(t *target.Target, set settings) error {
 	x = x.chosen(set)
 	if x.joined != nil && set["tw"] > x.extent(x.col) || len(x.joint) > 0 && set["th"] > 1 {
@@ -327,22 +324,15 @@ func (x *tile) legal(t *target.Target, set settings) error {
 		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
 	}
 	z := x.sizes(set)
-	acc := z.tv * z.tw * z.th
-	need := acc + z.tv
-	if !x.broadcasts {
-		need++
-	}
+	r := registerTile{rows: z.th * z.tw, vectors: z.tv, unroll: z.ku}
 	if x.dot != nil {
-		need += x.dot.registers
+		r.more = x.dot.registers
 	}
-	if regs := int64(t.VectorRegisters); need > regs {
-		return fmt.Errorf("space: tile %dx%dx%d needs %d vector registers of %d", z.th, z.tw, z.tv, need, regs)
+	if err := r.legal(t); err != nil {
+		return err
 	}
 	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
 		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
-	}
-	if acc*z.ku > maxUnrolled {
-		return fmt.Errorf("space: tile %dx%dx%d unrolled %d times is too much code", z.th, z.tw, z.tv, z.ku)
 	}
 	return nil
 }

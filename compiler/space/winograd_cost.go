@@ -42,19 +42,11 @@ func (x *winograd) seeds(registers int) []string {
 // maxWinogradScratch bounds the transformed data and its product that a schedule keeps, in bytes.
 const maxWinogradScratch = 256 << 20
 
-// legal keeps the register tile of the product within the register file and the unrolled code small, as tile.legal does.
+// legal also bounds what lies between the product and its transforms.
 func (x *winograd) legal(t *target.Target, set settings) error {
 	z := x.sizes(set)
-	acc := z.tiles * z.vectors
-	need := acc + z.vectors
-	if !t.Has("avx512f") {
-		need++
-	}
-	if regs := int64(t.VectorRegisters); need > regs {
-		return fmt.Errorf("space: tile %dx%d of the product needs %d vector registers of %d", z.tiles, z.vectors, need, regs)
-	}
-	if acc*z.ku > maxUnrolled {
-		return fmt.Errorf("space: tile %dx%d unrolled %d times is too much code", z.tiles, z.vectors, z.ku)
+	if err := (registerTile{rows: z.tiles, vectors: z.vectors, unroll: z.ku}).legal(t); err != nil {
+		return err
 	}
 	if bytes := x.scratch(t, z, x.filterings[set[algKnob]].Products); bytes > maxWinogradScratch {
 		return fmt.Errorf("space: transformed tiles take %.0f bytes, more than %d", bytes, maxWinogradScratch)

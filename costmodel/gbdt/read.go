@@ -146,15 +146,7 @@ func readTree(s section, features int) (Tree, error) {
 	}
 	t.Leaves, t.Nodes = make([]Leaf, leaves), make([]Node, leaves-1)
 	c := columns{s: s}
-	for i, v := range c.floats("leaf_value", leaves) {
-		t.Leaves[i].Value = v
-	}
-	for i, v := range c.optional("leaf_weight", leaves) {
-		t.Leaves[i].Weight = v
-	}
-	for i, v := range c.optional("leaf_count", leaves) {
-		t.Leaves[i].Rows = int(v)
-	}
+	c.leaves(t.Leaves)
 	if leaves > 1 {
 		c.nodes(t.Nodes)
 	}
@@ -170,19 +162,23 @@ type columns struct {
 	err error
 }
 
+func (c *columns) leaves(leaves []Leaf) {
+	n := len(leaves)
+	for i, v := range c.floats("leaf_value", n) {
+		leaves[i].Value = v
+	}
+	c.describe("leaf", n, func(i int) *Leaf { return &leaves[i] })
+}
+
 func (c *columns) nodes(nodes []Node) {
 	n := len(nodes)
-	for i, v := range c.ints("split_feature", n) {
-		nodes[i].Feature = v
+	features, left, right := c.ints("split_feature", n), c.ints("left_child", n), c.ints("right_child", n)
+	thresholds := c.floats("threshold", n)
+	if c.err != nil {
+		return
 	}
-	for i, v := range c.floats("threshold", n) {
-		nodes[i].Threshold = v
-	}
-	for i, v := range c.ints("left_child", n) {
-		nodes[i].Left = v
-	}
-	for i, v := range c.ints("right_child", n) {
-		nodes[i].Right = v
+	for i := range nodes {
+		nodes[i] = Node{Feature: features[i], Threshold: thresholds[i], Left: left[i], Right: right[i]}
 	}
 	for i, v := range c.optional("split_gain", n) {
 		nodes[i].Gain = v
@@ -190,17 +186,22 @@ func (c *columns) nodes(nodes []Node) {
 	for i, v := range c.optional("internal_value", n) {
 		nodes[i].Value = v
 	}
-	for i, v := range c.optional("internal_weight", n) {
-		nodes[i].Weight = v
-	}
-	for i, v := range c.optional("internal_count", n) {
-		nodes[i].Rows = int(v)
-	}
+	c.describe("internal", n, func(i int) *Leaf { return &nodes[i].Leaf })
 	for i, v := range c.ints("decision_type", n) {
 		// Bit 0: a category; bits 2 and 3: what counts as missing (0 nothing, 1 zeros, 2 NaN, which no feature is).
 		if missing := v >> 2; c.err == nil && (v&1 != 0 || missing == 1 || missing > 2 || v < 0) {
 			c.err = fmt.Errorf("node %d has decision_type %d: train with numeric features and zero_as_missing=false", i, v)
 		}
+	}
+}
+
+// describe reads what was known of leaves, or of nodes before they were split, in training.
+func (c *columns) describe(prefix string, n int, leaf func(i int) *Leaf) {
+	for i, v := range c.optional(prefix+"_weight", n) {
+		leaf(i).Weight = v
+	}
+	for i, v := range c.optional(prefix+"_count", n) {
+		leaf(i).Rows = int(v)
 	}
 }
 

@@ -1,0 +1,55 @@
+// Package jsonlines keeps rows in a file, a line of JSON each, to which runs append.
+package jsonlines
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// maxLine is the most bytes of a row.
+const maxLine = 1 << 20
+
+// Read reads the rows of a file; none where there is no such file. The error names the file and the line.
+func Read[T any](path string) (rows []T, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var row T
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", path, len(rows)+1, err)
+		}
+		rows = append(rows, row)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: line %d: %w", path, len(rows)+1, err)
+	}
+	return rows, nil
+}
+
+// Append adds rows to a file, which is made where there is none.
+func Append[T any](path string, rows []T) (err error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	encoder := json.NewEncoder(f)
+	for _, row := range rows {
+		if err := encoder.Encode(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
