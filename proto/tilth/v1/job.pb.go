@@ -529,10 +529,13 @@ type TaskProgress struct {
 	Proposed uint32 `protobuf:"varint,2,opt,name=proposed,proto3" json:"proposed,omitempty"`
 	// Failures by ErrorClass name.
 	Errors map[string]uint32 `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Lowest median latency of this job's verified trials in seconds; 0 = none yet.
+	// Median latency of the best of this job's verified trials in seconds; 0 = none yet. It rises when the best is measured again
+	// and turns out slower. See records.Supersedes for what is best.
 	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	// Trace of that trial.
-	BestTrace     []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
+	BestTrace []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
+	// That trial's measurement, without trace and origin.
+	Best          *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -598,6 +601,13 @@ func (x *TaskProgress) GetBestSeconds() float64 {
 func (x *TaskProgress) GetBestTrace() []byte {
 	if x != nil {
 		return x.BestTrace
+	}
+	return nil
+}
+
+func (x *TaskProgress) GetBest() *Measurement {
+	if x != nil {
+		return x.Best
 	}
 	return nil
 }
@@ -1348,6 +1358,7 @@ type BatchProposed struct {
 	Proposal      uint64       `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	TaskIndex     uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	Candidates    []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Mode          BatchMode    `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1408,6 +1419,13 @@ func (x *BatchProposed) GetCandidates() []*Candidate {
 		return x.Candidates
 	}
 	return nil
+}
+
+func (x *BatchProposed) GetMode() BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
 // TrialRecorded reports one finished trial, failed or not.
@@ -1522,14 +1540,16 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
-	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xfb\x01\n" +
+	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xa6\x02\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
 	"\x06errors\x18\x03 \x03(\v2\".tilth.v1.TaskProgress.ErrorsEntryR\x06errors\x12!\n" +
 	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds\x12\x1d\n" +
 	"\n" +
-	"best_trace\x18\x05 \x01(\fR\tbestTrace\x1a9\n" +
+	"best_trace\x18\x05 \x01(\fR\tbestTrace\x12)\n" +
+	"\x04best\x18\n" +
+	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xa8\x01\n" +
@@ -1577,7 +1597,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9a\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc3\x01\n" +
 	"\rBatchProposed\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -1585,7 +1605,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"task_index\x18\x03 \x01(\rR\ttaskIndex\x123\n" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"\xa5\x01\n" +
+	"candidates\x12'\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"\xa5\x01\n" +
 	"\rTrialRecorded\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x12\x19\n" +
@@ -1647,9 +1668,10 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	nil,                           // 22: tilth.v1.TaskProgress.ErrorsEntry
 	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(ErrorClass)(0),               // 25: tilth.v1.ErrorClass
-	(*Candidate)(nil),             // 26: tilth.v1.Candidate
-	(*Measurement)(nil),           // 27: tilth.v1.Measurement
+	(*Measurement)(nil),           // 25: tilth.v1.Measurement
+	(ErrorClass)(0),               // 26: tilth.v1.ErrorClass
+	(*Candidate)(nil),             // 27: tilth.v1.Candidate
+	(BatchMode)(0),                // 28: tilth.v1.BatchMode
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
 	23, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
@@ -1664,37 +1686,39 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	6,  // 9: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
 	7,  // 10: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
 	22, // 11: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	25, // 12: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 13: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 14: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 15: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	0,  // 16: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 17: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	18, // 18: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	5,  // 19: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	24, // 20: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	19, // 21: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	20, // 22: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	21, // 23: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 24: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	0,  // 25: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	26, // 26: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	27, // 27: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 28: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 29: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 30: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 31: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 32: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	9,  // 33: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 34: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 35: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 36: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 37: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	33, // [33:38] is the sub-list for method output_type
-	28, // [28:33] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	25, // 12: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	26, // 13: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 14: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 15: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 16: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	0,  // 17: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 18: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	18, // 19: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	5,  // 20: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	24, // 21: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	19, // 22: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	20, // 23: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	21, // 24: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 25: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	0,  // 26: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	27, // 27: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	28, // 28: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	25, // 29: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 30: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 31: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 32: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	14, // 33: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	16, // 34: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	9,  // 35: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 36: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 37: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	15, // 38: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	17, // 39: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	35, // [35:40] is the sub-list for method output_type
+	30, // [30:35] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
