@@ -172,7 +172,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 // Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different kinds of
 // algorithms have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
-	if s.others > 0 && (a[0] == direct) != (b[0] == direct) {
+	if s.others > 0 && s.isDirect(a) != s.isDirect(b) {
 		return nil, false
 	}
 	for range 20 {
