@@ -73,7 +73,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	p.Proposed += uint32(len(b.candidates))
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
-		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates,
+		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, SearchSeconds: req.GetSearchSeconds(),
 	}}
 	b.eventSequence = e.GetSequence()
 	c.write.AppendEvent(j.id, e)
