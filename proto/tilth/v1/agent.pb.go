@@ -253,7 +253,7 @@ type DeviceClass struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The compiler's description of the hardware (target.Target as JSON), for clients that want to tune for it.
 	Descriptor_ []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	// What it does at most (machine.Rates as JSON); empty = not known.
+	// What it does at most (roofline.Rates as JSON); empty = not known.
 	Machine       []byte `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -192,7 +192,7 @@ type TargetSpec struct {
 	Toolchain string `protobuf:"bytes,3,opt,name=toolchain,proto3" json:"toolchain,omitempty"`
 	// A runner must offer this device class.
 	DeviceClass string `protobuf:"bytes,4,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
-	// What the machine does at most (machine.Rates as JSON), to see latencies against; no part of the target's identity.
+	// What the machine does at most (roofline.Rates as JSON), to see latencies against; no part of the target's identity.
 	// Empty = not known.
 	Machine       []byte `protobuf:"bytes,5,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
