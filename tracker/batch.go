@@ -136,10 +136,7 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 			p.BestSeconds, p.BestTrace = m.GetLatencySeconds(), m.GetCandidate().GetTrace()
 		}
 	} else {
-		if p.Errors == nil {
-			p.Errors = map[string]uint32{}
-		}
-		p.Errors[m.GetError().String()]++
+		fail(p, m)
 	}
 	e := c.event(b.job)
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
