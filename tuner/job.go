@@ -52,7 +52,7 @@ func newJob(j *tilthv1.Job) (state *job, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
 		}
-		search, err := NewSearch(spec.GetTuner(), space.New(w, t, numerics), taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()))
+		search, err := NewSearch(space.New(w, t, numerics), nil, Options{Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest())})
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // Candidate is a proposed schedule.
@@ -59,13 +60,14 @@ func Names() []string {
 	return names
 }
 
-// NewSearch is a search over a space. The error says that there is no such algorithm.
-func NewSearch(algorithm string, s *space.Space, seed uint64) (Search, error) {
-	make, ok := algorithms[algorithm]
+// NewSearch is a search over a space. Searches of one job share what the job knows; nil is a job of its own that knows nothing. The
+// error says that there is no such algorithm.
+func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
+	make, ok := algorithms[o.Algorithm]
 	if !ok {
-		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", algorithm, Names())
+		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", o.Algorithm, Names())
 	}
-	return make(newPool(s, seed)), nil
+	return make(newPool(s, o.Seed)), nil
 }
 
 // pool is what every search has: the space, and what was proposed from it.

@@ -36,7 +36,7 @@ func testTarget(t testing.TB) *target.Target {
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
 	s := space.New(w, testTarget(t), schedule.Default)
-	search, err := NewSearch(algorithm, s, 7)
+	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 	s := space.New(product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
-		search, err := NewSearch(name, s, seed)
+		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 
 func TestUnknownAlgorithm(t *testing.T) {
 	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
-	_, err := NewSearch("magic", s, 1)
+	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
 	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
