@@ -92,7 +92,7 @@ func (m *measurer) take(p *replay.Point, o runner.Outcome) {
 
 // pilot searches the whole space for a while and returns the fastest tenth of what it tried, fastest first.
 func (m *measurer) pilot(ctx context.Context, whole *space.Space, trials int) (origins []string, err error) {
-	search, err := tuner.NewSearch("ga", whole, 1)
+	search, err := tuner.NewSearch(whole, nil, tuner.Options{Algorithm: "ga", Seed: 1})
 	if err != nil {
 		return nil, err
 	}
