@@ -93,7 +93,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 }
 
 func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
-	for _, name := range []string{"ga", "random"} {
+	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
 			w := product(t, 128, 64, 128)
 			whole, s := newTestSearch(t, name, w)
@@ -108,6 +108,35 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 			for k := range a {
 				if a[k].Digest != b[k].Digest {
 					t.Fatalf("candidate %d: %s, resumed %s", k, a[k].Origin, b[k].Origin)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryPartCanBeLeftOut: the search still finds something new each time, and more than the default schedule.
+func TestEveryPartCanBeLeftOut(t *testing.T) {
+	for name, o := range map[string]Options{
+		"transfer": {NoTransfer: true}, "model": {NoModel: true}, "draft": {NoDraft: true}, "seeds": {NoSeeds: true},
+		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
+	} {
+		t.Run("no "+name, func(t *testing.T) {
+			s := space.New(product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			search, err := NewSearch(s, nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for round := range 4 {
+				batch := search.Propose(8)
+				if len(batch) != 8 {
+					t.Fatalf("round %d has %d candidates", round, len(batch))
+				}
+				for k, c := range batch {
+					trial := measure(s, c)
+					if k == 3 {
+						trial.LatencySeconds, trial.Failed = 0, true
+					}
+					search.Observe(trial)
 				}
 			}
 		})
@@ -149,7 +178,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 func TestUnknownAlgorithm(t *testing.T) {
 	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
-	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
+	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
