@@ -64,11 +64,14 @@ func (s *Space) active(p Point, k int) bool {
 	switch {
 	case s.others == 0 || k == 0:
 		return true
-	case p[0] == direct:
+	case s.isDirect(p):
 		return k < s.others
 	}
 	return k >= s.others
 }
+
+// isDirect reports whether p computes direct sums, in a space that has other algorithms.
+func (s *Space) isDirect(p Point) bool { return s.Knobs[0].Values[p[0]] == direct }
 
 // canonical puts the knobs that mean nothing at p to their first value, in place.
 func (s *Space) canonical(p Point) Point {
@@ -101,10 +104,13 @@ func (s *Space) draw(rng *rand.Rand) Point {
 	return s.reconciled(p)
 }
 
-// switched is p with another algorithm: between kinds of the same the knobs stay, else they are drawn.
+// switched is p with another algorithm, if there is one: between kinds of the same the knobs stay, else they are drawn.
 func (s *Space) switched(rng *rand.Rand, p Point) Point {
-	q := append(Point{}, p...)
-	q[0] = (q[0] + 1 + rng.IntN(len(s.Knobs[0].Values)-1)) % len(s.Knobs[0].Values)
+	q, algorithms := append(Point{}, p...), len(s.Knobs[0].Values)
+	if algorithms == 1 {
+		return q
+	}
+	q[0] = (q[0] + 1 + rng.IntN(algorithms-1)) % algorithms
 	for k := 1; k < len(q); k++ {
 		if s.active(q, k) && !s.active(p, k) {
 			q[k] = rng.IntN(len(s.Knobs[k].Values))
