@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
@@ -36,7 +37,7 @@ func jobParams(seed uint64, samples int) gbdt.Params {
 
 // train adds trees to a model, or makes one from nothing.
 func train(from *model, samples []sample, p gbdt.Params) (*model, error) {
-	d := &gbdt.Data{Features: featureNames()}
+	d := &gbdt.Data{Features: features.Names()}
 	for _, s := range samples {
 		d.Rows = append(d.Rows, s.features...)
 		d.Labels = append(d.Labels, float32(s.label()))
