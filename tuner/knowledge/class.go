@@ -23,7 +23,7 @@ func shapeOf(text string) shape {
 		for end < len(text) && isDigit(text[end]) {
 			end++
 		}
-		if end == i || i > 0 && isWord(text[i-1]) || end < len(text) && isWord(text[end]) {
+		if end == i || inWord(text, i) || end < len(text) && isWord(text[end]) {
 			end = wordEnd(text, i)
 			class.WriteString(text[i:end])
 		} else {
@@ -46,6 +46,14 @@ func wordEnd(text string, i int) int {
 		i++
 	}
 	return i
+}
+
+// inWord reports whether the character at i goes on with a word, such as the exponent of 0x1p-05.
+func inWord(text string, i int) bool {
+	if i > 1 && (text[i-1] == '+' || text[i-1] == '-') {
+		i--
+	}
+	return i > 0 && isWord(text[i-1])
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -41,9 +41,31 @@ func (h *History) learnt() (*model, error) {
 
 // known are the trials of a workload on the history's own target, fastest first.
 func (h *History) known(digest string) []Trial {
+	if t := h.own(digest); t != nil {
+		return t.reads().ranked
+	}
+	return nil
+}
+
+// Latencies are those of all trials of a workload on the history's own target, in their order; 0 for one that failed. A nil history has
+// none.
+func (h *History) Latencies(digest string) (list []float64) {
+	if t := h.own(digest); t != nil {
+		for _, trial := range t.Trials {
+			list = append(list, trial.LatencySeconds)
+		}
+	}
+	return list
+}
+
+// own is the task of a workload on the history's own target; nil when there is none.
+func (h *History) own(digest string) *Task {
+	if h == nil {
+		return nil
+	}
 	for _, t := range h.tasks {
 		if t.Target.Fingerprint() == h.target.Fingerprint() && t.reads().digest == digest {
-			return t.reads().ranked
+			return t
 		}
 	}
 	return nil
