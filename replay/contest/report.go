@@ -2,7 +2,6 @@ package contest
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -23,7 +22,8 @@ type Report struct {
 	Tasks   []Task    `json:"tasks"`
 	// Median is over the tasks: of the mean trials to each share, and of the mean share after each budget.
 	Median []Result `json:"median"`
-	// Winners are the searches of the largest median share after each budget; several when they are level.
+	// Winners are the searches of the largest median share after each budget, of those that do not know the workload; several when they are
+	// level.
 	Winners [][]string `json:"winners"`
 }
 
@@ -131,22 +131,22 @@ func (r *Report) sum(variants []Variant) {
 		r.Median = append(r.Median, m)
 	}
 	for k := range r.Budgets {
-		r.Winners = append(r.Winners, winners(r.Median, k))
+		r.Winners = append(r.Winners, winners(r.Median, variants, k))
 	}
 }
 
-// winners are the searches with the largest share at a budget, to a thousandth.
-func winners(list []Result, budget int) []string {
-	round := func(m Result) float64 { return math.Round(1000 * m.After[budget]) }
-	best := math.Inf(-1)
-	for _, m := range list {
-		best = max(best, round(m))
-	}
-	var names []string
-	for _, m := range list {
-		if round(m) == best {
-			names = append(names, m.Search)
+// winners are the searches with the largest share at a budget, to a thousandth, of those that do not know the workload.
+func winners(list []Result, variants []Variant, budget int) []string {
+	best, names := math.Inf(-1), []string(nil)
+	for k, m := range list {
+		share := math.Round(1000 * m.After[budget])
+		if variants[k].Known == Same || share < best {
+			continue
 		}
+		if share > best {
+			best, names = share, nil
+		}
+		names = append(names, m.Search)
 	}
-	return slices.Clip(names)
+	return names
 }
