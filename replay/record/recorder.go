@@ -32,7 +32,7 @@ type Recorder struct {
 	// Dir is where sets go, Scratch where batches are built.
 	Dir, Scratch string
 	// Size bounds a set's candidates.
-	Size replay.PartOptions
+	Size PartOptions
 	// Batch is how many candidates are built before they are timed.
 	Batch int
 	// Pilot is how many candidates of the whole space are tried first, so that the set has the values of the fastest.
@@ -109,7 +109,7 @@ func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Hea
 	if size.Measured, err = m.pilot(ctx, whole, r.Pilot); err != nil {
 		return nil, err
 	}
-	h.Values = replay.Part(whole, size)
+	h.Values = Part(whole, size)
 	return h, nil
 }
 

@@ -1,4 +1,4 @@
-package replay
+package record
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/replay"
 )
 
 // PartOptions say how large a part of a space to choose.
@@ -42,13 +43,13 @@ func Part(s *space.Space, o PartOptions) map[string][]int64 {
 
 // grow chooses values of the given knobs until the part has enough schedules.
 func (c *chooser) grow(knobs []int, fewest, most int) {
-	if len(Candidates(c.restricted(), fewest)) == fewest {
+	if len(replay.Candidates(c.restricted(), fewest)) == fewest {
 		return
 	}
 	for list := c.additions(knobs); len(list) > 0; list = c.additions(knobs) {
 		next := list[0]
 		c.chosen[next.knob][next.value] = true
-		switch n := len(Candidates(c.restricted(), most+1)); {
+		switch n := len(replay.Candidates(c.restricted(), most+1)); {
 		case n > most:
 			c.chosen[next.knob][next.value] = false
 			c.refused[next.knob][next.value] = true
