@@ -134,10 +134,7 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	p.Trials++
 	keepBest(p, m)
 	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		if p.Errors == nil {
-			p.Errors = map[string]uint32{}
-		}
-		p.Errors[m.GetError().String()]++
+		fail(p, m)
 	}
 	e := c.event(b.job)
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{

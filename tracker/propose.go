@@ -3,6 +3,7 @@ package tracker
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,6 +17,9 @@ import (
 func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRequest) (*tilthv1.ProposeBatchResponse, error) {
 	if err := checkCandidates(req.GetCandidates()); err != nil {
 		return nil, err
+	}
+	if s := req.GetSearchSeconds(); !(s >= 0) || math.IsInf(s, 1) {
+		return nil, invalid("search_seconds", "is %v", s)
 	}
 	if err := checkMode(req); err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	p.Proposed += uint32(len(b.candidates))
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
-		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode,
+		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
 	}}
 	b.eventSequence = e.GetSequence()
 	c.write.AppendEvent(j.id, e)

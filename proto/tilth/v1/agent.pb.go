@@ -252,7 +252,9 @@ type DeviceClass struct {
 	// Compared for equality with TargetSpec.device_class.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The compiler's description of the hardware (target.Target as JSON), for clients that want to tune for it.
-	Descriptor_   []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	Descriptor_ []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	// What it does at most (roofline.Rates as JSON); empty = not known.
+	Machine       []byte `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -297,6 +299,13 @@ func (x *DeviceClass) GetName() string {
 func (x *DeviceClass) GetDescriptor_() []byte {
 	if x != nil {
 		return x.Descriptor_
+	}
+	return nil
+}
+
+func (x *DeviceClass) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
 	}
 	return nil
 }
@@ -1390,8 +1399,10 @@ type ProposeBatchRequest struct {
 	Proposal  uint64 `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	TaskIndex uint32 `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	// A batch of finalists has at most 8, the best so far first.
-	Candidates    []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	Mode          BatchMode    `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	// Time the search took to find the candidates, learning included.
+	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
+	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1452,6 +1463,13 @@ func (x *ProposeBatchRequest) GetCandidates() []*Candidate {
 		return x.Candidates
 	}
 	return nil
+}
+
+func (x *ProposeBatchRequest) GetSearchSeconds() float64 {
+	if x != nil {
+		return x.SearchSeconds
+	}
+	return 0
 }
 
 func (x *ProposeBatchRequest) GetMode() BatchMode {
@@ -1920,12 +1938,13 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x06tuners\x18\b \x03(\tR\x06tuners\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
 	"\vDeviceClass\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"descriptor\x18\x02 \x01(\fR\n" +
-	"descriptor\"\x9a\x02\n" +
+	"descriptor\x12\x18\n" +
+	"\amachine\x18\x03 \x01(\fR\amachine\"\x9a\x02\n" +
 	"\x05Agent\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12*\n" +
@@ -1994,7 +2013,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x0fGetAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\x10GetAgentResponse\x12%\n" +
-	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xda\x01\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\x81\x02\n" +
 	"\x13ProposeBatchRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -2002,7 +2021,8 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"task_index\x18\x03 \x01(\rR\ttaskIndex\x123\n" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\x12'\n" +
+	"candidates\x12%\n" +
+	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
 	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"R\n" +
 	"\x14ProposeBatchResponse\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1f\n" +
