@@ -85,7 +85,8 @@ func (p Plan) command(outcomes []*Outcome) []string {
 		"--incumbent-seconds", float(high), "--incumbent-spread", float(spread),
 		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(p.Limits.Patience.Seconds()),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
-		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples))
+		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
+		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
 	if p.ReferenceCache != "" {
 		command = append(command, "--reference-cache", p.ReferenceCache)
 	}

@@ -25,6 +25,7 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--sample-seconds")) o->sample_seconds = number;
   else if (!strcmp(name, "--budget-seconds")) o->budget_seconds = number;
   else if (!strcmp(name, "--samples")) o->samples = (int32_t)number;
+  else if (!strcmp(name, "--least-samples")) o->least_samples = (int32_t)number;
   else return -1;
   return 0;
 }
