@@ -39,7 +39,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.trials, "trials", 0, "candidates to measure, over all tasks together")
 	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
 	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after so many trials in a row that brought nothing (0 = never)")
-	c.Flags().StringVar(&f.tuner, "tuner", "ga", "search algorithm: "+strings.Join(tuner.Names(), ", "))
+	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" alone learns from earlier records")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "learn nothing from earlier records, and measure again what they have")
 	f.numerics.add(c)
@@ -75,7 +75,7 @@ func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.
 func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
 	return job.Spec(o.tasks, job.Options{
 		Name: o.name, Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
-		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer,
+		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
 	})
 }
 
