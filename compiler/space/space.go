@@ -148,7 +148,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 			if k >= len(s.Knobs) {
 				return nil, false
 			}
-			if !s.active(q, k) {
+			if !s.Active(q, k) {
 				continue
 			}
 			choices := len(s.Knobs[k].Values)
@@ -172,7 +172,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 // Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different kinds of
 // algorithms have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
-	if s.others > 0 && (a[0] == direct) != (b[0] == direct) {
+	if s.others > 0 && s.isDirect(a) != s.isDirect(b) {
 		return nil, false
 	}
 	for range 20 {
@@ -203,7 +203,7 @@ func (p Point) Key() string {
 func (s *Space) Format(p Point) string {
 	var parts []string
 	for k, v := range p {
-		if s.active(p, k) {
+		if s.Active(p, k) {
 			parts = append(parts, fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v]))
 		}
 	}

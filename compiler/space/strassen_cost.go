@@ -29,7 +29,7 @@ func (x *strassen) seeds(registers int) []string {
 	}
 	var seeds []string
 	for _, t := range tiles {
-		seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", algKnob, seven, t))
+		seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", AlgorithmKnob, seven, t))
 	}
 	return seeds
 }
