@@ -24,7 +24,7 @@ func TestKnownSumsUpAWorkloadOnATarget(t *testing.T) {
 	if got, err := db.Known("cpu", conv, "", digest); err != nil || got != want {
 		t.Errorf("any level: %+v, %v; want %+v", got, err, want)
 	}
-	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.004}) {
+	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005}) {
 		t.Errorf("strict, and a candidate that failed: %+v, %v", got, err)
 	}
 	if got, err := db.Known("cpu", records.Digest([]byte("none")), "", digest); err != nil || got != (records.Known{}) {

@@ -53,7 +53,11 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if search == nil {
 		return errors.New("tuner: the lease is not for searching")
 	}
-	j, err := newJob(search.GetJob())
+	known, err := h.history(ctx, search.GetJob())
+	if err != nil {
+		return err
+	}
+	j, err := newJob(search.GetJob(), known)
 	if err != nil {
 		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
 	}
@@ -154,7 +158,7 @@ func (r *round) end(ctx context.Context, reason string) error {
 
 // propose hands in batches until enough are in flight or nothing is left to propose.
 func (r *round) propose(ctx context.Context) error {
-	for len(r.job.inFlight) < r.Ahead {
+	for len(r.job.inFlight) < r.Ahead && !r.job.stopped() {
 		t, candidates, err := r.search(ctx)
 		if err != nil || len(candidates) == 0 {
 			return err
@@ -177,8 +181,13 @@ func (r *round) propose(ctx context.Context) error {
 }
 
 // firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the default
-// schedule and a few hand-written ones, so that the latency of the whole model is known soon.
+// schedule and a few of the most promising ones, so that the latency of the whole model is known soon. The next batches are larger,
+// as the search learns less from each candidate.
 const firstBatch = 4
+
+func (r *round) batchSize(t *task) int {
+	return min(r.BatchSize, r.job.remaining(), max(firstBatch, t.proposed))
+}
 
 // search draws the next batch while nothing is timed on this machine; no candidates when there is nothing left to propose.
 func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
@@ -188,15 +197,11 @@ func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
 	}
 	defer release()
 	for {
-		t := next(r.job.tasks)
-		n := min(r.BatchSize, r.job.remaining())
-		if t != nil && t.proposed == 0 {
-			n = min(n, firstBatch)
-		}
-		if t == nil || n == 0 {
+		t := r.job.next()
+		if t == nil || r.job.remaining() == 0 {
 			return nil, nil, nil
 		}
-		candidates, err := t.propose(n)
+		candidates, err := t.propose(r.batchSize(t))
 		if err != nil {
 			return nil, nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
 		}

@@ -36,7 +36,7 @@ func testTarget(t testing.TB) *target.Target {
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
 	s := space.New(w, testTarget(t), schedule.Default)
-	search, err := NewSearch(algorithm, s, 7)
+	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 }
 
 func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
-	for _, name := range []string{"ga", "random"} {
+	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
 			w := product(t, 128, 64, 128)
 			whole, s := newTestSearch(t, name, w)
@@ -114,11 +114,40 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	}
 }
 
+// TestEveryPartCanBeLeftOut: the search still finds something new each time, and more than the default schedule.
+func TestEveryPartCanBeLeftOut(t *testing.T) {
+	for name, o := range map[string]Options{
+		"transfer": {NoTransfer: true}, "model": {NoModel: true}, "draft": {NoDraft: true}, "seeds": {NoSeeds: true},
+		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
+	} {
+		t.Run("no "+name, func(t *testing.T) {
+			s := space.New(product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			search, err := NewSearch(s, nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for round := range 4 {
+				batch := search.Propose(8)
+				if len(batch) != 8 {
+					t.Fatalf("round %d has %d candidates", round, len(batch))
+				}
+				for k, c := range batch {
+					trial := measure(s, c)
+					if k == 3 {
+						trial.LatencySeconds, trial.Failed = 0, true
+					}
+					search.Observe(trial)
+				}
+			}
+		})
+	}
+}
+
 // TestGeneticFindsBetterSchedulesThanRandom: on the mean over seeds, of what both found in eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 	s := space.New(product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
-		search, err := NewSearch(name, s, seed)
+		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,55 +177,8 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 
 func TestUnknownAlgorithm(t *testing.T) {
 	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
-	_, err := NewSearch("magic", s, 1)
-	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
+	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
+	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
-	tasks := []*task{{index: 0, weight: 1}, {index: 1, weight: 4}}
-	for range 100 {
-		chosen := next(tasks)
-		chosen.proposed += 16
-		for range 16 {
-			chosen.record(1e-3, false, "")
-			chosen.stale = 0
-		}
-	}
-	if share := float64(tasks[1].proposed) / float64(tasks[0].proposed); share < 3.5 || share > 4.5 {
-		t.Errorf("the task with four times the latency got %.1f times the trials", share)
-	}
-}
-
-func TestATaskWithoutProgressYields(t *testing.T) {
-	a, b := &task{weight: 1, best: 1e-3, proposed: 100, stale: 4 * patience}, &task{weight: 1, best: 1e-3, proposed: 100}
-	if next([]*task{a, b}) != b {
-		t.Error("the stale task was chosen")
-	}
-	b.exhausted = true
-	if next([]*task{a, b}) != a {
-		t.Error("the exhausted task was chosen")
-	}
-}
-
-func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
-	bad, good := &task{index: 0, weight: 1}, &task{index: 1, weight: 1}
-	for range 20 {
-		chosen := next([]*task{bad, good})
-		chosen.proposed += 16
-		for range 16 {
-			chosen.record(1e-3, chosen == bad, "does not compile")
-		}
-	}
-	if bad.proposed != hopeless {
-		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, hopeless)
-	}
-}
-
-func TestATaskWaitsForItsFirstResults(t *testing.T) {
-	pending, measured := &task{weight: 100, proposed: 16}, &task{weight: 1, best: 1e-6, proposed: 16, recorded: 16}
-	if next([]*task{pending, measured}) != measured {
-		t.Error("a second batch was given before the first one's results")
 	}
 }

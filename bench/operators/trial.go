@@ -51,7 +51,7 @@ type batch struct {
 func newTask(w workload, b *bench) (*task, error) {
 	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads, w.Digest()))}
 	var err error
-	if t.search, err = tuner.NewSearch(b.algorithm, t.space, 1); err != nil {
+	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}
 	return t, os.MkdirAll(t.dir, 0o700)

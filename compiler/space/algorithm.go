@@ -13,13 +13,13 @@ import (
 // Strassen's algorithm, whose value is the number of its products, or ten times that where the sums of the constant are computed by
 // the kernel.
 const (
-	algKnob  = "alg"
-	direct   = 0
-	smallest = 2
-	largest  = 4
-	tall     = 42
-	seven    = 7
-	sevenNow = 70
+	AlgorithmKnob = "alg"
+	direct        = 0
+	smallest      = 2
+	largest       = 4
+	tall          = 42
+	seven         = 7
+	sevenNow      = 70
 )
 
 // outputTile is how many rows and columns of outputs an algorithm of Winograd computes at a time.
@@ -56,13 +56,13 @@ func (s *Space) addAlgorithms(u *unit, t *target.Target) {
 	if u.other == nil {
 		return
 	}
-	s.Knobs = append([]Knob{{algKnob, append([]int64{direct}, u.other.algorithms()...)}}, s.Knobs...)
+	s.Knobs = append([]Knob{{AlgorithmKnob, append([]int64{direct}, u.other.algorithms()...)}}, s.Knobs...)
 	s.others = len(s.Knobs)
 	s.Knobs = append(s.Knobs, u.other.knobs(t)...)
 }
 
-// active reports whether knob k means something at p.
-func (s *Space) active(p Point, k int) bool {
+// Active reports whether knob k means something at p: knobs of other algorithms than that of p do not.
+func (s *Space) Active(p Point, k int) bool {
 	switch {
 	case s.others == 0 || k == 0:
 		return true
@@ -78,7 +78,7 @@ func (s *Space) isDirect(p Point) bool { return s.Knobs[0].Values[p[0]] == direc
 // canonical puts the knobs that mean nothing at p to their first value, in place.
 func (s *Space) canonical(p Point) Point {
 	for k := range p {
-		if !s.active(p, k) {
+		if !s.Active(p, k) {
 			p[k] = 0
 		}
 	}
@@ -88,8 +88,8 @@ func (s *Space) canonical(p Point) Point {
 // checkCanonical refuses a second way to write a point.
 func (s *Space) checkCanonical(p Point) error {
 	for k, v := range p {
-		if v != 0 && !s.active(p, k) {
-			return fmt.Errorf("space: knob %s is not of the algorithm that knob %s chooses", s.Knobs[k].Name, algKnob)
+		if v != 0 && !s.Active(p, k) {
+			return fmt.Errorf("space: knob %s is not of the algorithm that knob %s chooses", s.Knobs[k].Name, AlgorithmKnob)
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func (s *Space) checkCanonical(p Point) error {
 func (s *Space) draw(rng *rand.Rand) Point {
 	p := make(Point, len(s.Knobs))
 	for k := range s.Knobs {
-		if s.active(p, k) {
+		if s.Active(p, k) {
 			p[k] = rng.IntN(len(s.Knobs[k].Values))
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	}
 	q[0] = (q[0] + 1 + rng.IntN(algorithms-1)) % algorithms
 	for k := 1; k < len(q); k++ {
-		if s.active(q, k) && !s.active(p, k) {
+		if s.Active(q, k) && !s.Active(p, k) {
 			q[k] = rng.IntN(len(s.Knobs[k].Values))
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Space) switched(rng *rand.Rand, p Point) Point {
 func (s *Space) Next(p Point) (q Point, ok bool) {
 	q = append(Point{}, p...)
 	for k := len(q) - 1; k >= 0; k-- {
-		if !s.active(q, k) {
+		if !s.Active(q, k) {
 			continue
 		}
 		if q[k]++; q[k] < len(s.Knobs[k].Values) {

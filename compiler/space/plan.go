@@ -258,7 +258,7 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 
 // chosen is the sketch of the algorithm that the settings choose.
 func (u *unit) chosen(set settings) sketch {
-	if set[algKnob] != direct {
+	if set[AlgorithmKnob] != direct {
 		return u.other
 	}
 	return u.sketch

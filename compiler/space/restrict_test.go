@@ -11,7 +11,7 @@ import (
 
 func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
-	values := map[string][]int64{algKnob: {largest}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
+	values := map[string][]int64{AlgorithmKnob: {largest}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
 	part, err := whole.Restrict(values)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
 	for _, alg := range []int64{direct, largest} {
-		part, err := whole.Restrict(map[string][]int64{algKnob: {alg}})
+		part, err := whole.Restrict(map[string][]int64{AlgorithmKnob: {alg}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,7 +148,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 			if k >= len(s.Knobs) {
 				return nil, false
 			}
-			if !s.active(q, k) {
+			if !s.Active(q, k) {
 				continue
 			}
 			choices := len(s.Knobs[k].Values)
@@ -203,7 +203,7 @@ func (p Point) Key() string {
 func (s *Space) Format(p Point) string {
 	var parts []string
 	for k, v := range p {
-		if s.active(p, k) {
+		if s.Active(p, k) {
 			parts = append(parts, fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v]))
 		}
 	}

@@ -50,7 +50,7 @@ func (x *strassen) sizes(set settings) strassenSizes {
 		rows: min(max(1, set["st"]), x.m), vectors: min(max(1, set["sv"]), x.n()/x.lanes),
 		ku: max(1, set["sku"]), pf: set["spf"], sums: schedule.Compiled,
 	}
-	if set[algKnob] == sevenNow {
+	if set[AlgorithmKnob] == sevenNow {
 		z.sums = schedule.Computed
 	}
 	z.rowTiles = divisorAtMost(ceilDiv(x.m, z.rows), max(1, set["sb"]))

@@ -31,7 +31,7 @@ func (x *strassen) seeds(registers int) []string {
 	var seeds []string
 	for _, t := range tiles {
 		for _, alg := range x.algorithms() {
-			seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", algKnob, alg, t))
+			seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", AlgorithmKnob, alg, t))
 		}
 	}
 	return seeds

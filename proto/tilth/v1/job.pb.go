@@ -567,7 +567,8 @@ type TaskProgress struct {
 	Proposed uint32 `protobuf:"varint,2,opt,name=proposed,proto3" json:"proposed,omitempty"`
 	// Failures by ErrorClass name.
 	Errors map[string]uint32 `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Lowest median latency of this job's verified trials in seconds; 0 = none yet.
+	// Median latency of the best of this job's verified trials in seconds; 0 = none yet. It rises when the best is measured again
+	// and turns out slower. See records.Supersedes for what is best.
 	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	// Trace of that trial.
 	BestTrace []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
@@ -579,8 +580,10 @@ type TaskProgress struct {
 	KnownBestSeconds float64 `protobuf:"fixed64,8,opt,name=known_best_seconds,json=knownBestSeconds,proto3" json:"known_best_seconds,omitempty"`
 	// The latency of the default schedule among them, in seconds; 0 = none.
 	KnownDefaultSeconds float64 `protobuf:"fixed64,9,opt,name=known_default_seconds,json=knownDefaultSeconds,proto3" json:"known_default_seconds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// That trial's measurement, without trace and origin.
+	Best          *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskProgress) Reset() {
@@ -674,6 +677,13 @@ func (x *TaskProgress) GetKnownDefaultSeconds() float64 {
 		return x.KnownDefaultSeconds
 	}
 	return 0
+}
+
+func (x *TaskProgress) GetBest() *Measurement {
+	if x != nil {
+		return x.Best
+	}
+	return nil
 }
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
@@ -1423,7 +1433,8 @@ type BatchProposed struct {
 	TaskIndex  uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	// As in ProposeBatchRequest.
-	SearchSeconds float64 `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
+	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
+	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1491,6 +1502,13 @@ func (x *BatchProposed) GetSearchSeconds() float64 {
 		return x.SearchSeconds
 	}
 	return 0
+}
+
+func (x *BatchProposed) GetMode() BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
 // TrialRecorded reports one finished trial, failed or not.
@@ -1611,7 +1629,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
-	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xff\x03\n" +
+	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xaa\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -1622,7 +1640,9 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bmessages\x18\x06 \x03(\v2$.tilth.v1.TaskProgress.MessagesEntryR\bmessages\x12!\n" +
 	"\fknown_trials\x18\a \x01(\rR\vknownTrials\x12,\n" +
 	"\x12known_best_seconds\x18\b \x01(\x01R\x10knownBestSeconds\x122\n" +
-	"\x15known_default_seconds\x18\t \x01(\x01R\x13knownDefaultSeconds\x1a9\n" +
+	"\x15known_default_seconds\x18\t \x01(\x01R\x13knownDefaultSeconds\x12)\n" +
+	"\x04best\x18\n" +
+	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +
@@ -1673,7 +1693,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc1\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xea\x01\n" +
 	"\rBatchProposed\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -1682,7 +1702,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
 	"candidates\x12%\n" +
-	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\"\xa5\x01\n" +
+	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"\xa5\x01\n" +
 	"\rTrialRecorded\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x12\x19\n" +
@@ -1745,9 +1766,10 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	nil,                           // 23: tilth.v1.TaskProgress.MessagesEntry
 	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(ErrorClass)(0),               // 26: tilth.v1.ErrorClass
-	(*Candidate)(nil),             // 27: tilth.v1.Candidate
-	(*Measurement)(nil),           // 28: tilth.v1.Measurement
+	(*Measurement)(nil),           // 26: tilth.v1.Measurement
+	(ErrorClass)(0),               // 27: tilth.v1.ErrorClass
+	(*Candidate)(nil),             // 28: tilth.v1.Candidate
+	(BatchMode)(0),                // 29: tilth.v1.BatchMode
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
 	24, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
@@ -1763,37 +1785,39 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	7,  // 10: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
 	22, // 11: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
 	23, // 12: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	26, // 13: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 14: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 15: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 16: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	0,  // 17: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 18: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	18, // 19: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	5,  // 20: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	25, // 21: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	19, // 22: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	20, // 23: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	21, // 24: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 25: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	0,  // 26: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	27, // 27: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	28, // 28: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 29: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 30: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 31: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 32: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 33: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	9,  // 34: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 35: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 36: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 37: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 38: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	34, // [34:39] is the sub-list for method output_type
-	29, // [29:34] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	26, // 13: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	27, // 14: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 15: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 16: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 17: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	0,  // 18: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 19: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	18, // 20: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	5,  // 21: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	25, // 22: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	19, // 23: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	20, // 24: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	21, // 25: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 26: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	0,  // 27: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	28, // 28: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	29, // 29: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	26, // 30: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 31: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 32: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 33: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	14, // 34: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	16, // 35: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	9,  // 36: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 37: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 38: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	15, // 39: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	17, // 40: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	36, // [36:41] is the sub-list for method output_type
+	31, // [31:36] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }

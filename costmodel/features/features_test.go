@@ -1,0 +1,175 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/graphfuzz"
+)
+
+func parseTarget(t testing.TB, name string, threads int) *target.Target {
+	t.Helper()
+	m, err := target.Parse(name, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// tasksOf are a model's workloads, those of several nodes first.
+func tasksOf(t testing.TB, m *onnx.Model) []*expr.Workload {
+	t.Helper()
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*expr.Workload
+	for _, task := range p.Tasks {
+		list = append(list, task.Workload)
+	}
+	return list
+}
+
+func builtin(t testing.TB, name string) []*expr.Workload {
+	t.Helper()
+	m, err := model.Build(name, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasksOf(t, m)
+}
+
+// scheduled is a random candidate of a workload.
+func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedule, float64) {
+	t.Helper()
+	p, ok := sp.Random(rng)
+	if !ok {
+		p = sp.Default()
+	}
+	s, err := sp.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, sp.Cost(p)
+}
+
+// TestFeaturesOfAnyCandidate: every candidate of every workload has finite features, the same each time, and the same for a schedule that
+// was replayed from its trace.
+func TestFeaturesOfAnyCandidate(t *testing.T) {
+	targets := []*target.Target{parseTarget(t, "x86-64-v4", 2), parseTarget(t, "x86-64-v3", 1), parseTarget(t, "arm64", 4)}
+	check := func(t testing.TB, w *expr.Workload, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		on := targets[rng.IntN(len(targets))]
+		sp := space.New(w, on, schedule.Default)
+		s, cost := scheduled(t, sp, rng)
+		row := Append(nil, s, on, cost)
+		if len(row) != len(Names()) {
+			t.Fatalf("%d features for %d names", len(row), len(Names()))
+		}
+		for k, v := range row {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Fatalf("%s is %v\n%s\n%s", Names()[k], v, w.Text(), s.Trace())
+			}
+		}
+		again, err := schedule.Replay(w, s.Trace())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := Append(nil, again, on, cost); !slices.Equal(row, other) {
+			t.Fatalf("features of the same schedule differ\n%s\n%s", w.Text(), s.Trace())
+		}
+		Append(nil, s, on, math.NaN())
+	}
+	t.Run("models", func(t *testing.T) {
+		for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "squeezenet-v1.1"} {
+			for k, w := range builtin(t, name) {
+				for n := range 4 {
+					check(t, w, uint64(100*k+n))
+				}
+			}
+		}
+	})
+	t.Run("random", func(t *testing.T) {
+		rapid.Check(t, func(r *rapid.T) {
+			m := graphfuzz.Generate(rapid.Uint64().Draw(r, "model")).Model
+			p, err := graph.Import(m, graph.Options{})
+			if err != nil {
+				r.Skip(err)
+			}
+			for _, task := range p.Tasks {
+				check(t, task.Workload, rapid.Uint64().Draw(r, "point"))
+			}
+		})
+	})
+}
+
+// value is a feature by name.
+func value(t testing.TB, row []float32, name string) float64 {
+	t.Helper()
+	k := slices.Index(Names(), name)
+	if k < 0 {
+		t.Fatalf("there is no feature %s", name)
+	}
+	return float64(row[k])
+}
+
+func TestEveryFeatureIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/features.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			documented = append(documented, strings.Trim(strings.TrimSpace(cells[1]), "`"))
+		}
+	}
+	for _, name := range Names() {
+		if !slices.Contains(documented, name) {
+			t.Errorf("docs/features.md does not describe %s", name)
+		}
+	}
+	for _, name := range documented {
+		if !slices.Contains(Names(), name) {
+			t.Errorf("docs/features.md describes %s, which is no feature", name)
+		}
+	}
+	if !strings.Contains(string(text), Set) {
+		t.Errorf("docs/features.md does not say that it describes %s", Set)
+	}
+}
+
+// BenchmarkAppend takes the features of one candidate of each heavy task of ResNet-18 and BERT-small.
+func BenchmarkAppend(b *testing.B) {
+	on := parseTarget(b, "x86-64-v3", 2)
+	for _, name := range []string{"resnet-18", "bert-small"} {
+		for k, w := range builtin(b, name) {
+			if k >= 8 {
+				break
+			}
+			sp := space.New(w, on, schedule.Default)
+			s, cost := scheduled(b, sp, rand.New(rand.NewPCG(1, 1)))
+			b.Run(fmt.Sprint(name, k, len(s.Stages)), func(b *testing.B) {
+				var row []float32
+				b.ReportAllocs()
+				for b.Loop() {
+					row = Append(row[:0], s, on, cost)
+				}
+			})
+		}
+	}
+}
