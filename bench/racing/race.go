@@ -42,7 +42,7 @@ type candidate struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// race measures all candidates as a search does, and then, in groups of those next to one another in its order, as finalists and long.
+// race measures all candidates as a search does, and then, in groups, as finalists and long.
 func (b *bench) race(ctx context.Context, t *task) (*result, error) {
 	r := &result{Task: t.Name}
 	searched, seconds, err := b.run(ctx, t, t.Candidates, false, runner.Limits{})
@@ -54,8 +54,7 @@ func (b *bench) race(ctx context.Context, t *task) (*result, error) {
 	slices.SortStableFunc(order, func(x, y string) int {
 		return cmp.Compare(stat.Of(searched[x].Samples).Median, stat.Of(searched[y].Samples).Median)
 	})
-	for g := 0; g*group < len(order); g++ {
-		ids := order[g*group : min((g+1)*group, len(order))]
+	for g, ids := range groups(order) {
 		raced, raceSeconds, err := b.run(ctx, t, ids, true, runner.Limits{})
 		if err != nil {
 			return nil, err
@@ -71,6 +70,19 @@ func (b *bench) race(ctx context.Context, t *task) (*result, error) {
 		}
 	}
 	return r, nil
+}
+
+// groups puts the best of a search, which would be its finalists, into the first group, and deals the others out, so that each other group
+// has candidates that are close and ones that are not.
+func groups(order []string) [][]string {
+	list := [][]string{order[:min(group, len(order))]}
+	rest := order[len(list[0]):]
+	n := (len(rest) + group - 1) / group
+	dealt := make([][]string, n)
+	for k, id := range rest {
+		dealt[k%n] = append(dealt[k%n], id)
+	}
+	return append(list, dealt...)
 }
 
 // run measures candidates and returns their outcomes and the seconds it took.
