@@ -17,11 +17,11 @@ const (
 
 // rival is a verified candidate with what was measured of it.
 type rival struct {
-	candidate       *tilthv1.Candidate
-	low, high, mean float64
+	candidate         *tilthv1.Candidate
+	low, median, high float64
 }
 
-// rivals are a task's best candidates, the one whose interval ends lowest first; it is the best so far.
+// rivals are a task's best candidates, the one with the lowest median first.
 type rivals struct {
 	list []rival
 	// raced says that finalists of the task were proposed.
@@ -34,8 +34,8 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	if i.GetLevel() == 0 {
 		return
 	}
-	r.list = append(r.list, rival{m.GetCandidate(), i.GetLowSeconds(), i.GetHighSeconds(), m.GetLatencySeconds()})
-	slices.SortStableFunc(r.list, func(a, b rival) int { return cmp.Compare(a.high, b.high) })
+	r.list = append(r.list, rival{m.GetCandidate(), i.GetLowSeconds(), m.GetLatencySeconds(), i.GetHighSeconds()})
+	slices.SortStableFunc(r.list, func(a, b rival) int { return cmp.Compare(a.median, b.median) })
 	r.list = r.list[:min(len(r.list), 2*mostFinalists)]
 }
 
@@ -46,7 +46,6 @@ func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 	}
 	best := r.list[0]
 	close := slices.DeleteFunc(slices.Clone(r.list[1:]), func(o rival) bool { return o.low >= best.high })
-	slices.SortStableFunc(close, func(a, b rival) int { return cmp.Compare(a.mean, b.mean) })
 	if len(close) == 0 {
 		return nil
 	}

@@ -78,7 +78,7 @@ func compare(a, b candidate) pair {
 	}
 	return pair{
 		difference: median(b.Long)/median(a.Long) - 1,
-		search:     stat.MedianInterval(a.Search).High <= stat.MedianInterval(b.Search).High,
+		search:     median(a.Search) <= median(b.Search),
 		race:       median(a.Race) <= median(b.Race),
 		clear:      stat.MedianInterval(a.Long).High < stat.MedianInterval(b.Long).Low,
 	}
@@ -87,7 +87,7 @@ func compare(a, b candidate) pair {
 func median(samples []float64) float64 { return stat.Of(samples).Median }
 
 // regret is by how much the choice of a measurement among a task's candidates is slower in the long measurement than the best.
-func (r *result) regret(upper func(candidate) float64) float64 {
+func (r *result) regret(by func(candidate) float64) float64 {
 	chosen, best := math.Inf(1), math.Inf(1)
 	value := math.Inf(1)
 	for _, c := range r.Candidates {
@@ -95,21 +95,21 @@ func (r *result) regret(upper func(candidate) float64) float64 {
 			continue
 		}
 		best = min(best, median(c.Long))
-		if v := upper(c); v < value {
+		if v := by(c); v < value {
 			value, chosen = v, median(c.Long)
 		}
 	}
 	return chosen/best - 1
 }
 
-func bySearch(c candidate) float64 { return stat.MedianInterval(c.Search).High }
+func bySearch(c candidate) float64 { return median(c.Search) }
 
 // byRace is the choice after finalists: those of the first group.
 func byRace(c candidate) float64 {
 	if c.Group > 0 || len(c.Race) == 0 {
 		return math.Inf(1)
 	}
-	return stat.MedianInterval(c.Race).High
+	return median(c.Race)
 }
 
 // writeTable says how often the short measurements agree with the long one, and what each takes.

@@ -38,9 +38,9 @@ double measure_sample(const struct bench *b, const struct loaded *l, double esti
   return total / (double)repeats;
 }
 
-/* The best candidate so far; seconds are 0 while there is none. */
+/* The best candidate so far: its median, and the upper end of its interval, which others must not be slower than. 0 while there is none. */
 struct incumbent {
-  double seconds, spread;
+  double median, seconds, spread;
 };
 
 /* Takes samples until the budget is spent or the race is lost. Returns how many. The run that was verified is a look like others, so
@@ -62,8 +62,9 @@ static int take_samples(const struct bench *b, const struct loaded *l, const str
 
 static void challenge(struct incumbent *best, const struct outcome *o) {
   if (o->n_samples == 0) return;
-  double high = race_interval(o->samples, o->n_samples).high;
-  if (best->seconds == 0 || high < best->seconds) *best = (struct incumbent){high, race_spread(o->samples, o->n_samples)};
+  double median = race_median(o->samples, o->n_samples);
+  if (best->seconds > 0 && median >= best->median) return;
+  *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
 }
 
 static void measure(struct bench *b, struct loaded *l, struct incumbent *best, struct sheet *s) {
@@ -106,7 +107,7 @@ static int measure_some(struct bench *b, struct state *state, const struct tilth
 
 int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct state state;
-  state.best = (struct incumbent){b->options->incumbent_seconds, b->options->incumbent_spread};
+  state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
   if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
   report_calibration(calm_wait(c, calm_measure(c)));
   double started = seconds_now();

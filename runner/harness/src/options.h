@@ -19,6 +19,7 @@ struct options {
   const char *reference_cache;  /* file with the reference's results, made when it is missing; NULL = none */
   int64_t memory_bytes;         /* address space; 0 = no bound */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
+  double incumbent_median;      /* of the best latency so far */
   double incumbent_spread;      /* standard deviation of a sample of the best, in seconds */
   double sample_seconds;        /* a timed sample repeats the kernel for at least so long */
   double budget_seconds;        /* time for the samples of one kernel */
