@@ -3,5 +3,5 @@ package main
 import "github.com/spf13/cobra"
 
 func newBench(a *app) *cobra.Command {
-	return branch("bench", "Compare searches on recorded measurements", newBenchRecord(a))
+	return branch("bench", "Compare searches on recorded measurements", newBenchRecord(a), newBenchModel(a))
 }
