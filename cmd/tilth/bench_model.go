@@ -23,8 +23,9 @@ const benchModelLong = `Say how well cost models rank the candidates of tasks th
 Files are sets of 'tilth bench record', folders of them, or exports of records
 (.jsonl). The tasks are divided into folds, and each fold is ranked by models of
 the others: the share of pairs in the right order (of those that differ by more
-than --noise, and of all), how many of the fastest 5 % are among as many of the
-best score, and how much slower than the best the best of 16 picks is.`
+than --noise, of those whose intervals do not overlap either, and of all), how
+many of the fastest 5 % are among as many of the best score, and how much slower
+than the best the best of 16 picks is.`
 
 // benchModelFlags say what to compare.
 type benchModelFlags struct {
@@ -152,9 +153,9 @@ func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.
 			fmt.Fprintf(a.stderr, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
-	table := show.NewTable("TASK", "MODEL", ">PAIRS", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16")
+	table := show.NewTable("TASK", "MODEL", ">PAIRS", ">APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16")
 	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	return list(a.stdout, f.json, results, table, func(r accuracy.Result) []string {
-		return []string{strings.TrimSpace(r.Task), r.Ranker, share(r.Pairwise), share(r.AllPairs), share(r.Recall), fmt.Sprintf("+%.1f %%", 100*r.Regret)}
+		return []string{strings.TrimSpace(r.Task), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.AllPairs), share(r.Recall), fmt.Sprintf("+%.1f %%", 100*r.Regret)}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 func TestMeasuresOfAnOrder(t *testing.T) {
@@ -26,7 +27,7 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 		{"what failed first, and two close ones wrong", []float64{5, 4, 9, 2, 3, 1}, 1, 1, 0},
 		{"the first two wrong", []float64{4, 5, 0, 3, 2, 1}, 8. / 9, 0, 1},
 	} {
-		share, pairs := Pairwise(latencies, c.scores, 0.02)
+		share, pairs := Pairwise(latencies, c.scores, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] })
 		if pairs != 9 || math.Abs(share-c.pairwise) > 1e-12 {
 			t.Errorf("%s: %v of %d pairs, not %v of 9", c.name, share, pairs, c.pairwise)
 		}
@@ -37,7 +38,7 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 			t.Errorf("%s: regret %v, not %v", c.name, got, c.regret)
 		}
 	}
-	if share, pairs := Pairwise([]float64{0, 0}, []float64{1, 2}, 0); share != 0 || pairs != 0 {
+	if share, pairs := Pairwise([]float64{0, 0}, []float64{1, 2}, func(int, int) bool { return true }); share != 0 || pairs != 0 {
 		t.Errorf("failures alone: %v of %d pairs", share, pairs)
 	}
 	if got := Recall([]float64{0}, []float64{1}, 0.05); got != 0 {
@@ -59,6 +60,7 @@ func made(tasks, each int) []Task {
 			latency := float64(1+k) * (0.1 + float64(row[8]))
 			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: row, Task: list[k].Name, LatencySeconds: latency})
 			list[k].Cycles = append(list[k].Cycles, rng.Float64())
+			list[k].Intervals = append(list[k].Intervals, stat.Interval{Low: latency, High: latency})
 		}
 	}
 	return list
@@ -75,13 +77,13 @@ func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 	if len(results) != 12 {
 		t.Fatalf("%d results of 6 tasks and 2 rankers", len(results))
 	}
-	if m := Mean(results, "learnt"); m.Pairwise < 0.95 || m.Recall < 0.5 || m.Regret > 0.1 {
+	if m := Mean(results, "learnt"); m.Pairwise < 0.95 || m.Resolved < 0.95 || m.Recall < 0.5 || m.Regret > 0.1 {
 		t.Errorf("learnt: %+v", m)
 	}
 	if m := Mean(results, "analytic"); m.Pairwise < 0.4 || m.Pairwise > 0.6 {
 		t.Errorf("random: %+v", m)
 	}
-	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 tasks") {
+	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 workloads") {
 		t.Errorf("too many folds: %v", err)
 	}
 }

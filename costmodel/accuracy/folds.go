@@ -10,8 +10,9 @@ import (
 type Result struct {
 	Task   string `json:"task"`
 	Ranker string `json:"ranker"`
-	// Pairwise is of the pairs that differ by more than the noise, AllPairs of all.
+	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap either, AllPairs of all.
 	Pairwise float64 `json:"pairwise"`
+	Resolved float64 `json:"resolved"`
 	AllPairs float64 `json:"all_pairs"`
 	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
 	Recall float64 `json:"recall"`
@@ -35,17 +36,18 @@ type Options struct {
 	Seconds func(ranker string, fold int, seconds float64)
 }
 
-// Compare ranks each task by models of tasks of other folds: task k belongs to fold k modulo their number. In each fold the rankers take
-// turns.
+// Compare ranks each task by models of tasks of other folds: workload k belongs to fold k modulo their number, with all tasks of it. In
+// each fold the rankers take turns.
 func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]Result, error) {
-	if o.Folds < 2 || o.Folds > len(tasks) {
-		return nil, fmt.Errorf("accuracy: %d folds of %d tasks: give at least 2, and no more folds than tasks", o.Folds, len(tasks))
+	numbers := workloads(tasks)
+	if n := len(numbers); o.Folds < 2 || o.Folds > n {
+		return nil, fmt.Errorf("accuracy: %d folds of %d workloads: give at least 2, and no more folds than workloads", o.Folds, n)
 	}
 	var results []Result
 	for fold := range o.Folds {
 		var train, test []Task
-		for k, t := range tasks {
-			if k%o.Folds == fold {
+		for _, t := range tasks {
+			if numbers[t.workload()]%o.Folds == fold {
 				test = append(test, t)
 			} else {
 				train = append(train, t)
@@ -68,11 +70,26 @@ func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]
 	return results, nil
 }
 
+// workloads numbers the workloads of tasks in order.
+func workloads(tasks []Task) map[string]int {
+	numbers := map[string]int{}
+	for _, t := range tasks {
+		if _, known := numbers[t.workload()]; !known {
+			numbers[t.workload()] = len(numbers)
+		}
+	}
+	return numbers
+}
+
 func judge(t *Task, ranker string, scores []float64, noise float64) Result {
 	latencies := t.latencies()
 	r := Result{Task: t.Name, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks)}
-	r.Pairwise, _ = Pairwise(latencies, scores, noise)
-	r.AllPairs, _ = Pairwise(latencies, scores, 0)
+	differ := func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+noise) }
+	r.Pairwise, _ = Pairwise(latencies, scores, differ)
+	r.Resolved, _ = Pairwise(latencies, scores, func(fast, slow int) bool {
+		return differ(fast, slow) && t.Intervals[fast].High < t.Intervals[slow].Low
+	})
+	r.AllPairs, _ = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast] })
 	return r
 }
 
@@ -85,6 +102,7 @@ func Mean(results []Result, ranker string) Result {
 		}
 		n++
 		mean.Pairwise += r.Pairwise
+		mean.Resolved += r.Resolved
 		mean.AllPairs += r.AllPairs
 		mean.Recall += r.Recall
 		mean.Regret += r.Regret
@@ -93,6 +111,7 @@ func Mean(results []Result, ranker string) Result {
 		return mean
 	}
 	mean.Pairwise /= n
+	mean.Resolved /= n
 	mean.AllPairs /= n
 	mean.Recall /= n
 	mean.Regret /= n

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among the pairs whose latencies differ
-// by more than a factor of 1 + noise; of equal scores every second pair counts as right. Candidates that failed, whose latency is 0, are
-// left out.
-func Pairwise(latencies, scores []float64, noise float64) (share float64, pairs int) {
+// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that were told apart, given
+// the faster one first; of equal scores every second pair counts as right. Candidates that failed, whose latency is 0, are left out.
+func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) (share float64, pairs int) {
 	order := measured(latencies)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })
 	right := 0.0
 	for i, fast := range order {
 		for _, slow := range order[i+1:] {
-			if latencies[slow] <= latencies[fast]*(1+noise) {
+			if !apart(fast, slow) {
 				continue
 			}
 			pairs++

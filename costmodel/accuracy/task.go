@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/replay"
@@ -27,6 +28,16 @@ type Task struct {
 	Samples []costmodel.Sample
 	// Cycles is the analytic cost of each; NaN when it is not known.
 	Cycles []float64
+	// Intervals has where each one's median lies.
+	Intervals []stat.Interval
+}
+
+// workload is the digest of the task's workload.
+func (t *Task) workload() string {
+	if len(t.Samples) == 0 {
+		return ""
+	}
+	return t.Samples[0].Task
 }
 
 // latencies are those of the samples.
@@ -47,10 +58,11 @@ func (t *Task) rows() [][]float32 {
 	return rows
 }
 
-func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency float64, digest string) {
+func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
 	row := features.Append(nil, s, on, cycles)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
 	t.Cycles = append(t.Cycles, cycles)
+	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
 
 // FromSet takes the candidates of a recorded set.
@@ -70,7 +82,7 @@ func FromSet(s *replay.Set) (Task, error) {
 		if err != nil {
 			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
 		}
-		t.add(sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), digest)
+		t.add(sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
 	}
 	return t, nil
 }
@@ -129,5 +141,5 @@ func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
 			cycles = t.space.Cost(p)
 		}
 	}
-	t.Task.add(s, on, cycles, r.Measurement.LatencySeconds, r.WorkloadDigest)
+	t.Task.add(s, on, cycles, r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
 }
