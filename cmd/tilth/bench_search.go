@@ -106,6 +106,12 @@ func (f *searchFlags) print(w io.Writer, r *contest.Report) error {
 	if err := resultTable(r, r.Median).Write(w); err != nil {
 		return err
 	}
+	if r.HardTasks > 0 && r.HardTasks < len(r.Tasks) {
+		fmt.Fprintf(w, "Median of the %d of them whose default schedule does not reach 95 %%\n", r.HardTasks)
+		if err := resultTable(r, r.Hard).Write(w); err != nil {
+			return err
+		}
+	}
 	for k, b := range r.Budgets {
 		fmt.Fprintf(w, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), show.Missing))
 	}

@@ -23,7 +23,7 @@ const (
 	// how many count for what they are; of each algorithm.
 	draws, good, spread = 4000, 192, 192
 	// Shares of the say that the good points, the measured and the spread ones have.
-	goodShare, measuredShare, spreadShare = 0.5, 0.3, 0.2
+	goodShare, measuredShare, spreadShare = 0.35, 0.3, 0.35
 )
 
 // Part chooses the values that the knobs of a part of a space have: all algorithms, the values of the default schedule, and then, one by
