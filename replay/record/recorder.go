@@ -126,7 +126,7 @@ func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*re
 	for _, c := range candidates {
 		if p, ok := j.known[c.Origin]; ok {
 			set.Points = append(set.Points, p)
-			m.note(p.LatencySeconds())
+			m.note(&p)
 		} else {
 			open = append(open, c)
 		}
