@@ -53,7 +53,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 		points[k].Origin, at[c.Digest] = c.Origin, k
 		batch.Candidates = append(batch.Candidates, builder.Candidate{Digest: c.Digest, Trace: c.Trace})
 	}
-	built, err := m.Compiler.Build(ctx, dir, batch)
+	built, err := m.build(ctx, dir, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	if len(built.Objects) == 0 {
 		return points, nil
 	}
-	release, err := m.Lock(ctx)
+	release, err := m.Lock.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,15 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 		}
 	}
 	return points, nil
+}
+
+func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (*builder.Built, error) {
+	release, err := m.Lock.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return m.Compiler.Build(ctx, dir, batch)
 }
 
 func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
