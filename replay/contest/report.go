@@ -9,7 +9,7 @@ import (
 )
 
 // Shares of the best known speed that searches are timed to, in trials.
-func Shares() []float64 { return []float64{0.80, 0.90, 0.95, 0.99} }
+func Shares() []float64 { return []float64{0.80, 0.90, HardShare, 0.99} }
 
 // Budgets at which what was found is looked at.
 func Budgets() []int { return []int{8, 16, 32, 64, 128, 256} }
@@ -73,7 +73,7 @@ func report(devices []*device, runs []*run, o Options) *Report {
 		r.Tasks = append(r.Tasks, t)
 	}
 	r.Median = r.medians(o.Variants, r.Tasks)
-	hard := slices.DeleteFunc(slices.Clone(r.Tasks), func(t Task) bool { return t.Default >= hardShare })
+	hard := slices.DeleteFunc(slices.Clone(r.Tasks), func(t Task) bool { return t.Default >= HardShare })
 	r.Hard, r.HardTasks = r.medians(o.Variants, hard), len(hard)
 	for k := range r.Budgets {
 		r.Winners = append(r.Winners, r.winners(o.Variants, k))
@@ -118,8 +118,8 @@ func (r *Report) result(name string, runs []*run) Result {
 	return result
 }
 
-// hardShare is what the default schedule of a hard task does not reach.
-const hardShare = 0.95
+// HardShare is what the default schedule of a hard task does not reach; it is one of Shares.
+const HardShare = 0.95
 
 // medians are those of each search over some tasks; none when there are no tasks.
 func (r *Report) medians(variants []Variant, tasks []Task) []Result {
