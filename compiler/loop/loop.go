@@ -24,6 +24,8 @@ type Buffer struct {
 	Space  Space
 	// Index is the number of the argument or of the prepared constant.
 	Index int
+	// Streamed is set for an output whose vectors are stored past the caches.
+	Streamed bool
 }
 
 // Elements is the buffer's length.

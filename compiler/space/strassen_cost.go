@@ -52,6 +52,9 @@ const (
 	colder = 1.5
 	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
 	again = 1.5
+	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or through memory. 50176 x
+	// 64 by 64 x 64 took 9.7 ms, 5.7 directly.
+	sumsNear, sumsFar = 3, 30
 )
 
 // cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the products, too.
@@ -63,7 +66,21 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles
 	work := p.arithmetic(t, tile) + colder*p.cold(t, tile) + x.traffic(t, z) + outputs + chunkStart*chunks
 	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles
+	sums += x.handedOn(t)
 	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
+}
+
+// handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
+func (x *strassen) handedOn(t *target.Target) float64 {
+	bytes := float64(seven*x.m*x.k) * float64(x.bytes)
+	lines := bytes / float64(max(1, t.CacheLineBytes))
+	switch {
+	case bytes <= 0.7*float64(t.L2Bytes):
+		return 0
+	case bytes <= 0.5*lastCache(t):
+		return sumsNear * lines
+	}
+	return sumsFar * lines
 }
 
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for

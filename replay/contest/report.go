@@ -29,11 +29,14 @@ type Report struct {
 
 // Task is one set.
 type Task struct {
-	Task   string  `json:"task"`
-	Model  string  `json:"model"`
-	Digest string  `json:"workload"`
-	Points int     `json:"points"`
-	Best   float64 `json:"best_s"`
+	Task   string `json:"task"`
+	Model  string `json:"model"`
+	Digest string `json:"workload"`
+	// Points are the schedules of the space, Unknown those of them that the set does not have, which fail.
+	Points  int `json:"points"`
+	Unknown int `json:"unknown"`
+	// Best is the least latency of the set in seconds.
+	Best float64 `json:"best_s"`
 	// Default is the share that the default schedule reaches.
 	Default float64  `json:"default_share"`
 	Results []Result `json:"results"`
@@ -58,7 +61,7 @@ func report(devices []*device, runs []*run, o Options) *Report {
 		}
 	}
 	for k, d := range devices {
-		t := Task{Task: d.set.Task, Model: d.set.Model, Digest: d.digest, Points: len(d.set.Points), Best: d.best, Default: d.defaultShare()}
+		t := Task{Task: d.set.Task, Model: d.set.Model, Digest: d.digest, Points: len(d.points) + d.unknown, Unknown: d.unknown, Best: d.best, Default: d.defaultShare()}
 		for v, variant := range o.Variants {
 			from := (k*len(o.Variants) + v) * o.Seeds
 			t.Results = append(t.Results, r.result(variant.Name, runs[from:from+o.Seeds]))

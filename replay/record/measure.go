@@ -58,24 +58,25 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	for k, o := range built.Outcomes {
 		points[k].Error, points[k].Message = show.ErrorClass(o.Error), o.Message
 	}
+	if len(built.Objects) == 0 {
+		return points, nil
+	}
 	release, err := m.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	for range rounds {
-		for _, object := range built.Objects {
-			err := runner.Measure(ctx, m.plan(built, object, incumbent), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
-			if err != nil {
-				return nil, err
-			}
+		err := runner.Measure(ctx, m.plan(built, incumbent), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
+		if err != nil {
+			return nil, err
 		}
 	}
 	return points, nil
 }
 
-func (m *measurer) plan(built *builder.Built, object string, incumbent float64) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: object, Emulator: m.Launcher, Threads: m.Target.Threads,
+func (m *measurer) plan(built *builder.Built, incumbent float64) runner.Plan {
+	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Emulator: m.Launcher, Threads: m.Target.Threads,
 		Seed: 1, BestSeconds: incumbent, Scratch: m.dir, Limits: m.Limits, ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }
 
