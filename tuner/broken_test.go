@@ -16,7 +16,7 @@ func (panicking) Observe(Trial)           {}
 
 func TestABugInASearchCostsTheJobAndNotTheTuner(t *testing.T) {
 	r := &round{Handler: NewHandler(Config{}), job: &job{budget: &tilthv1.Budget{}, scheduler: scheduler{tasks: []*task{newTask(0, panicking{}, 1, known{})}}}}
-	_, _, err := r.search(t.Context())
+	_, err := r.search(t.Context())
 	var broken *brokenSearch
 	if !errors.As(err, &broken) || !strings.Contains(err.Error(), "task 0: internal error: no such knob") {
 		t.Errorf("got %v", err)

@@ -159,12 +159,13 @@ func (r *round) end(ctx context.Context, reason string) error {
 // propose hands in batches until enough are in flight or nothing is left to propose.
 func (r *round) propose(ctx context.Context) error {
 	for len(r.job.inFlight) < r.Ahead && !r.job.stopped() {
-		t, candidates, err := r.search(ctx)
-		if err != nil || len(candidates) == 0 {
+		b, err := r.search(ctx)
+		if err != nil || b == nil {
 			return err
 		}
 		request := &tilthv1.ProposeBatchRequest{
-			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(t.index), Candidates: wire(candidates),
+			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: wire(b.candidates),
+			SearchSeconds: b.seconds,
 		}
 		client := tilthv1.NewSearchServiceClient(r.Conn)
 		var response *tilthv1.ProposeBatchResponse
@@ -175,7 +176,7 @@ func (r *round) propose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.job.proposed(response.GetBatchId(), t, len(candidates))
+		r.job.proposed(response.GetBatchId(), b.task, len(b.candidates))
 	}
 	return nil
 }
@@ -189,24 +190,32 @@ func (r *round) batchSize(t *task) int {
 	return min(r.BatchSize, r.job.remaining(), max(firstBatch, t.proposed))
 }
 
-// search draws the next batch while nothing is timed on this machine; no candidates when there is nothing left to propose.
-func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
+// batch is what a search came to, and the time that it took.
+type batch struct {
+	task       *task
+	candidates []Candidate
+	seconds    float64
+}
+
+// search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
+func (r *round) search(ctx context.Context) (*batch, error) {
 	release, err := r.Lock(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer release()
+	began := time.Now()
 	for {
 		t := r.job.next()
 		if t == nil || r.job.remaining() == 0 {
-			return nil, nil, nil
+			return nil, nil
 		}
 		candidates, err := t.propose(r.batchSize(t))
 		if err != nil {
-			return nil, nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
+			return nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
 		}
 		if len(candidates) > 0 {
-			return t, candidates, nil
+			return &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}, nil
 		}
 		t.exhausted = true
 	}

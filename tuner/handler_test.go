@@ -208,6 +208,24 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	}
 }
 
+func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
+	f := newFarm(t)
+	f.start("tuner", tunerKind, f.tuner())
+	job := f.submit(&tilthv1.Budget{Trials: 4}, product(t, 64, 64, 64))
+	stream, err := tilthv1.NewJobServiceClient(f.conn).WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
+	check(t, err)
+	for {
+		response, err := stream.Recv()
+		check(t, err)
+		if proposed := response.GetEvent().GetProposed(); proposed != nil {
+			if proposed.GetSearchSeconds() <= 0 {
+				t.Errorf("it took %v s", proposed.GetSearchSeconds())
+			}
+			return
+		}
+	}
+}
+
 func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

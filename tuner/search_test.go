@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // product is a matrix product with a constant, m x k x n.
@@ -180,5 +181,105 @@ func TestUnknownAlgorithm(t *testing.T) {
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
 	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestASpaceOfOnePointHasOneCandidate: and one without knobs, of a workload that only moves data, is not much larger.
+func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
+	whole := space.New(product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	only := map[string][]int64{}
+	for k, v := range whole.Default() {
+		only[whole.Knobs[k].Name] = whole.Knobs[k].Values[v : v+1]
+	}
+	one, err := whole.Restrict(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := expr.NewInput("a", array.Float32)
+	scalar, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("b", nil, func([]expr.Expr) expr.Expr {
+		return expr.AddE(in.At(), in.At())
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		for size, s := range map[string]*space.Space{"one": one, "none": space.New(scalar, testTarget(t), schedule.Default)} {
+			search, err := NewSearch(s, nil, Options{Algorithm: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := search.Propose(4)
+			for _, c := range first {
+				search.Observe(Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: 1e-6})
+			}
+			if again := search.Propose(4); len(first) == 0 || len(first) > 1 && size == "one" || len(first) < 4 && len(again) > 0 {
+				t.Errorf("%s, %s: %d candidates, then %d", name, size, len(first), len(again))
+			}
+		}
+	}
+}
+
+// TestEverythingFails: the search goes on, and never repeats itself.
+func TestEverythingFails(t *testing.T) {
+	for _, name := range Names() {
+		search, _ := newTestSearch(t, name, product(t, 64, 96, 64))
+		seen := map[string]bool{}
+		for range 4 {
+			for _, c := range search.Propose(8) {
+				if seen[c.Digest] {
+					t.Errorf("%s repeats %s", name, c.Origin)
+				}
+				seen[c.Digest] = true
+				search.Observe(Trial{Digest: c.Digest, Origin: c.Origin, Failed: true})
+			}
+		}
+		if len(seen) != 32 {
+			t.Errorf("%s proposed %d candidates", name, len(seen))
+		}
+	}
+}
+
+// TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's events.
+func TestASearchWithAPastIsResumedAlike(t *testing.T) {
+	m := testTarget(t)
+	spaces := []*space.Space{space.New(product(t, 96, 64, 128), m, schedule.Default), space.New(product(t, 31, 77, 80), m, schedule.Default)}
+	earlier := func() *knowledge.History {
+		var tasks []*knowledge.Task
+		for _, n := range []int64{48, 80} {
+			task := &knowledge.Task{Workload: product(t, 96, 64, n), Target: m}
+			s := space.New(task.Workload, m, schedule.Default)
+			for _, p := range s.Seeds() {
+				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
+			}
+			tasks = append(tasks, task)
+		}
+		return knowledge.NewHistory(m, tasks)
+	}
+	begin := func() (list []Search) {
+		j := knowledge.NewJob(earlier())
+		for _, s := range spaces {
+			search, err := NewSearch(s, j, Options{Seed: 3})
+			check(t, err)
+			list = append(list, search)
+		}
+		return list
+	}
+	whole, resumed := begin(), begin()
+	for range 4 {
+		for k, s := range spaces {
+			for _, c := range whole[k].Propose(8) {
+				trial := measure(s, c)
+				whole[k].Observe(trial)
+				resumed[k].Observe(trial)
+			}
+		}
+	}
+	for k := range spaces {
+		a, b := whole[k].Propose(8), resumed[k].Propose(8)
+		for i := range a {
+			if a[i].Digest != b[i].Digest {
+				t.Fatalf("task %d, candidate %d: %s, resumed %s", k, i, a[i].Origin, b[i].Origin)
+			}
+		}
 	}
 }

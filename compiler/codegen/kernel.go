@@ -59,6 +59,7 @@ func (k *kernelPrinter) run() string {
 	p := k.printer()
 	k.pointers(p)
 	p.block(k.f.Body)
+	p.endStreams()
 	var b strings.Builder
 	for _, body := range k.bodies {
 		b.WriteString(body)
@@ -114,6 +115,7 @@ func (p *printer) parallel(n *loop.For) {
 	body.line("for (int64_t %s = begin; %s < end; %s++) {", v, v, v)
 	body.nested(n.Body)
 	body.line("}")
+	body.endStreams()
 	k.bodies = append(k.bodies, k.bodyFunction(name, len(captured), body.out.String()))
 	p.call(name, captured, n.Extent)
 }

@@ -45,6 +45,8 @@ type printer struct {
 	// indices has the variables of index expressions that are in scope.
 	indices map[string]string
 	guarded int
+	// streamed is set once something was stored past the caches.
+	streamed bool
 	// worker is set in bodies of parallel loops.
 	worker bool
 	// used is the scratch in use at this point of the function, in bytes; frame is what lies on the stack.
@@ -286,6 +288,11 @@ func (p *printer) storeVector(n *loop.Store, value string) {
 			return
 		}
 		panic("codegen: vector store does not fit its register")
+	}
+	if p.streams(n.Buffer, at) {
+		p.stream(n.Buffer, at, value)
+		p.forget()
+		return
 	}
 	p.filling(n)
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)

@@ -24,6 +24,8 @@ type Buffer struct {
 	Space  Space
 	// Index is the number of the argument or of the prepared constant.
 	Index int
+	// Streamed is set for an output whose vectors are stored past the caches.
+	Streamed bool
 	// AheadBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
 	AheadBytes int64
 }

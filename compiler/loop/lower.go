@@ -141,6 +141,9 @@ func (l *lowerer) bindArgs(f *Func) {
 			continue
 		}
 		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: Argument, Index: k}
+		if g := l.s.Producer(t); g != nil {
+			buffer.Streamed = g.Streamed
+		}
 		f.Args = append(f.Args, buffer)
 		b := whole(t, buffer)
 		b.strides = t.Strides

@@ -90,7 +90,7 @@ func (s *Schedule) apply(line string) error {
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
-	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2,
+	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -151,6 +151,8 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.Flatten(a[0], a[1:]...)
 	case "skew":
 		err = s.Skew(a[0], int64(a[1]))
+	case "stream":
+		err = s.Stream(a[0])
 	}
 	return err
 }

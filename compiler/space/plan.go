@@ -80,6 +80,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		if len(u.also) > 0 {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
+		x.stream(s, s.Stages[u.out])
 		u.other = otherAlgorithm(s, g, t, x, len(u.also) == 0)
 		u.flop = stageFlop(g)
 	}
@@ -90,7 +91,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
 		u.follow(s, taken)
 		taken[u.out] = true
-		u.sketch = newFlat(s.Stages[u.out], t)
+		u.sketch = newFlat(s, s.Stages[u.out], t)
 		p.units = append(p.units, u)
 	}
 	return p

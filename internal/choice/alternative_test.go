@@ -41,7 +41,7 @@ func TestWhatIsMeasuredReplacesWhatIsTooHeavy(t *testing.T) {
 		}
 	}
 	for with, want := range map[bool]string{true: FromRecord, false: FromDefault} {
-		choices, err := Choose(t.Context(), p, machine, schedule.Default, lookup(with), slog.New(slog.DiscardHandler))
+		choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{Lookup: lookup(with)}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := products(t, 2048, c.counts...)
-			choices, err := Choose(t.Context(), p, machine, schedule.Default, nil, slog.New(slog.DiscardHandler))
+			choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choices, err := Choose(t.Context(), p, machine, schedule.Default, nil, slog.New(slog.DiscardHandler))
+	choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,11 @@ import (
 type Known int
 
 const (
-	// Nothing: a first job on an empty store.
+	// Nothing is known by a first job on an empty store.
 	Nothing Known = iota
-	// Others: everything in the sets of other workloads on the same target.
+	// Others means everything in the sets of other workloads on the same target.
 	Others
-	// Same: that, and an earlier search of the same workload.
+	// Same means that, and an earlier search of the same workload.
 	Same
 )
 

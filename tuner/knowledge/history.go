@@ -1,6 +1,8 @@
 package knowledge
 
 import (
+	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -28,11 +30,7 @@ func NewHistory(t *target.Target, tasks []*Task) *History {
 // learnt is the model of all tasks, trained when it is first asked for; nil when there is nothing to learn from.
 func (h *History) learnt() (*model, error) {
 	h.once.Do(func() {
-		var samples []sample
-		for _, t := range h.tasks {
-			samples = append(samples, t.samples(maxRows/len(h.tasks))...)
-		}
-		if len(samples) > 0 {
+		if samples := h.samples(); len(samples) > 0 {
 			h.model, h.err = train(nil, samples, baseParams(1))
 		}
 	})
@@ -45,6 +43,26 @@ func (h *History) known(digest string) []Trial {
 		return t.reads().ranked
 	}
 	return nil
+}
+
+// samples are those of all tasks, in their order; processors share the tasks.
+func (h *History) samples() []sample {
+	lists := make([][]sample, len(h.tasks))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(len(h.tasks), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for k := range next {
+				lists[k] = h.tasks[k].samples(maxRows / len(h.tasks))
+			}
+		})
+	}
+	for k := range h.tasks {
+		next <- k
+	}
+	close(next)
+	workers.Wait()
+	return slices.Concat(lists...)
 }
 
 // Latencies are those of all trials of a workload on the history's own target, in their order; 0 for one that failed. A nil history has
