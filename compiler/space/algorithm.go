@@ -39,13 +39,14 @@ type algorithm interface {
 	seeds(registers int) []string
 }
 
-// otherAlgorithm is what may compute the reduction acc in place of the direct sum; nil when nothing may.
-func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) algorithm {
-	if x := newWinograd(s, acc, t); x != nil {
-		return x
+// otherAlgorithm is what may compute the reduction acc in place of the direct sum x; nil when nothing may. The transforms of Winograd's
+// algorithm are computed for one output alone.
+func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target, x *tile, alone bool) algorithm {
+	if w := newWinograd(s, acc, t); w != nil && alone {
+		return w
 	}
-	if x := newStrassen(s, acc, t); x != nil {
-		return x
+	if p := newStrassen(s, acc, t, x); p != nil {
+		return p
 	}
 	return nil
 }

@@ -77,12 +77,11 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		x := newTile(s, g, u.stored(s), t)
 		x.feed(s, g, u.feeds)
 		u.sketch = x
-		if len(u.also) == 0 { // the transforms back are computed for one reader
-			u.other = otherAlgorithm(s, g, t)
-		} else {
+		if len(u.also) > 0 {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
 		x.stream(s, s.Stages[u.out])
+		u.other = otherAlgorithm(s, g, t, x, len(u.also) == 0)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {

@@ -1,6 +1,8 @@
 package space
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -16,10 +18,12 @@ type strassen struct {
 	// rows and columns are the extents of the output; m and n are those of a block, in elements, and k that of its reduction.
 	rows, columns, m, k int64
 	bytes               int64
+	// ends are what the maps behind the product read and store.
+	ends []access
 }
 
-// newStrassen is nil when the reduction acc is no product that the algorithm computes.
-func newStrassen(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *strassen {
+// newStrassen is nil when the reduction acc, whose direct sum is given, is no product that the algorithm computes.
+func newStrassen(s *schedule.Schedule, acc *schedule.Stage, t *target.Target, direct *tile) *strassen {
 	p, ok := s.Product(acc.ID)
 	if !ok {
 		return nil
@@ -29,6 +33,7 @@ func newStrassen(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *s
 		lanes: max(1, int64(t.VectorBytes)/bytes), row: p.Row, col: p.Column, p: p, bytes: bytes,
 		rows: acc.Tensor.Shape[p.Row], columns: acc.Tensor.Shape[p.Column],
 		m: ceilDiv(acc.Tensor.Shape[p.Row], 2), k: ceilDiv(p.Inner, 2),
+		ends: append(slices.Clone(direct.ends), direct.accesses[len(direct.accesses)-1]),
 	}
 }
 

@@ -1,6 +1,8 @@
 package space
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -12,8 +14,9 @@ type strassenNests struct {
 	z   strassenSizes
 	ids schedule.StrassenStages
 	out int
-	// chunk and tile are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, and over the tiles.
-	chunk, tile int
+	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, over the tiles, and
+	// over pairs of vectors of a pair of rows.
+	chunk, tile, pair int
 }
 
 func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
@@ -35,6 +38,9 @@ func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set se
 	}
 	n := &strassenNests{builder: b, x: x, z: z, ids: ids, out: u.out}
 	n.output()
+	for _, o := range slices.Backward(u.also) {
+		n.also(o)
+	}
 	n.left()
 	n.product(acc)
 	n.accumulate(acc)
@@ -65,8 +71,20 @@ func (n *strassenNests) output() {
 	n.do(n.s.Reorder(n.out, blocks, strips, tiles, rows, pairs, parity, side, lane))
 	n.kind(n.s.Unroll, n.out, parity, side)
 	n.kind(n.s.Vectorize, n.out, lane)
-	n.tile, n.chunk = tiles, n.fuse(n.out, []int{blocks, strips})
+	n.tile, n.pair, n.chunk = tiles, pairs, n.fuse(n.out, []int{blocks, strips})
 	n.kind(n.s.Parallel, n.out, n.chunk)
+}
+
+// also is an output on the way to the last one: four tiles of it at a time.
+func (n *strassenNests) also(id int) {
+	unit, lane := n.split(id, n.x.col, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, n.x.row, unit, lane))
+	n.kind(n.s.Unroll, id, n.x.row, unit)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.pair))
 }
 
 // left is the sums of the left operand: all seven of each vector along the reduction.

@@ -52,9 +52,9 @@ const (
 	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than the first cache, it
 	// is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then took 2.9 ms, not 2.1.
 	unforeseen = 1.6
-	// colder is how much more a line of the sums costs when it first comes from memory than one of weights: 7/4 as many for 7/8 of the
-	// multiplications, memory falls behind.
-	colder = 1.5
+	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many workers share
+	// the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
+	colder = 0.5
 	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
 	again = 1.5
 	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or through memory. 50176 x
@@ -77,7 +77,7 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.Threads))
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
-	work := few*p.arithmetic(t, tile) + x.right(z, p.cold(t, tile)) + x.traffic(t, z) + outputs + chunkStart*chunks
+	work := few*p.arithmetic(t, tile) + x.right(z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
 	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles
 	sums += x.handedOn(t)
 	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
@@ -98,9 +98,9 @@ func (x *strassen) handedOn(t *target.Target) float64 {
 
 // right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come from memory, if
 // they are read as weights are.
-func (x *strassen) right(z strassenSizes, cold float64) float64 {
+func (x *strassen) right(z strassenSizes, cold, workers float64) float64 {
 	if z.sums == schedule.Compiled {
-		return colder * cold
+		return cold * (1 + colder*(1-1/workers))
 	}
 	blocks := ceilDiv(ceilDiv(x.m, z.rows), z.rowTiles)
 	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles
@@ -129,6 +129,16 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	strips, tiles := float64(ceilDiv(x.n(), width)), float64(ceilDiv(x.m, z.rows))
 	blocks := tiles / float64(z.rowTiles)
 	return strips * (blocks*left*fill(left) + tiles*strip*fill(strip)*hidden + (blocks-1)*strip*again) / line
+}
+
+// endNest is the loops around the tiles of outputs.
+func (x *strassen) endNest(z strassenSizes) nest {
+	n := nest{tile: make([]int64, 3), limits: make([]int64, 3)}
+	n.limits[x.row], n.limits[x.col], n.limits[2] = x.rows, x.columns, x.p.Inner
+	rows, columns := 2*z.rows, 2*z.vectors*x.lanes
+	n.tile[x.row], n.tile[x.col] = min(rows, x.rows), min(columns, x.columns)
+	n.loops = []trip{{x.row, z.rowTiles}, {x.col, ceilDiv(x.columns, columns)}, {x.row, ceilDiv(x.rows, rows) / z.rowTiles}}
+	return n
 }
 
 // products are the seven products as one reduction of m x n elements.
