@@ -68,9 +68,11 @@ func TestBestThatIsRefutedGivesWayToTheNext(t *testing.T) {
 
 func TestRecordsWithBadIntervalsAreInvalid(t *testing.T) {
 	for name, edit := range map[string]func(*tilthv1.Measurement){
-		"crossed":     func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{LowSeconds: 2, HighSeconds: 1} },
-		"zero":        func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{} },
-		"level":       func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{LowSeconds: 1, HighSeconds: 2, Level: 1.5} },
+		"crossed": func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{LowSeconds: 2, HighSeconds: 1} },
+		"zero":    func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{} },
+		"level": func(m *tilthv1.Measurement) {
+			m.Interval = &tilthv1.Interval{LowSeconds: 1, HighSeconds: 2, Level: 1.5}
+		},
 		"calibration": func(m *tilthv1.Measurement) { m.CalibrationRatio = -1 },
 	} {
 		r := newRecord("t", "w", 1, 1)

@@ -89,17 +89,18 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 	if t.pending == nil {
 		return nil
 	}
-	for _, object := range t.pending.built.Objects {
-		if err := runner.Measure(ctx, b.plan(t, t.pending.built, object), t.observe); err != nil {
-			return fmt.Errorf("%s: %w", t.title(), err)
-		}
+	if len(t.pending.built.Objects) == 0 {
+		return nil
+	}
+	if err := runner.Measure(ctx, b.plan(t, t.pending.built), t.observe); err != nil {
+		return fmt.Errorf("%s: %w", t.title(), err)
 	}
 	return nil
 }
 
-// plan measures one module of a task.
-func (b *bench) plan(t *task, built *builder.Built, object string) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: object,
+// plan measures what was built of a task.
+func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
+	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
 		Emulator: b.launcher, Threads: b.target.Threads, Seed: 1, BestSeconds: t.best, Scratch: t.dir, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }

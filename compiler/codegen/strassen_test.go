@@ -54,7 +54,7 @@ func drawStrassen(t *rapid.T, d *target.Target) testCase {
 	c := testCase{workload: w, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
 		s := schedule.New(w)
-		if _, err := s.Strassen(productStage(s), rapid.Int64Range(1, 20).Draw(t, "group")); err != nil {
+		if _, err := s.Strassen(productStage(s), rapid.Int64Range(1, 20).Draw(t, "group"), rapid.SampledFrom([]schedule.Sums{schedule.Compiled, schedule.Computed}).Draw(t, "sums")); err != nil {
 			t.Fatalf("%v\n%s", err, w.Text())
 		}
 		c.schedule = s

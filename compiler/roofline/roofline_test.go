@@ -63,3 +63,25 @@ func TestRatesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+func TestRatesBetweenThoseMeasured(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates := func(flop, caches, memory float64) Rates {
+		r := Rates{FlopPerSecond: flop, Stores: storesOf(machine)}
+		for i := range r.Stores {
+			r.Stores[i].BytesPerSecond = caches
+		}
+		r.Stores[len(r.Stores)-1].BytesPerSecond = memory
+		return r
+	}
+	one, eight := rates(10, 100, 20), rates(66, 730, 50)
+	if got, want := Between(one, eight, 1, 8, machine).String(), rates(26, 280, 50).String(); got != want {
+		t.Errorf("on 3 threads: %s, want %s", got, want)
+	}
+	if got := Between(one, one, 1, 1, machine).String(); got != one.String() {
+		t.Errorf("with one measurement: %s", got)
+	}
+}

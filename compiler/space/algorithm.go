@@ -10,7 +10,8 @@ import (
 
 // The values of the knob "alg", which says how the heaviest reduction is computed: directly, by Winograd's F(m x m, kernel), whose
 // value is m, by F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest, or by
-// Strassen's algorithm, whose value is the number of its products.
+// Strassen's algorithm, whose value is the number of its products, or ten times that where the sums of the constant are computed by
+// the kernel.
 const (
 	AlgorithmKnob = "alg"
 	direct        = 0
@@ -18,6 +19,7 @@ const (
 	largest       = 4
 	tall          = 42
 	seven         = 7
+	sevenNow      = 70
 )
 
 // outputTile is how many rows and columns of outputs an algorithm of Winograd computes at a time.

@@ -82,6 +82,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		} else {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
+		x.stream(s, s.Stages[u.out])
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -91,7 +92,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
 		u.follow(s, taken)
 		taken[u.out] = true
-		u.sketch = newFlat(s.Stages[u.out], t)
+		u.sketch = newFlat(s, s.Stages[u.out], t)
 		p.units = append(p.units, u)
 	}
 	return p

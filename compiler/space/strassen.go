@@ -7,7 +7,8 @@ import (
 
 // strassen is the sketch of a product of matrices by Strassen's algorithm. The sums of the left operand are computed first. Then, for
 // each pair of vectors of columns and each few pairs of rows, the seven products are computed into a buffer that stays in the first
-// cache, and put together to four tiles of outputs at once: nothing else is written.
+// cache, and put together to four tiles of outputs at once: nothing else is written. The sums of the right operand are compiled, or are
+// computed for each strip of columns into a buffer that stays in the second cache while all rows of a block use it.
 type strassen struct {
 	lanes    int64
 	row, col int
@@ -40,12 +41,17 @@ type strassenSizes struct {
 	rows, vectors, ku int64
 	// rowTiles are the tiles of one chunk.
 	rowTiles, pf int64
+	// sums says when the sums of the right operand are computed.
+	sums schedule.Sums
 }
 
 func (x *strassen) sizes(set settings) strassenSizes {
 	z := strassenSizes{
 		rows: min(max(1, set["st"]), x.m), vectors: min(max(1, set["sv"]), x.n()/x.lanes),
-		ku: max(1, set["sku"]), pf: set["spf"],
+		ku: max(1, set["sku"]), pf: set["spf"], sums: schedule.Compiled,
+	}
+	if set[AlgorithmKnob] == sevenNow {
+		z.sums = schedule.Computed
 	}
 	z.rowTiles = divisorAtMost(ceilDiv(x.m, z.rows), max(1, set["sb"]))
 	return z

@@ -53,7 +53,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 		work += x.copyCycles(z, n)
 	}
 	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
-	work += chunkStart * chunks
+	work += chunkStart*chunks + x.results.cost(t, set)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share

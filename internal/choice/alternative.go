@@ -78,7 +78,7 @@ func (c *chooser) lighter(ctx context.Context, task graph.Task, record alternati
 			known[algorithms(a.schedule)] = true
 		}
 	}
-	defaults, err := untuned(task, c.target, numerics)
+	defaults, err := c.unmeasured(ctx, task, numerics)
 	if err != nil {
 		return nil, err
 	}

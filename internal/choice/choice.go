@@ -10,22 +10,36 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // Where a schedule comes from, as the package's manifest says it.
 const (
-	FromRecord  = "tuned"
-	FromDefault = "default"
+	FromRecord = "tuned"
+	// FromTransfer is the cost model's best guess, learnt from the records of other workloads.
+	FromTransfer = "transferred"
+	FromDefault  = "default"
 )
 
 // Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are left out.
 type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
-// Choose returns a schedule for each task of a program: that of the best record, or, where there is none or it does not
-// replay or is not allowed by the level of numerics, the default one. A nil lookup means default schedules for all. Where the
-// algorithms of these would make the weights too large, tasks get others, so that the sum of their times is least within the limit.
-func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, lookup Lookup, log *slog.Logger) ([]aot.Choice, error) {
-	c := &chooser{target: t, lookup: lookup, log: log}
+// Learn returns what was measured of any workload on a target and on its siblings; nil when nothing was.
+type Learn func(context.Context, *target.Target) (*knowledge.History, error)
+
+// Sources are what schedules are chosen from. Both may be nil.
+type Sources struct {
+	Lookup Lookup
+	// Learn is called once, if some task has no record.
+	Learn Learn
+}
+
+// Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not replay or is
+// not allowed by the level of numerics, what the cost model thinks is best; and where nothing was measured of other workloads either, the
+// default one. Where the algorithms of these would make the weights too large, tasks get others, so that the sum of their times is
+// least within the limit.
+func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
+	c := &chooser{target: t, Sources: from, log: log}
 	tasks, err := c.alternatives(ctx, p.Tasks, numerics)
 	if err != nil {
 		return nil, err
@@ -46,13 +60,16 @@ func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics sc
 
 // chooser chooses for one target.
 type chooser struct {
+	Sources
 	target *target.Target
-	lookup Lookup
 	log    *slog.Logger
+	// history is what Learn returned, once it was called.
+	history *knowledge.History
+	learnt  bool
 }
 
-// alternatives are what is known of each task without asking more of its records: its best one, or its default schedules, the fastest
-// first.
+// alternatives are what is known of each task without asking more of its records: its best one, or what the cost model and the
+// rules think of each algorithm, the fastest first.
 func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) ([][]alternative, error) {
 	best, err := c.best(ctx, tasks, numerics)
 	if err != nil {
@@ -66,9 +83,9 @@ func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics
 				lists[i] = []alternative{a}
 				continue
 			}
-			c.log.Warn("record does not replay, using the default schedule", "task", task.Name, "error", err)
+			c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
 		}
-		if lists[i], err = untuned(task, c.target, numerics); err != nil {
+		if lists[i], err = c.unmeasured(ctx, task, numerics); err != nil {
 			return nil, err
 		}
 	}
@@ -89,14 +106,14 @@ func (c *chooser) addLighter(ctx context.Context, tasks []graph.Task, lists [][]
 
 // best are the best records of tasks, by the workload's digest.
 func (c *chooser) best(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) (map[string]*tilthv1.Record, error) {
-	if c.lookup == nil || len(tasks) == 0 {
+	if c.Lookup == nil || len(tasks) == 0 {
 		return nil, nil
 	}
 	var digests []string
 	for _, task := range tasks {
 		digests = append(digests, task.Workload.Digest())
 	}
-	found, err := c.lookup(ctx, c.target.Fingerprint(), numerics, digests...)
+	found, err := c.Lookup(ctx, c.target.Fingerprint(), numerics, digests...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,10 +124,15 @@ func (c *chooser) best(ctx context.Context, tasks []graph.Task, numerics schedul
 	return best, nil
 }
 
-// Tuned counts the choices that come from records.
-func Tuned(choices []aot.Choice) (n int) {
+// Tuned counts the choices that come from records of their own workload.
+func Tuned(choices []aot.Choice) int { return count(choices, FromRecord) }
+
+// Transferred counts the choices that were learnt from the records of other workloads.
+func Transferred(choices []aot.Choice) int { return count(choices, FromTransfer) }
+
+func count(choices []aot.Choice, origin string) (n int) {
 	for _, c := range choices {
-		if c.Origin == FromRecord {
+		if c.Origin == origin {
 			n++
 		}
 	}

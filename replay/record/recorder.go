@@ -27,12 +27,11 @@ type Recorder struct {
 	Limits   runner.Limits
 	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
 	Launcher []string
-	// Lock keeps everything else on this machine from computing until release is called.
-	Lock func(context.Context) (release func(), err error)
+	Lock     Lock
 	// Dir is where sets go, Scratch where batches are built.
 	Dir, Scratch string
 	// Size bounds a set's candidates.
-	Size replay.PartOptions
+	Size PartOptions
 	// Batch is how many candidates are built before they are timed.
 	Batch int
 	// Pilot is how many candidates of the whole space are tried first, so that the set has the values of the fastest.
@@ -41,6 +40,12 @@ type Recorder struct {
 	Finalists, Rounds int
 	// Progress hears how far a task is.
 	Progress func(Progress)
+}
+
+// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so between processes.
+type Lock interface {
+	Compute(context.Context) (release func(), err error)
+	Time(context.Context) (release func(), err error)
 }
 
 // Progress is how far a task is.
@@ -109,7 +114,7 @@ func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Hea
 	if size.Measured, err = m.pilot(ctx, whole, r.Pilot); err != nil {
 		return nil, err
 	}
-	h.Values = replay.Part(whole, size)
+	h.Values = Part(whole, size)
 	return h, nil
 }
 
@@ -126,7 +131,7 @@ func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*re
 	for _, c := range candidates {
 		if p, ok := j.known[c.Origin]; ok {
 			set.Points = append(set.Points, p)
-			m.note(p.LatencySeconds())
+			m.note(&p)
 		} else {
 			open = append(open, c)
 		}

@@ -194,7 +194,7 @@ const char *bench_verify(const struct bench *b, const struct loaded *l, double *
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset) {
   for (int32_t k = 0; k < b->n_args; k++)
     if (buffer_holds(&b->buffers[k], address, offset)) return &b->buffers[k];
-  for (int32_t k = 0; k < MOST_PREPARED; k++)
+  for (int32_t k = 0; l && k < MOST_PREPARED; k++)
     if (buffer_holds(&l->prepared[k].buffer, address, offset)) return &l->prepared[k].buffer;
-  return buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
+  return l && buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
 }

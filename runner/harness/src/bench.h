@@ -64,11 +64,8 @@ void bench_poison(struct bench *b);
 /* Looks at the canaries and compares the outputs. Returns "ok", "overrun" or "wrong", the latter two with a message. */
 const char *bench_verify(const struct bench *b, const struct loaded *l, double *relative_error, char *message, int message_bytes);
 
-/* The buffer an address belongs to, for messages; NULL when it is none. */
+/* The buffer an address belongs to, for messages; NULL when it is none. `l` may be NULL. */
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset);
-
-/* Verifies and times one kernel. `samples` has room for MOST_SAMPLES_KEPT. */
-void measure(struct bench *b, struct loaded *l, struct outcome *o, double *samples, char *message, int message_bytes);
 
 double seconds_now(void);
 
