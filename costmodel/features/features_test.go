@@ -118,16 +118,6 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	})
 }
 
-// value is a feature by name.
-func value(t testing.TB, row []float32, name string) float64 {
-	t.Helper()
-	k := slices.Index(Names(), name)
-	if k < 0 {
-		t.Fatalf("there is no feature %s", name)
-	}
-	return float64(row[k])
-}
-
 func TestEveryFeatureIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/features.md")
 	if err != nil {
