@@ -45,6 +45,7 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 		loss = "order"
 	}
 	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(x.Trees), strconv.Itoa(x.Leaves), loss, strconv.Itoa(x.Threads))
+	c.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // threads that spin starve one another on a machine that others use, too
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Run(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -117,16 +118,6 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	})
 }
 
-// value is a feature by name.
-func value(t testing.TB, row []float32, name string) float64 {
-	t.Helper()
-	k := slices.Index(Names(), name)
-	if k < 0 {
-		t.Fatalf("there is no feature %s", name)
-	}
-	return float64(row[k])
-}
-
 func TestEveryFeatureIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/features.md")
 	if err != nil {
@@ -171,5 +162,75 @@ func BenchmarkAppend(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// matrixProduct is a product of matrices of m x k by k x n elements, the right one a constant.
+func matrixProduct(t testing.TB, m, k, n int64) *expr.Workload {
+	t.Helper()
+	x, w := expr.NewInput("x", array.Float32, m, k), expr.NewConstant("w", array.Float32, k, n)
+	out := expr.ReduceOver("y", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+	})
+	work, err := expr.NewWorkload([]*expr.Tensor{out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// analysed is the analysis of a point, given as text.
+func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *analysis {
+	t.Helper()
+	sp := space.New(w, on, schedule.Strict)
+	p, ok := sp.Parse(point)
+	if !ok {
+		t.Fatalf("%s is not legal", point)
+	}
+	s, err := sp.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(analysis)
+	a.run(s, on, sp.Cost(p))
+	return a
+}
+
+// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative to it stays.
+func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
+	one, two := analysed(t, matrixProduct(t, 96, 64, 128), on, point), analysed(t, matrixProduct(t, 192, 64, 128), on, point)
+	for _, c := range []struct {
+		name     string
+		one, two float64
+	}{
+		{"multiply-adds", one.total.operations.multiplyAdds, two.total.operations.multiplyAdds},
+		{"iterations", one.total.iterations, two.total.iterations},
+		{"steps", one.total.steps, two.total.steps},
+		{"loads", one.total.vectors, two.total.vectors},
+		{"cycles of the ports", one.total.spent.ports, two.total.spent.ports},
+	} {
+		if c.one <= 0 || math.Abs(c.two/c.one-2) > 1e-9 {
+			t.Errorf("%s: %v, then %v", c.name, c.one, c.two)
+		}
+	}
+	if want := 96. * 64 * 128 / 8; math.Abs(one.total.operations.multiplyAdds-want) > 1e-6 {
+		t.Errorf("%v multiply-adds of vectors instead of %v", one.total.operations.multiplyAdds, want)
+	}
+	if w := one.heaviest.inner; w.accumulators != 12 || w.vectors != 2 || w.scalars != 6 {
+		t.Errorf("a tile of 6 x 2 vectors: %v accumulators, loads of %v vectors and %v scalars", w.accumulators, w.vectors, w.scalars)
+	}
+}
+
+// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is inside decides what a
+// cache is filled with again and again. Such candidates had the same features.
+func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	w := matrixProduct(t, 1536, 768, 768)
+	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
+	rows, columns := analysed(t, w, on, point+"0"), analysed(t, w, on, point+"1")
+	if rows.heaviest.trace.fills == columns.heaviest.trace.fills {
+		t.Errorf("both orders fill caches by %v lines", rows.heaviest.trace.fills)
 	}
 }
