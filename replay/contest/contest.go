@@ -30,8 +30,14 @@ func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 	}); err != nil {
 		return nil, err
 	}
+	before, guesses := newPast(devices, o.Batches), make([]float64, len(sets))
+	if err := side(ctx, len(sets), func(k int) (err error) {
+		guesses[k], err = before.guessShare(k)
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	runs := make([]*run, len(sets)*len(o.Variants)*o.Seeds)
-	before := newPast(devices, o.Batches)
 	var mu sync.Mutex
 	done := 0
 	err := side(ctx, len(runs), func(k int) error {
@@ -58,7 +64,7 @@ func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report(devices, runs, o), nil
+	return report(devices, guesses, runs, o), nil
 }
 
 // side does n pieces of work side by side, a worker a processor, and stops at the first error.

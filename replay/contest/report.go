@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
@@ -41,8 +40,10 @@ type Task struct {
 	Unknown int `json:"unknown"`
 	// Best is the least latency of the set in seconds.
 	Best float64 `json:"best_s"`
-	// Default is the share that the default schedule reaches.
+	// Default is the share of that speed which the default schedule reaches, Guess that of the schedule which the cost model guesses from
+	// all other workloads, without a trial.
 	Default float64  `json:"default_share"`
+	Guess   float64  `json:"guess_share"`
 	Results []Result `json:"results"`
 }
 
@@ -57,7 +58,8 @@ type Result struct {
 	After []float64 `json:"share_after"`
 }
 
-func report(devices []*device, runs []*run, o Options) *Report {
+// report sums up the runs, which are ordered by device, variant and seed.
+func report(devices []*device, guesses []float64, runs []*run, o Options) *Report {
 	r := &Report{Budget: o.Budget, Seeds: o.Seeds, Shares: Shares()}
 	for _, b := range Budgets() {
 		if b <= o.Budget {
@@ -65,7 +67,7 @@ func report(devices []*device, runs []*run, o Options) *Report {
 		}
 	}
 	for k, d := range devices {
-		t := Task{Task: d.set.Task, Model: d.set.Model, Digest: d.digest, Points: len(d.points) + d.unknown, Unknown: d.unknown, Best: d.best, Default: d.defaultShare()}
+		t := Task{Task: d.set.Task, Model: d.set.Model, Digest: d.digest, Points: len(d.points) + d.unknown, Unknown: d.unknown, Best: d.best, Default: d.defaultShare(), Guess: guesses[k]}
 		for v, variant := range o.Variants {
 			from := (k*len(o.Variants) + v) * o.Seeds
 			t.Results = append(t.Results, r.result(variant.Name, runs[from:from+o.Seeds]))
@@ -79,19 +81,6 @@ func report(devices []*device, runs []*run, o Options) *Report {
 		r.Winners = append(r.Winners, r.winners(o.Variants, k))
 	}
 	return r
-}
-
-// defaultShare is what the default schedule reaches; 0 when it failed.
-func (d *device) defaultShare() float64 {
-	sch, err := d.space.Apply(d.space.Default())
-	if err != nil {
-		return 0
-	}
-	p := d.points[schedule.Digest(sch.Trace())]
-	if p == nil || p.Error != "" {
-		return 0
-	}
-	return d.best / p.LatencySeconds()
 }
 
 func (r *Report) result(name string, runs []*run) Result {
