@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test race fuzz-graphs bench bench-operators lint generate clean
+.PHONY: help build demo test race fuzz-graphs bench bench-operators bench-racing lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -39,6 +39,11 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 bench-operators: ## single operators: GFLOP/s, and per cent of what the machine can do
 	@scripts/packages.sh demo
 	$(GO) run ./bench/operators -version $(VERSION) $(OPERATORS)
+
+bench-racing: ## whether short measurements find the winners of long ones
+	@scripts/packages.sh demo
+	$(GO) run ./bench/racing -build $(RACING)
+	$(GO) run ./bench/racing $(RACING)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh
