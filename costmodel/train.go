@@ -96,7 +96,7 @@ func dataOf(samples []Sample) (*gbdt.Data, error) {
 	d := &gbdt.Data{Features: features.Names()}
 	sorted := slices.Clone(samples)
 	slices.SortStableFunc(sorted, func(a, b Sample) int { return strings.Compare(a.Task, b.Task) })
-	best := fastest(samples)
+	d.Labels = Labels(sorted)
 	d.Rows = make([]float32, 0, len(sorted)*len(d.Features))
 	for k, s := range sorted {
 		if len(s.Features) != len(d.Features) {
@@ -107,7 +107,6 @@ func dataOf(samples []Sample) (*gbdt.Data, error) {
 		}
 		d.Groups[len(d.Groups)-1]++
 		d.Rows = append(d.Rows, s.Features...)
-		d.Labels = append(d.Labels, label(s.LatencySeconds, best[s.Task]))
 		weight := s.Weight
 		if weight == 0 {
 			weight = 1
@@ -115,6 +114,15 @@ func dataOf(samples []Sample) (*gbdt.Data, error) {
 		d.Weights = append(d.Weights, float32(weight))
 	}
 	return d, nil
+}
+
+// Labels are what training makes of the samples' latencies: the throughput as a share of that of the task's best sample, 0 for failures.
+func Labels(samples []Sample) []float32 {
+	labels, best := make([]float32, len(samples)), fastest(samples)
+	for k, s := range samples {
+		labels[k] = label(s.LatencySeconds, best[s.Task])
+	}
+	return labels
 }
 
 // fastest is the least latency of each task's samples.

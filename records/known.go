@@ -13,8 +13,11 @@ import (
 type Known struct {
 	// Trials counts the records, failures included.
 	Trials int
-	// BestSeconds is the lowest verified latency, and CandidateSeconds the last verified one of the candidate asked for; 0 = none.
+	// BestSeconds is the latency of the best verified record, and CandidateSeconds the last verified one of the candidate asked for;
+	// 0 = none.
 	BestSeconds, CandidateSeconds float64
+	// BestDigest is the best record's candidate.
+	BestDigest string
 }
 
 // Known sums up the records of a workload on a target: all of them, the best that a level of numerics allows (empty = any
@@ -29,6 +32,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 		best, err := bestOf(tx, group, level)
 		if err == nil {
 			known.BestSeconds = best.GetMeasurement().GetLatencySeconds()
+			known.BestDigest = best.GetMeasurement().GetCandidate().GetDigest()
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}

@@ -20,11 +20,11 @@ func TestKnownSumsUpAWorkloadOnATarget(t *testing.T) {
 	failed := newRecord("cpu", "conv", 3, 0)
 	add(t, db, first, again, fast, failed, newRecord("cpu", "pool", 4, 0.0001), newRecord("other", "conv", 5, 0.0002))
 	conv, digest := first.GetWorkloadDigest(), first.GetMeasurement().GetCandidate().GetDigest()
-	want := records.Known{Trials: 4, BestSeconds: 0.001, CandidateSeconds: 0.005}
+	want := records.Known{Trials: 4, BestSeconds: 0.001, CandidateSeconds: 0.005, BestDigest: fast.GetMeasurement().GetCandidate().GetDigest()}
 	if got, err := db.Known("cpu", conv, "", digest); err != nil || got != want {
 		t.Errorf("any level: %+v, %v; want %+v", got, err, want)
 	}
-	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005}) {
+	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005, BestDigest: digest}) {
 		t.Errorf("strict, and a candidate that failed: %+v, %v", got, err)
 	}
 	if got, err := db.Known("cpu", records.Digest([]byte("none")), "", digest); err != nil || got != (records.Known{}) {

@@ -1,9 +1,6 @@
 package records
 
-import (
-	"github.com/tilth-dev/tilth/internal/stat"
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-)
+import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
 const (
 	// disturbedRatio is how many times its best known time the calibration kernel takes on a device whose measurements are not
@@ -16,15 +13,16 @@ const (
 // Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the measurement that
 // stands for the best so far (nil = none).
 //
-// Of different candidates the one whose interval ends lower is better: a candidate is as good as its samples can prove, so that a
-// few lucky ones do not beat many. Of one candidate the measurement with more samples counts, of equals the later: measured again
-// as a finalist, the best may turn out slower. What a disturbed device says takes nothing back that was measured in peace.
+// Of different candidates the one with the lower median is better. The upper end of the interval would guard against lucky samples,
+// but noise only ever lengthens them: on a busy machine a good candidate's interval ends far above all its median says. Luck is what
+// finalists are for: of one candidate the measurement with more samples counts, of equals the later, so that the best, measured again,
+// may turn out slower. What a disturbed device says takes nothing back that was measured in peace.
 func Supersedes(m, best *tilthv1.Measurement) bool {
 	if best == nil {
 		return true
 	}
 	if m.GetCandidate().GetDigest() != best.GetCandidate().GetDigest() {
-		return proven(m) < proven(best)
+		return m.GetLatencySeconds() < best.GetLatencySeconds()
 	}
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
 	if disturbed(m) != disturbed(best) {
@@ -36,14 +34,6 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 // Refutes says whether a measurement shows that its candidate, which was right before, is not to be used.
 func Refutes(m *tilthv1.Measurement) bool {
 	return m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT || m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_CRASH
-}
-
-// proven is the upper end of a measurement's interval in seconds; records from before there were intervals have one by their samples.
-func proven(m *tilthv1.Measurement) float64 {
-	if m.GetInterval() != nil {
-		return m.GetInterval().GetHighSeconds()
-	}
-	return stat.MedianInterval(m.GetSamplesSeconds()).High
 }
 
 func disturbed(m *tilthv1.Measurement) bool { return m.GetCalibrationRatio() > disturbedRatio }

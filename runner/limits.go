@@ -19,6 +19,8 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
+	// LeastSamples are taken of a finalist even when the race is decided; 15 by default, more than a search takes.
+	LeastSamples int
 	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
 	// is, and the outcomes say so: a machine that is always busy must get through, too.
 	Patience time.Duration
@@ -36,6 +38,7 @@ const (
 	defaultPatience  = 250 * time.Millisecond
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
+	leastSamples     = 15
 	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
 	slowerAllowed = 10
 )
@@ -65,6 +68,9 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	}
 	if l.Samples == 0 {
 		l.Samples = defaultSamples
+	}
+	if l.LeastSamples == 0 {
+		l.LeastSamples = leastSamples
 	}
 	return l
 }

@@ -82,10 +82,11 @@ func (p Plan) command(outcomes []*Outcome) []string {
 	command := append(append([]string{}, p.Emulator...), p.Harness,
 		"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(p.Seed, 10),
 		"--memory-bytes", strconv.FormatInt(p.Limits.MemoryBytes, 10),
-		"--incumbent-seconds", float(high), "--incumbent-spread", float(spread),
+		"--incumbent-median", float(p.BestSeconds), "--incumbent-seconds", float(high), "--incumbent-spread", float(spread),
 		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(p.Limits.Patience.Seconds()),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
-		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples))
+		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
+		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
 	if p.ReferenceCache != "" {
 		command = append(command, "--reference-cache", p.ReferenceCache)
 	}

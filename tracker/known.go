@@ -24,6 +24,7 @@ func (t *Tracker) firstProgress(spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress,
 		}
 		progress[i].KnownTrials = uint32(known.Trials)
 		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.BestSeconds, known.CandidateSeconds
+		progress[i].KnownBestDigest = known.BestDigest
 	}
 	return progress, nil
 }

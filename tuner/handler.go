@@ -158,13 +158,13 @@ func (r *round) end(ctx context.Context, reason string) error {
 
 // propose hands in batches until enough are in flight or nothing is left to propose.
 func (r *round) propose(ctx context.Context) error {
-	for len(r.job.inFlight) < r.Ahead && !r.job.stopped() {
-		b, err := r.search(ctx)
+	for len(r.job.inFlight) < r.Ahead {
+		b, err := r.nextBatch(ctx)
 		if err != nil || b == nil {
 			return err
 		}
 		request := &tilthv1.ProposeBatchRequest{
-			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: wire(b.candidates),
+			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: b.wire(), Mode: b.mode(),
 			SearchSeconds: b.seconds,
 		}
 		client := tilthv1.NewSearchServiceClient(r.Conn)
@@ -176,9 +176,18 @@ func (r *round) propose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.job.proposed(response.GetBatchId(), b.task, len(b.candidates))
+		r.job.proposed(response.GetBatchId(), b.task, len(request.GetCandidates()), b.mode())
 	}
 	return nil
+}
+
+// nextBatch is one of finalists where the job's end is near, and otherwise one of the search; nil when there is none now.
+func (r *round) nextBatch(ctx context.Context) (*batch, error) {
+	b, waits := r.job.race(time.Now())
+	if b != nil || waits || r.job.stopped() {
+		return b, nil
+	}
+	return r.search(ctx)
 }
 
 // firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the default
@@ -187,14 +196,22 @@ func (r *round) propose(ctx context.Context) error {
 const firstBatch = 4
 
 func (r *round) batchSize(t *task) int {
-	return min(r.BatchSize, r.job.remaining(), max(firstBatch, t.proposed))
+	return min(r.BatchSize, r.job.searchable(), max(firstBatch, t.proposed))
 }
 
-// batch is what a search came to, and the time that it took.
+// batch is what a search came to, and the time that it took, or finalists.
 type batch struct {
 	task       *task
 	candidates []Candidate
+	finalists  []*tilthv1.Candidate
 	seconds    float64
+}
+
+func (b *batch) mode() tilthv1.BatchMode {
+	if b.finalists != nil {
+		return tilthv1.BatchMode_BATCH_MODE_FINALISTS
+	}
+	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
 // search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
@@ -230,9 +247,12 @@ func (e *brokenSearch) Error() string { return e.cause.Error() }
 // Unwrap is the cause.
 func (e *brokenSearch) Unwrap() error { return e.cause }
 
-func wire(candidates []Candidate) []*tilthv1.Candidate {
-	list := make([]*tilthv1.Candidate, len(candidates))
-	for k, c := range candidates {
+func (b *batch) wire() []*tilthv1.Candidate {
+	if b.finalists != nil {
+		return b.finalists
+	}
+	list := make([]*tilthv1.Candidate, len(b.candidates))
+	for k, c := range b.candidates {
 		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String()}
 	}
 	return list

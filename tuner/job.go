@@ -29,6 +29,8 @@ type job struct {
 	stale int
 	// inFlight counts the trials not yet recorded of each batch.
 	inFlight map[string]int
+	// races are the batches of finalists.
+	races map[string]bool
 	// batches are all the batches known, so that an event of one proposed here is not counted twice.
 	batches map[string]bool
 	// proposals is the number of the next proposal.
@@ -51,7 +53,7 @@ func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
 	}
 	state = &job{
 		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(), knowledge: knowledge.NewJob(h),
-		inFlight: map[string]int{}, batches: map[string]bool{},
+		inFlight: map[string]int{}, races: map[string]bool{}, batches: map[string]bool{},
 	}
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
 	limited := err == nil // without rates, tasks have no limits
@@ -167,9 +169,12 @@ func (j *job) failure() error {
 }
 
 // proposed notes a batch that the tracker accepted.
-func (j *job) proposed(batchID string, t *task, trials int) {
+func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMode) {
 	if j.batches[batchID] {
 		return
+	}
+	if mode == tilthv1.BatchMode_BATCH_MODE_FINALISTS {
+		j.races[batchID], t.rivals.raced = true, true
 	}
 	j.batches[batchID] = true
 	j.inFlight[batchID] = trials
@@ -183,12 +188,12 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 	case *tilthv1.JobEvent_Proposed:
 		j.behind -= len(e.Proposed.GetCandidates())
 		t := j.tasks[e.Proposed.GetTaskIndex()]
-		if !j.batches[e.Proposed.GetBatchId()] {
+		if !j.batches[e.Proposed.GetBatchId()] && e.Proposed.GetMode() != tilthv1.BatchMode_BATCH_MODE_FINALISTS {
 			for _, c := range e.Proposed.GetCandidates() {
 				t.search.Observe(Trial{Digest: c.GetDigest(), Origin: string(c.GetOrigin())})
 			}
 		}
-		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()))
+		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()), e.Proposed.GetMode())
 	case *tilthv1.JobEvent_Trial:
 		j.behind--
 		j.recorded(e.Trial)
@@ -200,17 +205,29 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 func (j *job) recorded(e *tilthv1.TrialRecorded) {
 	m := e.GetMeasurement()
 	t := j.tasks[e.GetTaskIndex()]
-	failed := m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE
-	before := t.best
-	t.record(m)
-	j.progressed(before == 0 && t.best > 0)
-	t.search.Observe(Trial{
-		Digest: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
-		LatencySeconds: m.GetLatencySeconds(), Failed: failed,
-	})
+	if j.races[e.GetBatchId()] {
+		t.recorded++
+		if best := e.GetBestSeconds(); best > 0 { // the tracker knows which measurement of a candidate counts
+			t.best = best
+		}
+	} else {
+		j.learn(t, m)
+	}
 	if n := j.inFlight[e.GetBatchId()] - 1; n > 0 {
 		j.inFlight[e.GetBatchId()] = n
 	} else {
 		delete(j.inFlight, e.GetBatchId())
 	}
+}
+
+// learn takes the measurement of a candidate that was not measured before.
+func (j *job) learn(t *task, m *tilthv1.Measurement) {
+	before := t.best
+	t.record(m)
+	t.rivals.add(m)
+	j.progressed(before == 0 && t.best > 0)
+	t.search.Observe(Trial{
+		Digest: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		LatencySeconds: m.GetLatencySeconds(), Failed: m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE,
+	})
 }

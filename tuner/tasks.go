@@ -31,6 +31,7 @@ type task struct {
 	// exhausted is set when the search has nothing left to propose.
 	exhausted bool
 	failures  failures
+	rivals    rivals
 }
 
 func newTask(index int, search Search, weight float64, k known) *task {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -130,10 +131,14 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 	if err != nil {
 		return err
 	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return err
+	}
 	r := &record.Recorder{
 		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
 		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
-		Lock: timing, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
+		Lock: lock, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
 		Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
 		Progress: func(p record.Progress) {
 			fmt.Fprintf(a.stderr, "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))

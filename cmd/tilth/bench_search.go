@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/replay/contest"
 )
@@ -68,7 +66,7 @@ func newBenchSearch(a *app) *cobra.Command {
 		if f.asJSON {
 			return writeJSON(a.stdout, report)
 		}
-		return f.print(a.stdout, report)
+		return writeSearches(a.stdout, report, f.tasks)
 	})
 }
 
@@ -89,52 +87,4 @@ func tenths(w io.Writer) func(done, all int) {
 			fmt.Fprintf(w, "%d of %d runs\n", done, all)
 		}
 	}
-}
-
-func (f *searchFlags) print(w io.Writer, r *contest.Report) error {
-	if f.tasks {
-		for _, t := range r.Tasks {
-			fmt.Fprintf(w, "%s (%s): %d schedules, best %s, the default reaches %.0f %%\n", t.Task, t.Model, t.Points, show.Seconds(t.Best),
-				100*t.Default)
-			if err := resultTable(r, t.Results).Write(w); err != nil {
-				return err
-			}
-			fmt.Fprintln(w)
-		}
-	}
-	fmt.Fprintf(w, "Median of %d tasks, %d seeds: trials to a share of the best known speed, and the share after so many trials\n", len(r.Tasks), r.Seeds)
-	if err := resultTable(r, r.Median).Write(w); err != nil {
-		return err
-	}
-	for k, b := range r.Budgets {
-		fmt.Fprintf(w, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), show.Missing))
-	}
-	_, err := fmt.Fprintf(w, "+ some runs did not come there within %d trials, and count as so many\n", r.Budget)
-	return err
-}
-
-func resultTable(r *contest.Report, results []contest.Result) *show.Table {
-	headings := []string{"SEARCH"}
-	for _, s := range r.Shares {
-		headings = append(headings, fmt.Sprintf(">TO %.0f %%", 100*s))
-	}
-	for _, b := range r.Budgets {
-		headings = append(headings, fmt.Sprintf(">AFTER %d", b))
-	}
-	table := show.NewTable(headings...)
-	for _, one := range results {
-		cells := []string{one.Search}
-		for k, n := range one.Trials {
-			mark := " "
-			if one.Missed[k] > 0 {
-				mark = "+"
-			}
-			cells = append(cells, fmt.Sprintf("%.1f%s", n, mark))
-		}
-		for _, share := range one.After {
-			cells = append(cells, fmt.Sprintf("%.1f %%", 100*share))
-		}
-		table.Row(cells...)
-	}
-	return table
 }

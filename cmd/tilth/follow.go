@@ -147,7 +147,7 @@ func (w *follower) print(out io.Writer, s trials.Summary) error {
 		return err
 	}
 	fmt.Fprintf(out, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, show.Clock(w.tally.Elapsed()))
-	fmt.Fprintf(out, "time:    %s\n", s.TimeShares)
+	fmt.Fprintf(out, "time:    %s; %s a trial\n", s.TimeShares, seconds(s.TrialSeconds))
 	if s.KnownTrials > 0 {
 		fmt.Fprintf(out, "resumed: %d trials of an earlier run are counted in, beside the %d of this one\n", s.KnownTrials, s.Trials)
 	}

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -101,6 +102,17 @@ func (p *printer) temp(ctype, code string) string {
 	p.line("const %s %s = %s;", ctype, name, code)
 	p.temps[code] = name
 	return name
+}
+
+// chosen keeps a value that is loaded under a condition, as at a border, in a variable: an unrolled tile uses it many times, and each
+// time would be a branch.
+func (p *printer) chosen(n *expr.Select, ctype, code string) string {
+	loads := expr.Loads(n)
+	fromRegister := slices.ContainsFunc(loads, func(l *expr.Load) bool { return p.registers[l.Tensor] != nil })
+	if len(loads) == 0 || fromRegister { // variables change without notice to temps
+		return code
+	}
+	return p.temp(ctype, code)
 }
 
 // isNew reports whether temp would load the value here.

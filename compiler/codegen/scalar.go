@@ -25,8 +25,10 @@ func (p *printer) scalar(e expr.Expr) string {
 		return p.scalarUnary(n)
 	case *expr.Select:
 		cond := p.scalar(n.Cond)
-		defer p.guard()()
-		return fmt.Sprintf("(%s ? %s : %s)", cond, p.scalar(n.A), p.scalar(n.B))
+		release := p.guard()
+		code := fmt.Sprintf("(%s ? %s : %s)", cond, p.scalar(n.A), p.scalar(n.B))
+		release()
+		return p.chosen(n, ctypes[n.DType()].scalar, code)
 	case *expr.Cast:
 		return p.scalarCast(n)
 	default:

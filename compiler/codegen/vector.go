@@ -52,8 +52,10 @@ func (p *printer) vectorSelect(n *expr.Select) (string, bool) {
 		return p.choice(n)
 	}
 	cond, t := p.scalar(first), p.unit.vector(n.DType(), p.lanes)
-	defer p.guard()()
-	return fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)), true // gcc refuses vectors that differ in alignment
+	release := p.guard()
+	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
+	release()
+	return p.chosen(n, t, code), true
 }
 
 // uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the lanes may

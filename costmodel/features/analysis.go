@@ -23,6 +23,7 @@ type analysis struct {
 	// total adds the statements up; heaviest is the one that takes longest.
 	total    sums
 	heaviest *statement
+	constant constants
 }
 
 // asked is the least that a workload takes.
@@ -37,12 +38,12 @@ type statement struct {
 	ops    arithmetic // for each iteration
 	reads  []access
 	result access
-	// consumer is the number of the statement in whose nest this one is computed, at the leaf of position at; -1 when on its own.
+	// consumer is the number of the statement in whose nest this one is computed, in the loop of number at; -1 when on its own.
 	consumer, at int
 	// times is how often the nest runs, filled what part of its iterations these have on average: less than 1 where last tiles
 	// are partial.
 	times, filled float64
-	// needs has, for the leaves of this nest, what one iteration of each asks of the statements inside, by number; nil for none.
+	// needs has, for the loops of this nest, what one iteration of each asks of the statements inside, by number; nil for none.
 	needs [][][]float64
 	inner tile
 	trace traffic
@@ -83,7 +84,7 @@ func (a *analysis) run(s *schedule.Schedule, t *target.Target, cycles float64) {
 	for _, k := range a.order {
 		a.place(k)
 	}
-	a.total, a.heaviest = sums{}, nil
+	a.total, a.heaviest, a.constant = sums{}, nil, a.constants()
 	for k := range a.statements {
 		x := &a.statements[k]
 		x.inner = a.tile(x)
@@ -107,14 +108,14 @@ func (a *analysis) collect() {
 			a.statements = append(a.statements, statement{})
 		}
 		x := &a.statements[n]
-		*x = statement{nest: nest{stage: g, axes: a.room.take(len(g.Axes) + len(g.Reduce))}, reads: x.reads[:0], consumer: -1, needs: x.needs[:0]}
+		*x = statement{nest: nest{stage: g, axes: a.room.take(len(g.Axes) + len(g.Reduce)), loops: x.nest.loops[:0]}, reads: x.reads[:0], consumer: -1, needs: x.needs[:0]}
 		n++
 	}
 	a.statements = a.statements[:n]
 	for k := range a.statements {
 		x := &a.statements[k]
 		if g := x.nest.stage; g.Consumer != nil {
-			x.consumer, x.at = a.numberOf(g.Consumer), g.Consumer.LeafIndex(g.At)
+			x.consumer = a.numberOf(g.Consumer)
 		}
 	}
 }
@@ -152,3 +153,6 @@ func (a *analysis) visit(k int, seen []float64) {
 	}
 	a.order = append(a.order, k)
 }
+
+// line is the bytes of a cache line.
+func (a *analysis) line() int64 { return int64(max(1, a.t.CacheLineBytes)) }

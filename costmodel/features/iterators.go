@@ -13,8 +13,17 @@ type nest struct {
 	axes []float64
 	// extent and place have, by iterator, the number of its values and its position among the leaves; -1 for one that is no leaf.
 	extent, place []float64
+	// loops are the leaves' loops, outermost first.
+	loops []looping
 	// overlap is by how much tiles that are moved back to be full compute more than there is; at least 1.
 	overlap float64
+}
+
+// looping is one loop. A leaf that is fused of several iterators is as many loops: its values follow one another in their order.
+type looping struct {
+	// leaf is the leaf's position, trips how often the loop runs, span how many of the leaf's values this loop and those inside it have.
+	leaf        int
+	trips, span float64
 }
 
 // fit sets the extents of all iterators from those of the axes. Derived iterators come behind what they derive from.
@@ -37,16 +46,38 @@ func (n *nest) fit(room *arena) {
 			n.overlap *= max(1, n.extent[k]*float64(sp.Factor)/n.extent[sp.Parent.ID])
 		}
 	}
+	n.loops = n.loops[:0]
 	for p, it := range n.stage.Leaves {
 		n.place[it.ID] = float64(p)
+		n.unfuse(it, p, 1)
 	}
 }
 
-// trips is how often the leaf at a position runs.
-func (n *nest) trips(place int) float64 { return n.extent[n.stage.Leaves[place].ID] }
+// unfuse adds the loops of a leaf, or of a part of it that has so many of the leaf's values inside of each of its own.
+func (n *nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
+	if it.Fused == nil {
+		n.loops = append(n.loops, looping{leaf, n.extent[it.ID], n.extent[it.ID] * inside})
+		return
+	}
+	n.unfuse(it.Fused.A, leaf, n.extent[it.Fused.B.ID]*inside)
+	n.unfuse(it.Fused.B, leaf, inside)
+}
 
-// within sets how many values of each axis the leaves from a position inwards cover.
-func (n *nest) within(place int, axes []float64, room *arena) {
+// last is the number of the innermost loop of a leaf.
+func (n *nest) last(leaf int) int {
+	at := len(n.loops) - 1
+	for at > 0 && n.loops[at].leaf > leaf {
+		at--
+	}
+	return at
+}
+
+// within sets how many values of each axis the loops from a number inwards cover.
+func (n *nest) within(loop int, axes []float64, room *arena) {
+	leaf, part := len(n.stage.Leaves), 1.0
+	if loop < len(n.loops) {
+		leaf, part = n.loops[loop].leaf, n.loops[loop].span
+	}
 	iters := n.stage.Iters
 	span := room.take(len(iters))
 	for k := len(iters) - 1; k >= 0; k-- {
@@ -61,8 +92,10 @@ func (n *nest) within(place int, axes []float64, room *arena) {
 			} else {
 				span[k] = math.Ceil(into / inner)
 			}
-		case int(n.place[k]) >= place:
+		case int(n.place[k]) > leaf:
 			span[k] = n.extent[k]
+		case int(n.place[k]) == leaf:
+			span[k] = part
 		default:
 			span[k] = 1
 		}

@@ -11,16 +11,17 @@ func (a *analysis) place(k int) {
 	x.times, x.filled = 1, 1
 	if c := x.consumer; c >= 0 {
 		around := &a.statements[c]
-		copy(x.nest.axes, around.needs[x.at][k])
 		x.times, x.filled = around.times, around.filled
 		points := around.nest.overlap
 		for _, e := range around.nest.axes[:len(around.nest.stage.Axes)] {
 			points *= e
 		}
 		trips := 1.0
-		for p := range x.at + 1 {
-			trips *= around.nest.trips(p)
+		x.at = around.nest.last(x.nest.stage.Consumer.LeafIndex(x.nest.stage.At))
+		for _, l := range around.nest.loops[:x.at+1] {
+			trips *= l.trips
 		}
+		copy(x.nest.axes, around.needs[x.at][k])
 		inside := a.room.take(len(around.nest.axes))
 		around.nest.within(x.at+1, inside, &a.room)
 		box := trips
@@ -34,13 +35,14 @@ func (a *analysis) place(k int) {
 	a.ask(k)
 }
 
-// ask finds out, for each leaf of a statement's nest, what an iteration of it needs of the statements that are computed inside.
+// ask finds out, for each loop of a statement's nest, what an iteration of it needs of the statements that are computed inside.
 func (a *analysis) ask(c int) {
 	x := &a.statements[c]
 	deepest := -1
 	for k := range a.statements {
 		if a.statements[k].consumer == c {
-			deepest = max(deepest, a.statements[k].at)
+			g := a.statements[k].nest.stage
+			deepest = max(deepest, x.nest.last(g.Consumer.LeafIndex(g.At)))
 		}
 	}
 	for p := range deepest + 1 {

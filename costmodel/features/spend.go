@@ -69,9 +69,9 @@ func (a *analysis) chunks(x *statement) float64 {
 	for x.consumer >= 0 {
 		x = &a.statements[x.consumer]
 	}
-	for p, it := range x.nest.stage.Leaves {
+	for _, it := range x.nest.stage.Leaves {
 		if it.Kind == schedule.Parallel {
-			return max(1, x.nest.trips(p))
+			return max(1, x.nest.extent[it.ID])
 		}
 	}
 	return 1

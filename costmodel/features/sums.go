@@ -2,6 +2,7 @@ package features
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -18,6 +19,8 @@ type sums struct {
 	spent cycles
 	// elapsed is the time of all statements, each with its busiest worker; regions is how many statements workers divide.
 	elapsed, regions float64
+	// inside is the cycles of statements that are computed in the nests of others.
+	inside float64
 	// scratch is the bytes of buffers that are no arguments, nearby those of them that are computed in another statement's nest.
 	scratch, nearby float64
 }
@@ -38,6 +41,9 @@ func (s *sums) add(x *statement) {
 	s.steps += w.steps
 	s.addCycles(&x.spent)
 	s.elapsed += x.spent.total()
+	if x.consumer >= 0 {
+		s.inside += x.spent.work()
+	}
 	if x.consumer < 0 && hasParallel(g) {
 		s.regions++
 	}
@@ -69,18 +75,26 @@ func hasParallel(g *schedule.Stage) bool {
 	return false
 }
 
-// constants is the bytes of constants as they are read, and how many of them are packed.
-func (a *analysis) constants() (bytes, packed, prefetch float64) {
+// constants are those that the kernel reads.
+type constants struct {
+	// bytes as they are read, given as the workload has them, packed how many of bytes are laid out anew.
+	bytes, given, packed float64
+	// prefetch is how many bytes ahead they are fetched.
+	prefetch float64
+}
+
+func (a *analysis) constants() (k constants) {
+	size := func(t *expr.Tensor) float64 { return float64(array.Elements(t.Shape) * t.DType.Bytes()) }
 	for c, t := range a.s.Workload.Constants {
+		k.given += size(t)
 		if tr := a.s.Transforms[c]; tr != nil {
 			t = tr.Tensor
 		}
-		n := float64(array.Elements(t.Shape) * t.DType.Bytes())
-		bytes += n
+		k.bytes += size(t)
 		if a.s.Packs[c] != nil {
-			packed += n
+			k.packed += size(t)
 		}
-		prefetch = max(prefetch, float64(a.s.Prefetches[c]))
+		k.prefetch = max(k.prefetch, float64(a.s.Prefetches[c]))
 	}
-	return bytes, packed, prefetch
+	return k
 }

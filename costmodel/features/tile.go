@@ -10,8 +10,8 @@ import (
 
 // tile is what is written out of a statement's nest: its innermost loops that are unrolled or run in vectors.
 type tile struct {
-	// place is the position of its first leaf, axes how many values of each axis it has.
-	place int
+	// first is the number of its first loop, axes how many values of each axis it has.
+	first int
 	axes  []float64
 	// vector is the axis along which vectors lie; -1 where there are none. lanes is how many elements an instruction computes, on
 	// average: fewer than a vector has where the last one is cut short.
@@ -31,11 +31,11 @@ func (w *tile) loads() float64 { return w.vectors + w.scalars + w.gathers }
 // tile finds a statement's tile.
 func (a *analysis) tile(x *statement) tile {
 	g, n := x.nest.stage, &x.nest
-	w := tile{place: len(g.Leaves), axes: a.room.take(len(n.axes)), vector: -1, lanes: 1, trips: 1}
-	for w.place > 0 && writtenOut(g.Leaves[w.place-1].Kind) {
-		w.place--
+	w := tile{first: len(n.loops), axes: a.room.take(len(n.axes)), vector: -1, lanes: 1, trips: 1}
+	for w.first > 0 && writtenOut(g.Leaves[n.loops[w.first-1].leaf].Kind) {
+		w.first--
 	}
-	n.within(w.place, w.axes, &a.room)
+	n.within(w.first, w.axes, &a.room)
 	terms := 1.0
 	for _, it := range g.Leaves {
 		switch it.Kind {
@@ -48,8 +48,8 @@ func (a *analysis) tile(x *statement) tile {
 	}
 	w.operations = product(w.axes) / w.lanes / terms
 	w.steps = x.iterations() / max(1, product(w.axes))
-	if w.place > 0 {
-		w.trips = n.trips(w.place - 1)
+	if w.first > 0 {
+		w.trips = n.loops[w.first-1].trips
 	}
 	results := x.result.elements(w.axes) / w.lanes
 	if g.Combiner != expr.None {

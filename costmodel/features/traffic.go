@@ -43,13 +43,13 @@ type buffer struct {
 // touches, and is filled anew each time in one that does not.
 func (a *analysis) traffic(k int) traffic {
 	x := &a.statements[k]
-	f := follower{a: a, x: x, line: int64(max(1, a.t.CacheLineBytes))}
+	f := follower{a: a, x: x, line: a.line()}
 	f.buffers(&x.trace)
 	f.begin()
-	for p := x.inner.place - 1; p >= 0; p-- {
+	for p := x.inner.first - 1; p >= 0; p-- {
 		axes := a.room.take(len(x.nest.axes))
 		x.nest.within(p, axes, &a.room)
-		f.loop(x.nest.trips(p), axes)
+		f.loop(x.nest.loops[p].trips, axes)
 	}
 	for at := x; at.consumer >= 0; at = &a.statements[at.consumer] {
 		c := &a.statements[at.consumer]
@@ -63,7 +63,7 @@ func (a *analysis) traffic(k int) traffic {
 			default:
 				axes = a.whole(x)
 			}
-			f.loop(c.nest.trips(p), axes)
+			f.loop(c.nest.loops[p].trips, axes)
 		}
 	}
 	return f.end()

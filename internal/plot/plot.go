@@ -66,7 +66,7 @@ func (c Curve) note() string {
 		text += fmt.Sprintf("; untuned %s, %s", show.Seconds(c.Untuned), show.Ratio(c.Untuned, best))
 	}
 	if c.Limit > 0 {
-		text += fmt.Sprintf("; the machine's limit is %s", show.Seconds(c.Limit))
+		text += fmt.Sprintf("; the machine's limit for direct sums is %s", show.Seconds(c.Limit))
 	}
 	return text
 }
@@ -88,8 +88,11 @@ func (c Curve) latencies() axis {
 	return latencyAxis(low, high)
 }
 
-// drawsLimit says whether the limit is near enough to what was reached to be drawn without pressing the curve flat.
-func (c Curve) drawsLimit(best float64) bool { return drawable(c.Limit) && c.Limit >= best/2 }
+// drawsLimit says whether the limit is near enough to what was reached to be drawn without pressing the curve flat. Algorithms that
+// need fewer multiplications go below it; then it says nothing.
+func (c Curve) drawsLimit(best float64) bool {
+	return drawable(c.Limit) && c.Limit >= best/2 && c.Limit <= best
+}
 
 // Between these are all latencies, from less than a cycle of any clock to 30 years.
 const shortest, longest = 1e-12, 1e9

@@ -124,6 +124,17 @@ func TestTicksAreRound(t *testing.T) {
 	}
 }
 
+// The limit used to be drawn at the upper edge when a model went below it by Winograd's algorithm.
+func TestALimitThatWasPassedIsNotDrawn(t *testing.T) {
+	for limit, want := range map[float64]bool{0.0151: true, 0.0192: true, 0.0193: false, 0.03: false, 0.005: false, 0: false} {
+		c := tuned()
+		c.Limit = limit
+		if got := strings.Contains(string(draw(t, c)), ">machine&#39;s limit<"); got != want {
+			t.Errorf("a limit of %v s is drawn: %v, want %v", limit, got, want)
+		}
+	}
+}
+
 func TestACurveWithoutLatencySaysWhy(t *testing.T) {
 	if got := string(draw(t, Curve{Title: "m"})); !strings.Contains(got, "no latency: some tasks have no verified candidate yet") {
 		t.Errorf("it says nothing of it:\n%s", got)

@@ -14,7 +14,7 @@ import (
 // resumed is a job whose first task was measured before, to 1.5 ms.
 func resumed() *tilthv1.Job {
 	j := job()
-	j.Progress = []*tilthv1.TaskProgress{{KnownTrials: 7, KnownBestSeconds: 0.0015, KnownDefaultSeconds: 0.004}, {}}
+	j.Progress = []*tilthv1.TaskProgress{{KnownTrials: 7, KnownBestSeconds: 0.0015, KnownBestDigest: "known", KnownDefaultSeconds: 0.004}, {}}
 	return j
 }
 
@@ -36,6 +36,19 @@ func TestATallyGoesOnFromWhatIsKnown(t *testing.T) {
 	}
 	if s := tally.Summary(); s.KnownTrials != 7 || s.Trials != 3 || s.Tasks[0].KnownTrials != 7 {
 		t.Errorf("the summary is %+v", s)
+	}
+}
+
+// An earlier lucky measurement used to stand for ever, whatever its candidate took when it was measured again.
+func TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown(t *testing.T) {
+	tally := NewTally(resumed(), nil)
+	tally.Add(trial(1, 0, 0, "known", 0.0018, 0.0018, none))
+	if got := tally.Tasks[0].BestSeconds; got != 0.0018 {
+		t.Errorf("the best is %v s, want 0.0018", got)
+	}
+	tally.Add(trial(2, 0, 1, "known", 0, 0, tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT))
+	if got := tally.Tasks[0].BestSeconds; got != 0 {
+		t.Errorf("after the best was refuted it is %v s", got)
 	}
 }
 

@@ -17,6 +17,8 @@ type Summary struct {
 	Errors      map[string]int `json:"errors"`
 	DeadLetters int            `json:"dead_letters"`
 	TimeShares  Shares         `json:"time_shares"`
+	// TrialSeconds is the time of the job over its trials, all included; null without trials.
+	TrialSeconds *float64 `json:"trial_s"`
 	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs, and LimitSeconds the least that the
 	// machine could take; null while a task has none.
 	UntunedSeconds *float64      `json:"untuned_s"`
@@ -49,6 +51,7 @@ func (t *Tally) Summary() Summary {
 	s := Summary{
 		State: show.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
 		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, TimeShares: t.Spent().Shares(t.Elapsed()),
+		TrialSeconds:   t.trialSeconds(),
 		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),
 		Tasks: []TaskSummary{},
 	}
@@ -65,4 +68,12 @@ func (t *Task) summary() TaskSummary {
 		UntunedSeconds: positive(t.UntunedSeconds), BestSeconds: positive(t.BestSeconds), LimitSeconds: positive(limit),
 		LimitByBytes: byBytes, BuildSeconds: t.BuildSeconds, RunSeconds: t.RunSeconds,
 	}
+}
+
+// trialSeconds is what a trial took in the mean, all included.
+func (t *Tally) trialSeconds() *float64 {
+	if t.Trials() == 0 {
+		return nil
+	}
+	return positive(t.Elapsed().Seconds() / float64(t.Trials()))
 }

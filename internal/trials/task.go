@@ -33,8 +33,10 @@ type Task struct {
 	// BuildSeconds and RunSeconds are the sums over all trials.
 	BuildSeconds, RunSeconds float64
 
-	reference        Reference
+	reference Reference
+	// The best of what earlier jobs measured, until this one measures its candidate again.
 	knownBestSeconds float64
+	knownBestDigest  string
 }
 
 // newTask is a task before the job's first event. known is its progress when the job was made.
@@ -42,7 +44,8 @@ func newTask(name string, spec *tilthv1.TaskSpec, known *tilthv1.TaskProgress, r
 	return Task{
 		Name: name, Weight: spec.GetWeight(), Flop: spec.GetFlop(), Errors: map[string]int{}, Messages: map[string]string{},
 		KnownTrials: int(known.GetKnownTrials()), UntunedSeconds: known.GetKnownDefaultSeconds(),
-		BestSeconds: known.GetKnownBestSeconds(), knownBestSeconds: known.GetKnownBestSeconds(), reference: reference,
+		BestSeconds: known.GetKnownBestSeconds(), knownBestSeconds: known.GetKnownBestSeconds(),
+		knownBestDigest: known.GetKnownBestDigest(), reference: reference,
 	}
 }
 
@@ -51,6 +54,7 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 	t.Trials++
 	t.BuildSeconds += m.GetBuildSeconds()
 	t.RunSeconds += m.GetRunSeconds()
+	t.measuredAgain(m)
 	t.setBest(trial.GetBestSeconds())
 	if class := show.ErrorClass(m.GetError()); class != "" {
 		if t.Errors[class]++; t.Errors[class] == 1 {
@@ -64,6 +68,7 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 // set takes a task's progress in the place of its events.
 func (t *Task) set(p *tilthv1.TaskProgress) {
 	t.Trials = int(p.GetTrials())
+	t.measuredAgain(p.GetBest())
 	t.setBest(p.GetBestSeconds())
 	for name, n := range p.GetErrors() {
 		t.Errors[show.ErrorClassName(name)] = int(n)
@@ -73,14 +78,18 @@ func (t *Task) set(p *tilthv1.TaskProgress) {
 	}
 }
 
-// setBest takes the best latency of the job's own trials, in seconds.
+// measuredAgain forgets what earlier jobs measured of their best candidate when this one measured it, too.
+func (t *Task) measuredAgain(m *tilthv1.Measurement) {
+	if m.GetLatencySeconds() > 0 && m.GetCandidate().GetDigest() == t.knownBestDigest {
+		t.knownBestSeconds = 0
+	}
+}
+
+// setBest takes the best latency of the job's own trials, in seconds; 0 = none. It may rise, when the best is measured again.
 func (t *Task) setBest(seconds float64) {
-	switch {
-	case seconds == 0:
-	case t.knownBestSeconds > 0:
-		t.BestSeconds = min(seconds, t.knownBestSeconds)
-	default:
-		t.BestSeconds = seconds
+	t.BestSeconds = seconds
+	if seconds == 0 || t.knownBestSeconds > 0 && t.knownBestSeconds < seconds {
+		t.BestSeconds = t.knownBestSeconds
 	}
 }
 

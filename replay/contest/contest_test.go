@@ -40,10 +40,11 @@ var testBatches = Batches{Fewest: 4, Most: 16}
 
 func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
 	devices := testDevices(t)
+	one, other := newPast(devices, testBatches), newPast(devices, testBatches)
 	for _, v := range Variants() {
 		t.Run(v.Name, func(t *testing.T) {
-			proposed := func(seed uint64) []string {
-				job, err := newPast(devices, testBatches).job(0, v.Known)
+			proposed := func(before *past, seed uint64) []string {
+				job, err := before.job(0, v.Known)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,11 +55,11 @@ func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
 				}
 				return r.digests
 			}
-			first := proposed(1)
-			if again := proposed(1); !slices.Equal(again, first) {
+			first := proposed(one, 1)
+			if again := proposed(other, 1); !slices.Equal(again, first) {
 				t.Errorf("proposed %v, then %v", first, again)
 			}
-			if v.Name != "grid" && slices.Equal(proposed(2), first) {
+			if v.Name != "grid" && slices.Equal(proposed(one, 2), first) {
 				t.Error("another seed gives the same candidates")
 			}
 			if distinct := slices.Compact(slices.Sorted(slices.Values(first))); len(first) != 32 || len(distinct) != 32 {
@@ -75,7 +76,7 @@ func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
 	}
 	o := Options{Variants: variants, Budget: 24, Seeds: 2, Batches: testBatches, Noisy: true}
 	text := func() string {
-		r, err := Run(t.Context(), testSets(t), o)
+		r, err := Run(t.Context(), testSets(t)[:2], o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,13 +2,14 @@ package contest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 // Shares of the best known speed that searches are timed to, in trials.
-func Shares() []float64 { return []float64{0.80, 0.90, 0.95, 0.99} }
+func Shares() []float64 { return []float64{0.80, 0.90, HardShare, 0.99} }
 
 // Budgets at which what was found is looked at.
 func Budgets() []int { return []int{8, 16, 32, 64, 128, 256} }
@@ -22,7 +23,10 @@ type Report struct {
 	Tasks   []Task    `json:"tasks"`
 	// Median is over the tasks: of the mean trials to each share, and of the mean share after each budget.
 	Median []Result `json:"median"`
-	// Winners are the searches of the largest median share after each budget, of those that do not know the workload; several when they are
+	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a search.
+	Hard      []Result `json:"hard_median"`
+	HardTasks int      `json:"hard_tasks"`
+	// Winners are the searches of the largest mean share after each budget, of those that do not know the workload; several when they are
 	// level.
 	Winners [][]string `json:"winners"`
 }
@@ -68,7 +72,12 @@ func report(devices []*device, runs []*run, o Options) *Report {
 		}
 		r.Tasks = append(r.Tasks, t)
 	}
-	r.sum(o.Variants)
+	r.Median = r.medians(o.Variants, r.Tasks)
+	hard := slices.DeleteFunc(slices.Clone(r.Tasks), func(t Task) bool { return t.Default >= HardShare })
+	r.Hard, r.HardTasks = r.medians(o.Variants, hard), len(hard)
+	for k := range r.Budgets {
+		r.Winners = append(r.Winners, r.winners(o.Variants, k))
+	}
 	return r
 }
 
@@ -109,21 +118,28 @@ func (r *Report) result(name string, runs []*run) Result {
 	return result
 }
 
-// sum is the medians over the tasks, and who wins.
-func (r *Report) sum(variants []Variant) {
+// HardShare is what the default schedule of a hard task does not reach; it is one of Shares.
+const HardShare = 0.95
+
+// medians are those of each search over some tasks; none when there are no tasks.
+func (r *Report) medians(variants []Variant, tasks []Task) []Result {
+	if len(tasks) == 0 {
+		return nil
+	}
+	list := make([]Result, len(variants))
 	for v, variant := range variants {
-		m := Result{Search: variant.Name}
 		over := func(value func(Result) float64) float64 {
-			var list []float64
-			for _, t := range r.Tasks {
-				list = append(list, value(t.Results[v]))
+			var values []float64
+			for _, t := range tasks {
+				values = append(values, value(t.Results[v]))
 			}
-			return stat.Of(list).Median
+			return stat.Of(values).Median
 		}
+		m := Result{Search: variant.Name}
 		for k := range r.Shares {
 			m.Trials = append(m.Trials, over(func(x Result) float64 { return x.Trials[k] }))
 			missed := 0
-			for _, t := range r.Tasks {
+			for _, t := range tasks {
 				missed += min(1, t.Results[v].Missed[k])
 			}
 			m.Missed = append(m.Missed, missed)
@@ -131,25 +147,28 @@ func (r *Report) sum(variants []Variant) {
 		for k := range r.Budgets {
 			m.After = append(m.After, over(func(x Result) float64 { return x.After[k] }))
 		}
-		r.Median = append(r.Median, m)
+		list[v] = m
 	}
-	for k := range r.Budgets {
-		r.Winners = append(r.Winners, winners(r.Median, variants, k))
-	}
+	return list
 }
 
-// winners are the searches with the largest share at a budget, to a thousandth, of those that do not know the workload.
-func winners(list []Result, variants []Variant, budget int) []string {
+// winners are the searches with the largest mean share over the tasks after a budget, to a thousandth, of those that do not know the
+// workload. The median would not tell them apart where most tasks are easy.
+func (r *Report) winners(variants []Variant, budget int) []string {
 	best, names := math.Inf(-1), []string(nil)
-	for k, m := range list {
-		share := math.Round(1000 * m.After[budget])
-		if variants[k].Known == Same || share < best {
+	for v, variant := range variants {
+		sum := 0.0
+		for _, t := range r.Tasks {
+			sum += t.Results[v].After[budget]
+		}
+		mean := math.Round(1000 * sum / float64(len(r.Tasks)))
+		if variant.Known == Same || mean < best {
 			continue
 		}
-		if share > best {
-			best, names = share, nil
+		if mean > best {
+			best, names = mean, nil
 		}
-		names = append(names, m.Search)
+		names = append(names, variant.Name)
 	}
 	return names
 }

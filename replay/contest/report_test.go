@@ -35,9 +35,27 @@ func TestARunThatMissesCountsAsTheBudget(t *testing.T) {
 
 func TestWinnersDoNotKnowTheWorkload(t *testing.T) {
 	variants := []Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d", Known: Same}}
-	list := []Result{{Search: "a", After: []float64{0.9}}, {Search: "b", After: []float64{0.95}}, {Search: "c", After: []float64{0.9501}}, {Search: "d", After: []float64{1}}}
-	if got := winners(list, variants, 0); !reflect.DeepEqual(got, []string{"b", "c"}) {
+	r := &Report{Tasks: []Task{
+		{Results: []Result{{After: []float64{0.8}}, {After: []float64{0.90}}, {After: []float64{0.9901}}, {After: []float64{1}}}},
+		{Results: []Result{{After: []float64{1}}, {After: []float64{1}}, {After: []float64{0.91}}, {After: []float64{1}}}},
+	}}
+	if got := r.winners(variants, 0); !reflect.DeepEqual(got, []string{"b", "c"}) {
 		t.Errorf("winners %v, want b and c", got)
+	}
+}
+
+func TestMediansAreOverTheTasks(t *testing.T) {
+	r := &Report{Shares: []float64{0.9}, Budgets: []int{8}}
+	tasks := []Task{
+		{Results: []Result{{Trials: []float64{1}, Missed: []int{0}, After: []float64{1}}}},
+		{Results: []Result{{Trials: []float64{9}, Missed: []int{2}, After: []float64{0.8}}}},
+	}
+	want := []Result{{Search: "ga", Trials: []float64{5}, Missed: []int{1}, After: []float64{0.9}}}
+	if got := r.medians([]Variant{{Name: "ga"}}, tasks); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := r.medians([]Variant{{Name: "ga"}}, nil); got != nil {
+		t.Errorf("%+v of no tasks", got)
 	}
 }
 

@@ -23,23 +23,25 @@ type measurer struct {
 	*Recorder
 	workload *expr.Workload
 	dir      string
-	// best is the least latency so far in seconds, 0 for none: candidates that are clearly slower get few samples.
-	best float64
+	// calibration is what is known of how calm the machine was.
+	calibration runner.Calibration
+	// best is the fastest so far, nil for none: candidates that are clearly slower get few samples.
+	best *replay.Point
 }
 
-func (m *measurer) note(latencySeconds float64) {
-	if latencySeconds > 0 && (m.best == 0 || latencySeconds < m.best) {
-		m.best = latencySeconds
+func (m *measurer) note(p *replay.Point) {
+	if l := p.LatencySeconds(); l > 0 && (m.best == nil || l < m.best.LatencySeconds()) {
+		m.best = &replay.Point{Samples: slices.Clone(p.Samples)}
 	}
 }
 
 // measure builds and times candidates; each has an outcome.
 func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]replay.Point, error) {
-	return m.turns(ctx, list, 1, m.best)
+	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}))
 }
 
-// turns builds candidates and times each as often as told, in turns.
-func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent float64) ([]replay.Point, error) {
+// turns builds candidates and times each as often as told, in turns, beside an incumbent; one without samples is none.
+func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point) ([]replay.Point, error) {
 	dir, err := os.MkdirTemp(m.dir, "batch-*")
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 		points[k].Origin, at[c.Digest] = c.Origin, k
 		batch.Candidates = append(batch.Candidates, builder.Candidate{Digest: c.Digest, Trace: c.Trace})
 	}
-	built, err := m.Compiler.Build(ctx, dir, batch)
+	built, err := m.build(ctx, dir, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	if len(built.Objects) == 0 {
 		return points, nil
 	}
-	release, err := m.Lock(ctx)
+	release, err := m.Lock.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +77,19 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	return points, nil
 }
 
-func (m *measurer) plan(built *builder.Built, incumbent float64) runner.Plan {
+func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (*builder.Built, error) {
+	release, err := m.Lock.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return m.Compiler.Build(ctx, dir, batch)
+}
+
+func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Emulator: m.Launcher, Threads: m.Target.Threads,
-		Seed: 1, BestSeconds: incumbent, Scratch: m.dir, Limits: m.Limits, ReferenceCache: filepath.Join(m.dir, "reference-results")}
+		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Scratch: m.dir, Limits: m.Limits,
+		ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }
 
 // take adds an outcome to a point; one failure is one too many.
@@ -87,7 +99,7 @@ func (m *measurer) take(p *replay.Point, o runner.Outcome) {
 		p.Error, p.Message, p.Samples = show.ErrorClass(o.Error), o.Message, nil
 	case p.Error == "":
 		p.Samples = append(p.Samples, o.Samples...)
-		m.note(p.LatencySeconds())
+		m.note(p)
 	}
 }
 

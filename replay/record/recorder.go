@@ -27,8 +27,7 @@ type Recorder struct {
 	Limits   runner.Limits
 	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
 	Launcher []string
-	// Lock keeps everything else on this machine from computing until release is called.
-	Lock func(context.Context) (release func(), err error)
+	Lock     Lock
 	// Dir is where sets go, Scratch where batches are built.
 	Dir, Scratch string
 	// Size bounds a set's candidates.
@@ -41,6 +40,12 @@ type Recorder struct {
 	Finalists, Rounds int
 	// Progress hears how far a task is.
 	Progress func(Progress)
+}
+
+// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so between processes.
+type Lock interface {
+	Compute(context.Context) (release func(), err error)
+	Time(context.Context) (release func(), err error)
 }
 
 // Progress is how far a task is.
@@ -126,7 +131,7 @@ func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*re
 	for _, c := range candidates {
 		if p, ok := j.known[c.Origin]; ok {
 			set.Points = append(set.Points, p)
-			m.note(p.LatencySeconds())
+			m.note(&p)
 		} else {
 			open = append(open, c)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -32,10 +33,14 @@ func newRecorder(t *testing.T) *Recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lock, err := hostlock.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &Recorder{
 		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: 2, CandidateTime: time.Minute},
 		Target:   native.WithToolchain(tc.Name), Numerics: schedule.Strict, Limits: runner.Limits{Candidate: time.Minute},
-		Lock: func(context.Context) (func(), error) { return func() {}, nil }, Dir: t.TempDir(), Scratch: t.TempDir(),
+		Lock: lock, Dir: t.TempDir(), Scratch: t.TempDir(),
 		Size: PartOptions{Fewest: 12, Most: 20}, Batch: 6, Pilot: 6, Finalists: 3, Rounds: 2, Progress: func(Progress) {},
 	}
 }

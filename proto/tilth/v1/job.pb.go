@@ -580,10 +580,12 @@ type TaskProgress struct {
 	KnownBestSeconds float64 `protobuf:"fixed64,8,opt,name=known_best_seconds,json=knownBestSeconds,proto3" json:"known_best_seconds,omitempty"`
 	// The latency of the default schedule among them, in seconds; 0 = none.
 	KnownDefaultSeconds float64 `protobuf:"fixed64,9,opt,name=known_default_seconds,json=knownDefaultSeconds,proto3" json:"known_default_seconds,omitempty"`
-	// That trial's measurement, without trace and origin.
-	Best          *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Measurement of the trial with best_seconds, without trace and origin.
+	Best *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
+	// Digest of the candidate with known_best_seconds. When the job measures it again, its own measurement takes that one's place.
+	KnownBestDigest string `protobuf:"bytes,11,opt,name=known_best_digest,json=knownBestDigest,proto3" json:"known_best_digest,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TaskProgress) Reset() {
@@ -684,6 +686,13 @@ func (x *TaskProgress) GetBest() *Measurement {
 		return x.Best
 	}
 	return nil
+}
+
+func (x *TaskProgress) GetKnownBestDigest() string {
+	if x != nil {
+		return x.KnownBestDigest
+	}
+	return ""
 }
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
@@ -1629,7 +1638,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
-	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xaa\x04\n" +
+	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xd6\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -1642,7 +1651,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x12known_best_seconds\x18\b \x01(\x01R\x10knownBestSeconds\x122\n" +
 	"\x15known_default_seconds\x18\t \x01(\x01R\x13knownDefaultSeconds\x12)\n" +
 	"\x04best\x18\n" +
-	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x1a9\n" +
+	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12*\n" +
+	"\x11known_best_digest\x18\v \x01(\tR\x0fknownBestDigest\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +

@@ -8,8 +8,6 @@
 #include "measure.h"
 #include "race.h"
 
-/* More than a search takes, so that the race overrides it. */
-enum { LEAST_ROUNDS = 15 };
 #define SEGMENT_SECONDS 60e-3
 
 struct finalist {
@@ -23,6 +21,7 @@ struct finalist {
 struct field {
   struct finalist all[MOST_FINALISTS];
   int n;
+  struct buffer scratch;
 };
 
 static int right(const struct finalist *f) { return strcmp(f->sheet.outcome.status, "ok") == 0; }
@@ -38,9 +37,10 @@ static int enter(struct bench *b, struct field *field, const struct tilth_kernel
   f->kernel = kernel, f->index = index;
   double begin = seconds_now();
   turn(f);
-  if (bench_load(b, &f->loaded, kernel)) return -1;
+  if (bench_load(b, &f->loaded, kernel, &field->scratch)) return -1;
   f->estimate = measure_first(b, &f->loaded, &f->sheet);
   if (right(f)) f->estimate = fmin(f->estimate, bench_run(b, &f->loaded));
+  f->loaded.workspace.pages = NULL; /* the others will write over its canaries */
   f->sheet.outcome.run_seconds = seconds_now() - begin;
   return 0;
 }
@@ -81,7 +81,7 @@ static void race(const struct bench *b, struct calm *c, struct field *field) {
   for (int calm_rounds = 0, round = 0; round < o->samples;) {
     run_round(b, field, round++);
     double now = seconds_now(), budget = o->budget_seconds * field->n;
-    int over = round == o->samples || now - begin > budget || (round >= LEAST_ROUNDS && decided(field));
+    int over = round == o->samples || now - begin > budget || (round >= o->least_samples && decided(field));
     if (!over && now - started < SEGMENT_SECONDS) continue;
     double seconds = calm_measure(c);
     if (calm_disturbed(c, seconds) && c->patience > 0) {
@@ -96,6 +96,7 @@ static void race(const struct bench *b, struct calm *c, struct field *field) {
 int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct field field;
   report_calibration(calm_wait(c, calm_measure(c)));
+  if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
   for (int32_t k = 0; k < n && field.n < MOST_FINALISTS; k++)
     if (!(b->options->without >> k & 1) && enter(b, &field, kernels[k], k)) return -1;
   race(b, c, &field);

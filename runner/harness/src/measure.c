@@ -11,6 +11,8 @@
 #define HOPELESS 3
 /* What is measured between two calibrations takes about so long: these then cost three per cent. */
 #define SEGMENT_SECONDS 60e-3
+/* A kernel that wants more scratch memory than this gets it when its turn comes. */
+#define MOST_SHARED (256 << 20)
 
 double measure_first(struct bench *b, struct loaded *l, struct sheet *s) {
   bench_poison(b);
@@ -36,9 +38,9 @@ double measure_sample(const struct bench *b, const struct loaded *l, double esti
   return total / (double)repeats;
 }
 
-/* The best candidate so far; seconds are 0 while there is none. */
+/* The best candidate so far: its median, and the upper end of its interval, which others must not be slower than. 0 while there is none. */
 struct incumbent {
-  double seconds, spread;
+  double median, seconds, spread;
 };
 
 /* Takes samples until the budget is spent or the race is lost. Returns how many. The run that was verified is a look like others, so
@@ -60,8 +62,9 @@ static int take_samples(const struct bench *b, const struct loaded *l, const str
 
 static void challenge(struct incumbent *best, const struct outcome *o) {
   if (o->n_samples == 0) return;
-  double high = race_interval(o->samples, o->n_samples).high;
-  if (best->seconds == 0 || high < best->seconds) *best = (struct incumbent){high, race_spread(o->samples, o->n_samples)};
+  double median = race_median(o->samples, o->n_samples);
+  if (best->seconds > 0 && median >= best->median) return;
+  *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
 }
 
 static void measure(struct bench *b, struct loaded *l, struct incumbent *best, struct sheet *s) {
@@ -77,37 +80,44 @@ static void measure(struct bench *b, struct loaded *l, struct incumbent *best, s
   challenge(best, &s->outcome);
 }
 
-static int measure_kernel(struct bench *b, struct incumbent *best, const struct tilth_kernel *kernel, int32_t index) {
-  static struct loaded loaded;
+/* What the kernels of a process leave to those after them. */
+struct state {
+  struct incumbent best;
+  struct buffer scratch;
+  struct loaded loaded;
+};
+
+static int measure_kernel(struct bench *b, struct state *state, const struct tilth_kernel *kernel, int32_t index) {
   struct sheet s;
   double begin = seconds_now();
-  fault_watch(index, &loaded);
+  fault_watch(index, &state->loaded);
   report_start(index);
-  if (bench_load(b, &loaded, kernel)) return -1;
-  measure(b, &loaded, best, &s);
-  bench_unload(&loaded);
+  if (bench_load(b, &state->loaded, kernel, &state->scratch)) return -1;
+  measure(b, &state->loaded, &state->best, &s);
   s.outcome.run_seconds = seconds_now() - begin;
   report_outcome(index, kernel->id, &s.outcome);
   return 0;
 }
 
-static int measure_some(struct bench *b, struct incumbent *best, const struct tilth_kernel *const *kernels, int32_t begin, int32_t end) {
+static int measure_some(struct bench *b, struct state *state, const struct tilth_kernel *const *kernels, int32_t begin, int32_t end) {
   for (int32_t k = begin; k < end; k++)
-    if (measure_kernel(b, best, kernels[k], k)) return -1;
+    if (measure_kernel(b, state, kernels[k], k)) return -1;
   return 0;
 }
 
 int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
-  struct incumbent best = {b->options->incumbent_seconds, b->options->incumbent_spread};
+  static struct state state;
+  state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
+  if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
   report_calibration(calm_wait(c, calm_measure(c)));
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {
-    if (measure_kernel(b, &best, kernels[end], end)) return -1;
+    if (measure_kernel(b, &state, kernels[end], end)) return -1;
     if (++end < n && seconds_now() - started < SEGMENT_SECONDS) continue;
     double seconds = calm_measure(c);
     while (calm_disturbed(c, seconds) && c->patience > 0) {
       calm_wait(c, seconds);
-      if (measure_some(b, &best, kernels, begin, end)) return -1;
+      if (measure_some(b, &state, kernels, begin, end)) return -1;
       seconds = calm_measure(c);
     }
     report_calibration(seconds);

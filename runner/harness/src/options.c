@@ -19,12 +19,14 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--without")) o->without |= number < 64 ? UINT64_C(1) << (int)number : 0;
   else if (!strcmp(name, "--memory-bytes")) o->memory_bytes = (int64_t)number;
   else if (!strcmp(name, "--incumbent-seconds")) o->incumbent_seconds = number;
+  else if (!strcmp(name, "--incumbent-median")) o->incumbent_median = number;
   else if (!strcmp(name, "--incumbent-spread")) o->incumbent_spread = number;
   else if (!strcmp(name, "--calibration-seconds")) o->calibration_seconds = number;
   else if (!strcmp(name, "--patience-seconds")) o->patience_seconds = number;
   else if (!strcmp(name, "--sample-seconds")) o->sample_seconds = number;
   else if (!strcmp(name, "--budget-seconds")) o->budget_seconds = number;
   else if (!strcmp(name, "--samples")) o->samples = (int32_t)number;
+  else if (!strcmp(name, "--least-samples")) o->least_samples = (int32_t)number;
   else return -1;
   return 0;
 }

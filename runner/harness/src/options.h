@@ -19,12 +19,14 @@ struct options {
   const char *reference_cache;  /* file with the reference's results, made when it is missing; NULL = none */
   int64_t memory_bytes;         /* address space; 0 = no bound */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
+  double incumbent_median;      /* of the best latency so far */
   double incumbent_spread;      /* standard deviation of a sample of the best, in seconds */
   double sample_seconds;        /* a timed sample repeats the kernel for at least so long */
   double budget_seconds;        /* time for the samples of one kernel */
   double calibration_seconds;   /* least time of a calibration known of this device; 0 = none */
   double patience_seconds;      /* time that may be spent on waiting for a calm device */
   int32_t samples;              /* at most so many */
+  int32_t least_samples;        /* of a finalist */
 };
 
 /* 0 on success; otherwise *wrong is the argument that does not fit. */

@@ -40,6 +40,12 @@ struct interval race_interval(const double *samples, int n) {
   return (struct interval){sorted[k], sorted[n - 1 - k]};
 }
 
+double race_median(const double *samples, int n) {
+  double sorted[MOST_SAMPLES_KEPT];
+  sort(sorted, samples, n);
+  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
 double race_spread(const double *samples, int n) {
   double sorted[MOST_SAMPLES_KEPT];
   if (n < 4) return 0;

@@ -23,6 +23,8 @@ struct interval race_interval(const double *samples, int n);
  * burst is found by the calibration after it (calm.h) and measured again. */
 int race_lost(const double *samples, int n, double bound, double spread);
 
+double race_median(const double *samples, int n);
+
 /* The standard deviation of the samples, by their quartiles, which a few wild ones do not move. 0 of less than four. */
 double race_spread(const double *samples, int n);
 
