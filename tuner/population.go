@@ -13,8 +13,8 @@ const (
 	// draws is how many points are drawn before the first trial, drafted how many the analytic cost leaves of them, and blind how
 	// many are kept whatever they cost.
 	draws   = 768
-	drafted = 128
-	blindly = 32
+	drafted = 96
+	blindly = 128
 	// brood is how many children the fastest trials have for a batch, and raised how many the draft leaves of them.
 	brood  = 192
 	raised = 32

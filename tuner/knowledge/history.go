@@ -31,7 +31,9 @@ func NewHistory(t *target.Target, tasks []*Task) *History {
 func (h *History) learnt() (*model, error) {
 	h.once.Do(func() {
 		if samples := h.samples(); len(samples) > 0 {
-			h.model, h.err = train(nil, samples, baseParams(1))
+			if h.model, h.err = train(nil, samples, baseParams()); h.err == nil {
+				h.model, h.err = h.model.heldBack(baseTrust)
+			}
 		}
 	})
 	return h.model, h.err
@@ -53,7 +55,7 @@ func (h *History) samples() []sample {
 	for range min(len(h.tasks), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
 			for k := range next {
-				lists[k] = h.tasks[k].samples(maxRows / len(h.tasks))
+				lists[k] = h.tasks[k].samples(k, maxRows/len(h.tasks))
 			}
 		})
 	}
@@ -89,8 +91,8 @@ func (h *History) own(digest string) *Task {
 	return nil
 }
 
-// samples are at most so many trials of a task for training: the faster half of them its best ones, the others spread evenly.
-func (t *Task) samples(most int) []sample {
+// samples are at most so many trials of a task, with its number, for training: the faster half of them its best ones, the others spread evenly.
+func (t *Task) samples(number, most int) []sample {
 	r := t.reads()
 	list := r.ranked
 	if most = max(most, 2); len(list) > most {
@@ -111,7 +113,7 @@ func (t *Task) samples(most int) []sample {
 		if err != nil {
 			continue
 		}
-		samples = append(samples, sample{Describe(r.space, p, s), trial.LatencySeconds})
+		samples = append(samples, sample{Describe(r.space, p, s), number, trial.LatencySeconds})
 	}
 	return samples
 }

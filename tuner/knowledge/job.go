@@ -10,6 +10,7 @@ import (
 type Job struct {
 	history *History
 	samples []sample
+	views   int
 	// model was trained on the history and the first trained samples.
 	model   *model
 	trained int
@@ -24,11 +25,14 @@ type View struct {
 	job    *Job
 	space  *space.Space
 	digest string
+	// number tells the job's views apart.
+	number int
 }
 
 // View is the knowledge for a search over s.
 func (j *Job) View(s *space.Space) *View {
-	return &View{job: j, space: s, digest: s.Workload.Digest()}
+	j.views++
+	return &View{job: j, space: s, digest: s.Workload.Digest(), number: j.views}
 }
 
 // Known are earlier trials of the same workload on the same target, fastest first.
@@ -49,7 +53,7 @@ func (v *View) Near() []space.Point {
 
 // Learn hears of a trial that did not fail.
 func (v *View) Learn(r Row, latencySeconds float64) {
-	v.job.samples = append(v.job.samples, sample{r, latencySeconds})
+	v.job.samples = append(v.job.samples, sample{r, v.number, latencySeconds})
 }
 
 // Times predicts the logarithm, base 2, of the nanoseconds that rows take; of tasks that nothing is known of, it is the analytic
@@ -85,7 +89,7 @@ func (j *Job) current() (*model, error) {
 	if n == j.trained {
 		return j.model, nil
 	}
-	m, err := train(base, j.samples[:n], jobParams(uint64(n), n))
+	m, err := train(base, j.samples[:n], jobParams(n))
 	if err != nil {
 		return nil, err
 	}

