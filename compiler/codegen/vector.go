@@ -149,7 +149,7 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
 		p.prefetchNext(n.Tensor, at)
 	}
-	return p.temp(t, code), true
+	return p.temp(t, code, n.Tensor), true
 }
 
 func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {
