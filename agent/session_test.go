@@ -1,12 +1,37 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
+
+// leaving is a tracker whose heartbeat says that the session is over before the leave is answered.
+type leaving struct {
+	tilthv1.AgentServiceClient
+	end context.CancelFunc
+}
+
+func (l leaving) Leave(ctx context.Context, _ *tilthv1.LeaveRequest, _ ...grpc.CallOption) (*tilthv1.LeaveResponse, error) {
+	l.end()
+	return nil, ctx.Err()
+}
+
+// An agent used to warn that it left without a word when it had been heard.
+func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
+	life, end := context.WithCancel(t.Context())
+	var log bytes.Buffer
+	s := newSession(&Config{}, leaving{end: end}, slog.New(slog.NewTextHandler(&log, nil)))
+	s.leave(life)
+	if log.Len() > 0 {
+		t.Errorf("it says %s", log.String())
+	}
+}
 
 // Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of the
 // first must not keep the second lease out of the heartbeats: the tracker would take that one back too.

@@ -12,9 +12,17 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
+// Device is a kind of device that can be tuned for.
+type Device struct {
+	// Target is without its toolchain, unless FindTarget returned it.
+	*target.Target
+	// Machine is what it does at most (roofline.Rates as JSON); nil when its runner does not know.
+	Machine []byte
+}
+
 // FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class or
 // a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device offers.
-func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*target.Target, error) {
+func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Device, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
 		return nil, err
@@ -31,7 +39,8 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*targ
 	if err != nil {
 		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
 	}
-	return machine.WithToolchain(toolchain), nil
+	machine.Target = machine.WithToolchain(toolchain)
+	return machine, nil
 }
 
 func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
@@ -39,11 +48,11 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 }
 
 // chooseDevice returns the one device class that the fitting devices have in common.
-func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*target.Target, error) {
+func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, errors.New("no device is there: start one with 'tilth runner'")
 	}
-	classes := map[string]*target.Target{}
+	classes := map[string]*Device{}
 	known := false
 	for _, runner := range runners {
 		offered, fit, err := bestClass(runner.GetSpec(), key, threads)
@@ -70,7 +79,7 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*target.Ta
 
 // bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit says
 // whether the device fits the key at all.
-func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *target.Target, fit bool, err error) {
+func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
 		if !fits(spec, class.GetName(), key) {
 			continue
@@ -81,7 +90,7 @@ func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *target.T
 			return nil, true, fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), err)
 		}
 		if (threads == 0 || t.Threads == threads) && (best == nil || t.Threads > best.Threads) {
-			best = t
+			best = &Device{Target: t, Machine: class.GetMachine()}
 		}
 	}
 	return best, fit, nil

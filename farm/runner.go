@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
@@ -20,6 +21,8 @@ type RunnerConfig struct {
 	AgentConfig
 	// Targets are what can be measured here, by numbers of threads for instance; each is offered as a device class.
 	Targets []*target.Target
+	// Rates are what this machine does at most on each of the targets; nil when that is not known.
+	Rates []roofline.Rates
 	// Emulator, when set, is the command that runs programs of the targets.
 	Emulator []string
 	// Labels are free, for choosing a device.
@@ -39,8 +42,11 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}
-	for _, t := range cfg.Targets {
+	for i, t := range cfg.Targets {
 		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}
+		if cfg.Rates != nil {
+			class.Machine = cfg.Rates[i].Encode()
+		}
 		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
 	}
 	handler := runner.NewHandler(runner.Config{

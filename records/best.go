@@ -33,6 +33,37 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	return best, err
 }
 
+// BestPage returns some of what BestAll does: at most so many records, from the first after a mark on (empty = the beginning). next is
+// the mark for the page that follows, empty after the last one. Records that come meanwhile may or may not be met.
+func (db *DB) BestPage(target, after string, most int) (best []*tilthv1.Record, next string, err error) {
+	var prefix []byte
+	if target != "" {
+		prefix = groupKey(target, "")
+	}
+	err = db.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketGroups).Cursor()
+		group, _ := c.Seek([]byte(max(string(prefix), after)))
+		if after != "" && string(group) == after {
+			group, _ = c.Next()
+		}
+		for ; group != nil && bytes.HasPrefix(group, prefix); group, _ = c.Next() {
+			record, err := bestOf(tx, group, len(levels)-1)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if best = append(best, record); len(best) == most {
+				next = string(group)
+				return nil
+			}
+		}
+		return nil
+	})
+	return best, next, err
+}
+
 func bestOf(tx *bbolt.Tx, group []byte, level int) (*tilthv1.Record, error) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
 	var record *tilthv1.Record

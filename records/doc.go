@@ -16,9 +16,9 @@
 //	workloads  workload digest            -> canonical form (bytes)
 //	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest
-//	best       group(4)                   -> key in records of the fastest verified one
+//	best       group(4)                   -> key in records of the best verified one; see Supersedes
 //	best       group(4) level(1)          -> the same among those that a level of numerics below the last allows; absent while it
-//	                                         is the fastest of all
+//	                                         is the best of all
 //
 // Opening reads none of the large buckets, so it takes the same time with ten records and with ten million. Writers do
 // not wait for each other: whatever was handed in while the disk was busy goes into the next transaction together.

@@ -53,7 +53,7 @@ func bestAllowed(tx *bbolt.Tx, group []byte, level int) (key []byte, r *tilthv1.
 	return key, r, nil
 }
 
-// putBest makes a record the best of its group for every level that allows it and whose best so far is slower; of equals the
+// putBest makes a record the best of its group for every level that allows it and whose best so far it supersedes; of equals the
 // earlier stays.
 func putBest(tx *bbolt.Tx, group, key []byte, m *tilthv1.Measurement) error {
 	needs, ok := numericsLevel(m.GetCandidate().GetNumerics())
@@ -67,7 +67,7 @@ func putBest(tx *bbolt.Tx, group, key []byte, m *tilthv1.Measurement) error {
 			return err
 		}
 		entry := key
-		if level < needs || held != nil && r.GetMeasurement().GetLatencySeconds() <= m.GetLatencySeconds() {
+		if level < needs || held != nil && !Supersedes(m, r.GetMeasurement()) {
 			entry = bytes.Clone(held) // written all the same: what all levels shared may be replaced for the last one
 		}
 		if entry == nil {

@@ -97,5 +97,20 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 			return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, s)
 		}
 	}
+	if r := m.GetCalibrationRatio(); !(r >= 0) || math.IsInf(r, 1) {
+		return fmt.Errorf("%w: measurement.calibration_ratio is %v", ErrInvalid, r)
+	}
+	return validateInterval(m.GetInterval())
+}
+
+// validateInterval checks an interval, which may be missing.
+func validateInterval(i *tilthv1.Interval) error {
+	if i == nil {
+		return nil
+	}
+	low, high, level := i.GetLowSeconds(), i.GetHighSeconds(), i.GetLevel()
+	if !(low > 0 && low <= high) || math.IsInf(high, 1) || !(level >= 0 && level <= 1) {
+		return fmt.Errorf("%w: measurement.interval is %v s to %v s at level %v", ErrInvalid, low, high, level)
+	}
 	return nil
 }

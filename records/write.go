@@ -156,6 +156,8 @@ func newRecordOp(r *tilthv1.Record) recordOp {
 			LatencySeconds: m.GetLatencySeconds(),
 			Device:         m.GetDevice(),
 			At:             m.GetAt(),
+
+			SamplesSeconds: m.GetSamplesSeconds(), Interval: m.GetInterval(), CalibrationRatio: m.GetCalibrationRatio(),
 		},
 		value: value,
 	}
@@ -191,10 +193,14 @@ func groupNumber(tx *bbolt.Tx, group []byte) ([]byte, error) {
 	return number, b.Put(group, number)
 }
 
-// keepBest makes the record at key the best of its group if it is faster; of equals the earlier stays.
+// keepBest makes the record at key the best of its group if it supersedes the best so far; of equals the earlier stays. A best one
+// that it refutes gives way to the next.
 func (o recordOp) keepBest(tx *bbolt.Tx, group, key []byte) error {
-	if o.measurement.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		return nil
+	switch {
+	case o.measurement.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE:
+		return putBest(tx, group, key, o.measurement)
+	case Refutes(o.measurement):
+		return refuted(tx, group, o.measurement.GetCandidate().GetDigest())
 	}
-	return putBest(tx, group, key, o.measurement)
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is module, start, outcome, fault, error or done.
+	// Event is module, calibration, start, outcome, fault, error or done.
 	Event string `json:"event"`
 	// Kernels are the ids of the module's kernels.
 	Kernels []string `json:"kernels"`
@@ -23,6 +23,8 @@ type event struct {
 	RelativeError float64   `json:"relative_error"`
 	Samples       []float64 `json:"samples"`
 	RunSeconds    float64   `json:"run_seconds"`
+	// Seconds is how long the calibration kernel took.
+	Seconds float64 `json:"seconds"`
 }
 
 const (

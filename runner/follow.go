@@ -11,22 +11,26 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// measurement follows the harness processes that measure one module, each from the kernel on where the one before ended.
+// measurement follows the harness processes that measure a plan's kernels, each those that the ones before left.
 type measurement struct {
 	plan Plan
-	// kernels are the ids of the module's kernels, once the harness has loaded them.
+	// kernels are the ids of the kernels to be measured, once the harness has loaded them.
 	kernels []string
 	loaded  bool
-	// current is the kernel that was started and has no outcome yet; -1 when there is none.
+	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
 	current int
-	// next is the kernel whose start is due.
-	next   int
+	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations outcomes are held
+	// back, since the harness measures all of them again when the device was disturbed.
+	outcomes []*Outcome
+	reported []bool
+	// before is the last calibration's time in seconds; 0 when there was none.
+	before float64
 	report func(Outcome)
 }
 
 // process runs one harness process until it has settled the fate of at least one kernel, and reports whether all are done.
 func (m *measurement) process(ctx context.Context) (bool, error) {
-	proc, err := startProcess(ctx, m.plan.Scratch, m.plan.command(m.next))
+	proc, err := startProcess(ctx, m.plan.Scratch, m.plan.command(m.outcomes))
 	if err != nil {
 		return false, err
 	}
@@ -38,7 +42,11 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	if err := m.settle(err, ending); err != nil {
 		return false, err
 	}
-	return m.next == len(m.kernels), nil
+	if !m.complete() {
+		return false, nil
+	}
+	m.release(m.before)
+	return true, nil
 }
 
 var errDone = errors.New("done")
@@ -76,27 +84,52 @@ func (e *faultError) Error() string { return e.message }
 
 func (m *measurement) take(e event) error {
 	switch {
-	case e.Event == "start" && e.Index == -1 && m.current == -1:
+	case e.Event == "start" && e.Index == -1 && !m.running():
 		return nil
-	case e.Event == "module" && m.current == -1 && (!m.loaded || slices.Equal(m.kernels, e.Kernels)):
-		m.kernels, m.loaded = e.Kernels, true
+	case e.Event == "module" && !m.running() && (!m.loaded || slices.Equal(m.kernels, e.Kernels)):
+		m.load(e.Kernels)
 		return nil
-	case e.Event == "start" && e.Index == m.next && m.current == -1 && m.next < len(m.kernels):
-		m.current = m.next
+	case e.Event == "calibration" && m.loaded && !m.running() && e.Seconds > 0:
+		m.calibrated(e.Seconds)
 		return nil
-	case e.Event == "outcome" && m.current >= 0 && e.Index == m.current && e.Kernel == m.kernels[m.current]:
+	case e.Event == "start" && m.mayStart(e.Index):
+		m.current = e.Index
+		return nil
+	case e.Event == "outcome" && m.running() && e.Index == m.current && e.Kernel == m.kernels[m.current]:
 		return m.outcome(e)
-	case e.Event == "fault" && e.Index == m.current:
+	case e.Event == "fault" && m.running() && e.Index == m.current:
 		return &faultError{e.Message}
-	case e.Event == "error" && m.current >= 0: // the candidate asks for what the harness cannot give
+	case e.Event == "error" && m.running(): // the candidate asks for what the harness cannot give
 		return &faultError{e.Message}
 	case e.Event == "error":
 		return &infraError{e.Message}
-	case e.Event == "done" && m.loaded && m.next == len(m.kernels):
+	case e.Event == "done" && m.complete():
 		return errDone
 	default:
 		return errGarbled
 	}
+}
+
+func (m *measurement) running() bool { return m.current >= 0 }
+
+func (m *measurement) load(kernels []string) {
+	if !m.loaded {
+		m.kernels, m.loaded = kernels, true
+		m.outcomes, m.reported = make([]*Outcome, len(kernels)), make([]bool, len(kernels))
+	}
+}
+
+// mayStart says whether a kernel's turn may begin: finalists take turns; otherwise one starts when the one before is done, in order, or
+// again after a disturbance.
+func (m *measurement) mayStart(k int) bool {
+	if k < 0 || k >= len(m.kernels) || m.reported[k] {
+		return false
+	}
+	return m.plan.Finalists || !m.running() && (k == 0 || m.outcomes[k-1] != nil)
+}
+
+func (m *measurement) complete() bool {
+	return m.loaded && !slices.Contains(m.outcomes, nil)
 }
 
 func (m *measurement) outcome(e event) error {
@@ -115,9 +148,30 @@ func (m *measurement) outcome(e event) error {
 
 func (m *measurement) finish(o Outcome) {
 	o.Kernel = m.kernels[m.current]
-	m.report(o)
+	m.outcomes[m.current] = &o
 	m.current = -1
-	m.next++
+}
+
+// calibrated takes a calibration: what came since the one before is settled.
+func (m *measurement) calibrated(seconds float64) {
+	m.plan.Calibration.add(seconds)
+	m.release(seconds)
+	m.before = seconds
+}
+
+// release hands on the outcomes that were held back, in the order of the kernels; those of finalists all together, since the best so
+// far, the first, stands until its rivals are compared with what it is now.
+func (m *measurement) release(after float64) {
+	if m.plan.Finalists && !m.complete() {
+		return
+	}
+	for k, o := range m.outcomes {
+		if o != nil && !m.reported[k] {
+			m.reported[k] = true
+			o.CalibrationRatio = m.plan.Calibration.ratio(m.before, after)
+			m.report(*o)
+		}
+	}
 }
 
 // settle decides who is to blame for the end of a process: the candidate that was running, or else the device.
@@ -128,7 +182,7 @@ func (m *measurement) settle(err error, ending string) error {
 		return nil
 	case errors.As(err, &infra):
 		return err
-	case m.current == -1:
+	case !m.running():
 		return fmt.Errorf("harness: fails outside of a candidate: %w %s", err, ending)
 	}
 	failed := Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH, Message: err.Error()}

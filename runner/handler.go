@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -38,10 +39,27 @@ type Config struct {
 }
 
 // Handler does the runner agent's work: one leased batch a call.
-type Handler struct{ Config }
+type Handler struct {
+	Config
+	mu sync.Mutex
+	// calibrations are those of each device class offered.
+	calibrations map[string]*Calibration
+}
 
 // NewHandler returns a handler over the parts in config.
-func NewHandler(config Config) *Handler { return &Handler{config} }
+func NewHandler(config Config) *Handler {
+	return &Handler{Config: config, calibrations: map[string]*Calibration{}}
+}
+
+// calibration is what is remembered of a device class.
+func (h *Handler) calibration(class string) *Calibration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calibrations[class] == nil {
+		h.calibrations[class] = &Calibration{}
+	}
+	return h.calibrations[class]
+}
 
 // Handle measures the batch of a lease and reports the outcomes, some at a time. The error says that reporting failed or ctx
 // ended; the lease is then still open.
@@ -96,15 +114,13 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		defer release()
 	}
 	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads, Seed: h.Seed,
-		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), Scratch: h.Scratch, Limits: h.Limits}
-	for _, module := range files.candidates {
-		plan.Candidates = module
-		if err := s.module(ctx, plan); err != nil {
-			return err
-		}
-		plan.BestSeconds = s.bestSeconds
+		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
+		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
+		Calibration: h.calibration(batch.GetTarget().GetDeviceClass()), Scratch: h.Scratch, Limits: h.Limits}
+	for _, c := range batch.GetCandidates() {
+		plan.Kernels = append(plan.Kernels, c.GetDigest())
 	}
-	return nil
+	return s.measure(ctx, plan)
 }
 
 // target reads the description and refuses what this device is not.

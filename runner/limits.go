@@ -15,10 +15,15 @@ type Limits struct {
 	Reference time.Duration
 	// Sample is how long a timed sample lasts at least; 1 ms by default.
 	Sample time.Duration
-	// Budget bounds the time for a candidate's samples; 15 ms by default.
+	// Budget bounds the time for a candidate's samples; by default 15 ms, and 150 ms of a finalist.
 	Budget time.Duration
-	// Samples is the most samples taken; 10 by default.
+	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
+	// LeastSamples are taken of a finalist even when the race is decided; 15 by default, more than a search takes.
+	LeastSamples int
+	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
+	// is, and the outcomes say so: a machine that is always busy must get through, too.
+	Patience time.Duration
 	// MemoryBytes bounds the harness's address space; three quarters of the machine's memory by default.
 	MemoryBytes int64
 }
@@ -30,11 +35,15 @@ const (
 	defaultSample    = time.Millisecond
 	defaultBudget    = 15 * time.Millisecond
 	defaultSamples   = 10
+	defaultPatience  = 250 * time.Millisecond
+	finalistBudget   = 150 * time.Millisecond
+	finalistSamples  = 40
+	leastSamples     = 15
 	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
 	slowerAllowed = 10
 )
 
-func (l Limits) withDefaults(bestSeconds float64) Limits {
+func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
 			*d = value
@@ -43,15 +52,25 @@ func (l Limits) withDefaults(bestSeconds float64) Limits {
 	if bestSeconds == 0 {
 		set(&l.Candidate, defaultUnknown)
 	}
+	if finalists {
+		set(&l.Budget, finalistBudget)
+		if l.Samples == 0 {
+			l.Samples = finalistSamples
+		}
+	}
 	set(&l.Candidate, defaultCandidate)
 	set(&l.Reference, defaultReference)
 	set(&l.Sample, defaultSample)
 	set(&l.Budget, defaultBudget)
+	set(&l.Patience, defaultPatience)
 	if l.MemoryBytes == 0 {
 		l.MemoryBytes = machineMemory() / 4 * 3
 	}
 	if l.Samples == 0 {
 		l.Samples = defaultSamples
+	}
+	if l.LeastSamples == 0 {
+		l.LeastSamples = leastSamples
 	}
 	return l
 }
@@ -68,5 +87,5 @@ func machineMemory() int64 {
 // candidateLimit is the time a candidate gets from its start to its outcome.
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
-	return max(p.Limits.Candidate, slow) + 2*p.Limits.Budget
+	return max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.Limits.Patience
 }

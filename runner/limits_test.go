@@ -19,8 +19,8 @@ func TestCandidateLimitGrowsWithWhatIsKnown(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Plan{BestSeconds: c.best, Limits: c.limits.withDefaults(c.best)}
-			if got := p.candidateLimit() - 2*p.Limits.Budget; got != c.want {
+			p := Plan{BestSeconds: c.best, Limits: c.limits.withDefaults(c.best, false)}
+			if got := p.candidateLimit() - 2*p.Limits.Budget - p.Limits.Patience; got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -71,7 +71,7 @@ func (b *bench) plan(t testing.TB, kernels ...string) Plan {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return Plan{Harness: b.path("harness"), Reference: b.path("reference.so"), Candidates: b.path("candidates.so"),
+	return Plan{Harness: b.path("harness"), Reference: b.path("reference.so"), Candidates: []string{b.path("candidates.so")},
 		Threads: 2, Seed: 1, Scratch: scratch, ReferenceCache: b.path("scratch/results"),
 		Limits: Limits{Candidate: 300 * time.Millisecond}}
 }
@@ -109,7 +109,7 @@ func check(t *testing.T, got []Outcome, want []wanted) {
 	for k, o := range got {
 		w := want[k]
 		if o.Kernel != w.kernel || o.Error != w.class || !strings.Contains(o.Message, w.message) || strings.Contains(o.Message, "\n") {
-			t.Errorf("%s: got %v %q, want %v %q", w.kernel, o.Error, o.Message, w.class, w.message)
+			t.Errorf("%s: got %s, %v %q, want %v %q", w.kernel, o.Kernel, o.Error, o.Message, w.class, w.message)
 		}
 		if (len(o.Samples) > 0) != (w.class == none) {
 			t.Errorf("%s: %d samples", w.kernel, len(o.Samples))
@@ -186,8 +186,54 @@ func TestSlowCandidatesAreDroppedEarly(t *testing.T) {
 	alone := measureAll(t, p)
 	p.BestSeconds = slices.Min(alone[0].Samples)
 	raced := measureAll(t, p)
-	if len(raced[1].Samples) != 2 {
+	if len(raced[1].Samples) != 1 {
 		t.Errorf("a candidate a hundred times slower than the best was sampled %d times", len(raced[1].Samples))
+	}
+}
+
+func TestKernelsOfSeveralObjectsAreChosenById(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.plan(t, "good", "wrong", "slow")
+	b.kernels(t, "candidates.c", "more.so", "-DKERNELS=K(null_pointer),K(good),K(incomplete)")
+	p.Candidates = append(p.Candidates, b.path("more.so"))
+	p.Kernels = []string{"null_pointer", "wrong", "incomplete"}
+	check(t, measureAll(t, p), []wanted{{"wrong", wrong, "y[7] is"}, {"null_pointer", crash, "Segmentation fault"}, {"incomplete", wrong, "y[999] is"}})
+}
+
+func TestFinalistsTakeTurns(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good", "wrong", "slow", "null_pointer", "accumulates")
+	p.Limits.Budget = 10 * time.Second
+	p.Finalists, p.Kernels = true, []string{"slow", "null_pointer", "good", "accumulates", "wrong"}
+	got := measureAll(t, p)
+	check(t, got, []wanted{{"slow", none, ""}, {"null_pointer", crash, "Segmentation fault"}, {"good", none, ""}, {"accumulates", wrong, "y[0] is"},
+		{"wrong", wrong, "y[7] is"}})
+	if slow, good := len(got[0].Samples), len(got[2].Samples); slow != good || slow < 15 {
+		t.Errorf("%d and %d samples: finalists are sampled equally, and more often than in a search", slow, good)
+	}
+}
+
+func TestTooManyFinalistsAreRefused(t *testing.T) {
+	err := Measure(t.Context(), Plan{Finalists: true, Kernels: make([]string, 9)}, func(Outcome) {})
+	if err == nil || !strings.Contains(err.Error(), "at most 8") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMeasurementsSayHowCalmTheDeviceWas(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good", "null_pointer", "good")
+	p.Calibration = &Calibration{}
+	for _, o := range measureAll(t, p) {
+		if o.CalibrationRatio < 1 {
+			t.Errorf("%s: the calibration took %g times the best known", o.Kernel, o.CalibrationRatio)
+		}
+	}
+	// A device that was once twice as fast is disturbed for ever: measuring goes on after the patience is spent, and says so.
+	p.Calibration.add(p.Calibration.BestSeconds() / 2)
+	p.Limits.Patience = time.Millisecond
+	for _, o := range measureAll(t, p) {
+		if o.CalibrationRatio < 1.5 {
+			t.Errorf("%s: the calibration took %g times what it never takes", o.Kernel, o.CalibrationRatio)
+		}
 	}
 }
 
@@ -230,8 +276,8 @@ func TestDeviceFaultsAreErrors(t *testing.T) {
 		want string
 	}{
 		"no harness":        {func(p *Plan) { p.Harness = b.path("none") }, "starting the harness"},
-		"no candidates":     {func(p *Plan) { p.Candidates = b.path("none.so") }, "cannot open shared object"},
-		"no kernels at all": {func(p *Plan) { p.Candidates = p.Harness }, "loading kernels"},
+		"no candidates":     {func(p *Plan) { p.Candidates = []string{b.path("none.so")} }, "cannot open shared object"},
+		"no kernels at all": {func(p *Plan) { p.Candidates = []string{p.Harness} }, "loading kernels"},
 		"too little memory": {func(p *Plan) { p.Limits.MemoryBytes = 1 << 20 }, "harness"},
 		"bad emulator":      {func(p *Plan) { p.Emulator = []string{"/bin/false"} }, "exits with status 1"},
 		"bad threads":       {func(p *Plan) { p.Threads = 0 }, "bad argument: --threads"},
@@ -249,8 +295,9 @@ func TestDeviceFaultsAreErrors(t *testing.T) {
 }
 
 func TestCancelledMeasurementEndsAtOnce(t *testing.T) {
-	p := newBench(t, native(t)).plan(t, "good", "endless")
-	p.Limits.Candidate = time.Hour
+	p := newBench(t, native(t)).plan(t, "slow", "endless")
+	// The first outcome is known for good after a calibration, which comes when some time was spent on measuring.
+	p.Limits.Candidate, p.Limits.Budget = time.Hour, time.Second
 	lost := errors.New("lease lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := Measure(ctx, p, func(Outcome) { cancel(lost) })

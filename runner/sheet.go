@@ -20,14 +20,13 @@ type sheet struct {
 	handler *Handler
 	lease   *tilthv1.LeaseToken
 	// open are the candidates without an outcome, by digest.
-	open        map[string]*tilthv1.Candidate
-	bestSeconds float64
-	pending     *tilthv1.ReportMeasurementsRequest
-	flushed     time.Time
+	open    map[string]*tilthv1.Candidate
+	pending *tilthv1.ReportMeasurementsRequest
+	flushed time.Time
 }
 
 func newSheet(h *Handler, lease *tilthv1.LeaseToken, batch *tilthv1.MeasureWork) *sheet {
-	s := &sheet{handler: h, lease: lease, open: map[string]*tilthv1.Candidate{}, bestSeconds: batch.GetBestSeconds(), flushed: time.Now()}
+	s := &sheet{handler: h, lease: lease, open: map[string]*tilthv1.Candidate{}, flushed: time.Now()}
 	for _, c := range batch.GetCandidates() {
 		s.open[c.GetDigest()] = c
 	}
@@ -41,9 +40,8 @@ type reportError struct{ cause error }
 // Error is the cause's.
 func (e *reportError) Error() string { return e.cause.Error() }
 
-// module measures one module's kernels; what it is asked to leave out (kernels that are not in the batch, or were measured
-// before) is measured all the same, and dropped.
-func (s *sheet) module(ctx context.Context, plan Plan) error {
+// measure runs a plan for the batch's candidates. What it reports beyond them is dropped.
+func (s *sheet) measure(ctx context.Context, plan Plan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := Measure(ctx, plan, func(o Outcome) {
@@ -68,11 +66,18 @@ func (s *sheet) add(o Outcome) {
 	}
 	delete(s.open, o.Kernel)
 	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: oneLine(o.Message), SamplesSeconds: o.Samples,
-		LatencySeconds: stat.Of(o.Samples).Median, RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, Device: s.handler.Device, At: timestamppb.Now()}
-	if l := m.GetLatencySeconds(); l > 0 && (s.bestSeconds == 0 || l < s.bestSeconds) {
-		s.bestSeconds = l
-	}
+		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds,
+		CalibrationRatio: o.CalibrationRatio, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
+}
+
+// interval is where the median of samples lies; nil when there are none.
+func interval(samples []float64) *tilthv1.Interval {
+	if len(samples) == 0 {
+		return nil
+	}
+	i := stat.MedianInterval(samples)
+	return &tilthv1.Interval{LowSeconds: i.Low, HighSeconds: i.High, Level: i.Level}
 }
 
 // infra marks the attempt as failed for the candidates without an outcome.

@@ -17,7 +17,7 @@ say "the model"
 [ -e "$model" ] || $tilth model resnet-18 -o "$model"
 
 say "tuning for $budget (then each task untuned and tuned, trials, errors by class)"
-$tilth tune "$model" --time "$budget" --records "$records" --log "$dir/trials.jsonl"
+$tilth tune "$model" --time "$budget" --records "$records" --log "$dir/trials.jsonl" --plot "$dir/curve.svg"
 
 say "compiling, untuned and tuned"
 $tilth compile "$model" --untuned -o "$dir/untuned.tar"
@@ -34,3 +34,4 @@ echo "records: $records"
 echo "package: $dir/resnet-18.tar"
 echo "outputs: $dir/outputs.npz"
 echo "trials:  $dir/trials.jsonl"
+echo "curve:   $dir/curve.svg"

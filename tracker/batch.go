@@ -14,6 +14,7 @@ type batch struct {
 	job           *job
 	task          uint32
 	proposal      uint64
+	mode          tilthv1.BatchMode
 	firstTrial    uint32
 	eventSequence uint64
 	stage         storev1.Stage
@@ -40,7 +41,7 @@ func (b *batch) row() *storev1.BatchRow {
 	return &storev1.BatchRow{
 		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial, EventSequence: b.eventSequence,
 		Stage: b.stage, Lease: b.lease.proto(), Attempt: b.attempt, Faults: b.faults, Settled: b.settled,
-		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts,
+		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts, Mode: b.mode,
 	}
 }
 
@@ -131,15 +132,9 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	c.move(b)
 	p := b.job.progress[b.task]
 	p.Trials++
-	if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		if p.GetBestSeconds() == 0 || m.GetLatencySeconds() < p.GetBestSeconds() {
-			p.BestSeconds, p.BestTrace = m.GetLatencySeconds(), m.GetCandidate().GetTrace()
-		}
-	} else {
-		if p.Errors == nil {
-			p.Errors = map[string]uint32{}
-		}
-		p.Errors[m.GetError().String()]++
+	keepBest(p, m)
+	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		fail(p, m)
 	}
 	e := c.event(b.job)
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{

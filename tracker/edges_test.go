@@ -97,3 +97,41 @@ func TestAStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
 		t.Errorf("health is %d", w.Code)
 	}
 }
+
+// All best records used to come in one message, which a large store made too long to be sent.
+func TestBestRecordsComeInPages(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	stream := must[grpc.ClientStreamingClient[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]](t)(f.records.ImportRecords(t.Context()))
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		r := record(name, int64(i+1))
+		r.WorkloadDigest = records.Digest([]byte(name))
+		if err := stream.Send(&tilthv1.ImportRecordsRequest{Record: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must[*tilthv1.ImportRecordsResponse](t)(stream.CloseAndRecv())
+	all := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{})).GetRecords()
+	for size := uint32(1); size <= 6; size++ {
+		request, seen := &tilthv1.BestRecordsRequest{PageSize: size}, 0
+		for {
+			page := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(t.Context(), request))
+			for _, r := range page.GetRecords() {
+				if seen >= len(all) || r.GetWorkloadDigest() != all[seen].GetWorkloadDigest() {
+					t.Fatalf("pages of %d: record %d is %v", size, seen, r)
+				}
+				seen++
+			}
+			if len(page.GetRecords()) > int(size) {
+				t.Errorf("a page of %d has %d records", size, len(page.GetRecords()))
+			}
+			if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+				break
+			}
+		}
+		if seen != len(all) || len(all) == 0 {
+			t.Errorf("pages of %d: %d records, want %d", size, seen, len(all))
+		}
+	}
+	_, err := f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{PageSize: 1, PageToken: "zz"})
+	wantStatus(t, err, codes.InvalidArgument, "", `page_token: "zz" is none that was given out`)
+}

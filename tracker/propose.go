@@ -3,6 +3,7 @@ package tracker
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -15,6 +16,12 @@ import (
 // ProposeBatch implements tilthv1.SearchServiceServer.
 func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRequest) (*tilthv1.ProposeBatchResponse, error) {
 	if err := checkCandidates(req.GetCandidates()); err != nil {
+		return nil, err
+	}
+	if s := req.GetSearchSeconds(); !(s >= 0) || math.IsInf(s, 1) {
+		return nil, invalid("search_seconds", "is %v", s)
+	}
+	if err := checkMode(req); err != nil {
 		return nil, err
 	}
 	var response *tilthv1.ProposeBatchResponse
@@ -60,7 +67,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	p := j.progress[req.GetTaskIndex()]
 	b := &batch{
 		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
-		stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
+		mode: req.GetMode(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
 	}
 	for i, candidate := range req.GetCandidates() {
 		b.candidates = append(b.candidates, &tilthv1.Candidate{
@@ -73,7 +80,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	p.Proposed += uint32(len(b.candidates))
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
-		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates,
+		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
 	}}
 	b.eventSequence = e.GetSequence()
 	c.write.AppendEvent(j.id, e)
@@ -83,6 +90,22 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	c.move(b)
 	c.enqueue(b, false)
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
+}
+
+// mostFinalists is how many candidates may take turns: all of them are in a device's memory at once.
+const mostFinalists = 8
+
+func checkMode(req *tilthv1.ProposeBatchRequest) error {
+	switch req.GetMode() {
+	case tilthv1.BatchMode_BATCH_MODE_UNSPECIFIED, tilthv1.BatchMode_BATCH_MODE_SEARCH:
+		return nil
+	case tilthv1.BatchMode_BATCH_MODE_FINALISTS:
+		if n := len(req.GetCandidates()); n > mostFinalists {
+			return invalid("candidates", "are %d finalists, at most %d may take turns", n, mostFinalists)
+		}
+		return nil
+	}
+	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
 }
 
 func checkCandidates(candidates []*tilthv1.Candidate) error {

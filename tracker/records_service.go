@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -17,8 +18,7 @@ import (
 // BestRecords implements tilthv1.RecordServiceServer.
 func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
 	if len(req.GetWorkloadDigests()) == 0 {
-		best, err := t.db.BestAll(req.GetTarget())
-		return &tilthv1.BestRecordsResponse{Records: best}, storeError(err)
+		return t.bestPage(req)
 	}
 	if req.GetTarget() == "" {
 		return nil, invalid("target", "is empty: workloads are looked up for one target")
@@ -38,6 +38,20 @@ func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest
 		response.Records = append(response.Records, best)
 	}
 	return response, nil
+}
+
+// bestPage answers for every workload. A token is a mark of the store as hexadecimal digits.
+func (t *Tracker) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
+	mark, err := hex.DecodeString(req.GetPageToken())
+	if err != nil {
+		return nil, invalid("page_token", "%q is none that was given out", req.GetPageToken())
+	}
+	if req.GetPageSize() == 0 {
+		best, err := t.db.BestAll(req.GetTarget())
+		return &tilthv1.BestRecordsResponse{Records: best}, storeError(err)
+	}
+	best, next, err := t.db.BestPage(req.GetTarget(), string(mark), int(req.GetPageSize()))
+	return &tilthv1.BestRecordsResponse{Records: best, NextPageToken: hex.EncodeToString([]byte(next))}, storeError(err)
 }
 
 // ListRecords implements tilthv1.RecordServiceServer.

@@ -84,7 +84,7 @@ func (t *Tracker) recoverBatch(stored *records.OpenBatch) error {
 	}
 	b := &batch{
 		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
-		eventSequence: row.GetEventSequence(), stage: row.GetStage(), candidates: stored.Candidates,
+		eventSequence: row.GetEventSequence(), mode: row.GetMode(), stage: row.GetStage(), candidates: stored.Candidates,
 		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(),
 		settled: row.GetSettled(),
 	}

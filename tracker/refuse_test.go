@@ -100,6 +100,7 @@ func TestBadProposalsAreRefused(t *testing.T) {
 		"wrong digest":  {&tilthv1.ProposeBatchRequest{Candidates: []*tilthv1.Candidate{{Trace: []byte("x"), Digest: "y"}}}, codes.InvalidArgument, "candidates[0].digest: "},
 		"twice":         {&tilthv1.ProposeBatchRequest{Candidates: candidates("a", "a")}, codes.InvalidArgument, "is in the batch twice"},
 		"no such task":  {&tilthv1.ProposeBatchRequest{TaskIndex: 1, Candidates: candidates("a")}, codes.InvalidArgument, "task_index: is 1"},
+		"no time":       {&tilthv1.ProposeBatchRequest{Candidates: candidates("a"), SearchSeconds: -1}, codes.InvalidArgument, "search_seconds: is -1"},
 		"gap":           {&tilthv1.ProposeBatchRequest{Proposal: 2, Candidates: candidates("a")}, codes.FailedPrecondition, "proposal: is 2, the job's next is 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

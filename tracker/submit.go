@@ -19,9 +19,13 @@ func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) 
 	if err := checkJob(req.GetSpec()); err != nil {
 		return nil, err
 	}
+	progress, err := t.firstProgress(req.GetSpec())
+	if err != nil {
+		return nil, err
+	}
 	var response tilthv1.SubmitJobResponse
-	err := t.update(ctx, func(c *change) (err error) {
-		response.Job, err = c.submit(req)
+	err = t.update(ctx, func(c *change) (err error) {
+		response.Job, err = c.submit(req, progress)
 		return err
 	})
 	if err != nil {
@@ -30,7 +34,7 @@ func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) 
 	return &response, nil
 }
 
-func (c *change) submit(req *tilthv1.SubmitJobRequest) (*tilthv1.Job, error) {
+func (c *change) submit(req *tilthv1.SubmitJobRequest, progress []*tilthv1.TaskProgress) (*tilthv1.Job, error) {
 	if j := c.requests[req.GetRequestId()]; j != nil {
 		return j.whole(), nil
 	}
@@ -40,12 +44,11 @@ func (c *change) submit(req *tilthv1.SubmitJobRequest) (*tilthv1.Job, error) {
 	}
 	c.nextJob++
 	j := &job{
-		id: jobID(c.nextJob), requestID: req.GetRequestId(), spec: req.GetSpec(), batches: map[string]*batch{},
+		id: jobID(c.nextJob), requestID: req.GetRequestId(), spec: req.GetSpec(), progress: progress, batches: map[string]*batch{},
 	}
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
 	c.write.PutSpec(j.id, j.requestID, j.spec)
 	for i, task := range j.spec.GetTasks() {
-		j.progress = append(j.progress, &tilthv1.TaskProgress{})
 		c.write.PutProgress(j.id, uint32(i), j.progress[i])
 		c.write.PutWorkload(task.GetWorkloadDigest(), task.GetWorkload())
 	}
@@ -91,6 +94,8 @@ func checkJob(spec *tilthv1.JobSpec) error {
 
 func checkTask(field string, task *tilthv1.TaskSpec) error {
 	switch {
+	case task.GetDefaultDigest() != "" && !records.ValidDigest(task.GetDefaultDigest()):
+		return invalid(field+"default_digest", "%q is not a sha256", task.GetDefaultDigest())
 	case len(task.GetWorkload()) == 0:
 		return invalid(field+"workload", "is empty")
 	case records.Digest(task.GetWorkload()) != task.GetWorkloadDigest():

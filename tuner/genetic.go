@@ -15,12 +15,6 @@ type genetic struct {
 	seeds    []space.Point
 }
 
-type measured struct {
-	point   space.Point
-	latency float64
-	digest  string
-}
-
 const (
 	// elite is how many of the fastest trials breed.
 	elite = 8
@@ -32,8 +26,12 @@ const (
 	blind = 2
 )
 
-func newGenetic(p *pool) *genetic {
-	return &genetic{pool: p, seeds: p.space.Seeds()}
+func newGenetic(p *pool, o Options) *genetic {
+	g := &genetic{pool: p}
+	if !o.NoSeeds {
+		g.seeds = p.space.Seeds()
+	}
+	return g
 }
 
 // Propose implements Search.
@@ -56,19 +54,6 @@ func (g *genetic) Propose(n int) []Candidate {
 			break
 		}
 		list = g.fill(list, len(list)+1, []space.Point{p})
-	}
-	return list
-}
-
-// fill takes points in order until the list has n candidates.
-func (g *genetic) fill(list []Candidate, n int, points []space.Point) []Candidate {
-	for _, p := range points {
-		if len(list) >= n {
-			break
-		}
-		if c, ok := g.take(p); ok {
-			list = append(list, c)
-		}
 	}
 	return list
 }
@@ -139,15 +124,5 @@ func (g *genetic) Observe(t Trial) {
 	if !ok {
 		return
 	}
-	m := measured{point, t.LatencySeconds, t.Digest}
-	at, _ := slices.BinarySearchFunc(g.measured, m, func(a, b measured) int {
-		switch {
-		case a.latency < b.latency, a.latency == b.latency && a.digest < b.digest:
-			return -1
-		case a.latency > b.latency, a.digest > b.digest:
-			return 1
-		}
-		return 0
-	})
-	g.measured = slices.Insert(g.measured, at, m)
+	g.measured = insert(g.measured, measured{point, t.LatencySeconds, t.Digest})
 }

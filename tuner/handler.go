@@ -53,7 +53,11 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if search == nil {
 		return errors.New("tuner: the lease is not for searching")
 	}
-	j, err := newJob(search.GetJob())
+	known, err := h.history(ctx, search.GetJob())
+	if err != nil {
+		return err
+	}
+	j, err := newJob(search.GetJob(), known)
 	if err != nil {
 		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
 	}
@@ -155,12 +159,13 @@ func (r *round) end(ctx context.Context, reason string) error {
 // propose hands in batches until enough are in flight or nothing is left to propose.
 func (r *round) propose(ctx context.Context) error {
 	for len(r.job.inFlight) < r.Ahead {
-		t, candidates, err := r.search(ctx)
-		if err != nil || len(candidates) == 0 {
+		b, err := r.nextBatch(ctx)
+		if err != nil || b == nil {
 			return err
 		}
 		request := &tilthv1.ProposeBatchRequest{
-			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(t.index), Candidates: wire(candidates),
+			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: b.wire(), Mode: b.mode(),
+			SearchSeconds: b.seconds,
 		}
 		client := tilthv1.NewSearchServiceClient(r.Conn)
 		var response *tilthv1.ProposeBatchResponse
@@ -171,37 +176,63 @@ func (r *round) propose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.job.proposed(response.GetBatchId(), t, len(candidates))
+		r.job.proposed(response.GetBatchId(), b.task, len(request.GetCandidates()), b.mode())
 	}
 	return nil
 }
 
+// nextBatch is one of finalists where the job's end is near, and otherwise one of the search; nil when there is none now.
+func (r *round) nextBatch(ctx context.Context) (*batch, error) {
+	b, waits := r.job.race(time.Now())
+	if b != nil || waits || r.job.stopped() {
+		return b, nil
+	}
+	return r.search(ctx)
+}
+
 // firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the default
-// schedule and a few hand-written ones, so that the latency of the whole model is known soon.
+// schedule and a few of the most promising ones, so that the latency of the whole model is known soon. The next batches are larger,
+// as the search learns less from each candidate.
 const firstBatch = 4
 
-// search draws the next batch while nothing is timed on this machine; no candidates when there is nothing left to propose.
-func (r *round) search(ctx context.Context) (*task, []Candidate, error) {
+func (r *round) batchSize(t *task) int {
+	return min(r.BatchSize, r.job.searchable(), max(firstBatch, t.proposed))
+}
+
+// batch is what a search came to, and the time that it took, or finalists.
+type batch struct {
+	task       *task
+	candidates []Candidate
+	finalists  []*tilthv1.Candidate
+	seconds    float64
+}
+
+func (b *batch) mode() tilthv1.BatchMode {
+	if b.finalists != nil {
+		return tilthv1.BatchMode_BATCH_MODE_FINALISTS
+	}
+	return tilthv1.BatchMode_BATCH_MODE_SEARCH
+}
+
+// search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
+func (r *round) search(ctx context.Context) (*batch, error) {
 	release, err := r.Lock(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer release()
+	began := time.Now()
 	for {
-		t := next(r.job.tasks)
-		n := min(r.BatchSize, r.job.remaining())
-		if t != nil && t.proposed == 0 {
-			n = min(n, firstBatch)
+		t := r.job.next()
+		if t == nil || r.job.remaining() == 0 {
+			return nil, nil
 		}
-		if t == nil || n == 0 {
-			return nil, nil, nil
-		}
-		candidates, err := t.propose(n)
+		candidates, err := t.propose(r.batchSize(t))
 		if err != nil {
-			return nil, nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
+			return nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
 		}
 		if len(candidates) > 0 {
-			return t, candidates, nil
+			return &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}, nil
 		}
 		t.exhausted = true
 	}
@@ -216,9 +247,12 @@ func (e *brokenSearch) Error() string { return e.cause.Error() }
 // Unwrap is the cause.
 func (e *brokenSearch) Unwrap() error { return e.cause }
 
-func wire(candidates []Candidate) []*tilthv1.Candidate {
-	list := make([]*tilthv1.Candidate, len(candidates))
-	for k, c := range candidates {
+func (b *batch) wire() []*tilthv1.Candidate {
+	if b.finalists != nil {
+		return b.finalists
+	}
+	list := make([]*tilthv1.Candidate, len(b.candidates))
+	for k, c := range b.candidates {
 		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String()}
 	}
 	return list

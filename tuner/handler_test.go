@@ -144,16 +144,21 @@ func wrong(c *tilthv1.Candidate) *tilthv1.Measurement {
 	return &tilthv1.Measurement{Candidate: c, Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "off by one"}
 }
 
-func (f *farm) submit(budget *tilthv1.Budget, workloads ...*expr.Workload) *tilthv1.Job {
+func (f *farm) spec(budget *tilthv1.Budget, workloads ...*expr.Workload) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: "test", Tuner: "ga", Seed: 1, Budget: budget,
-		Target: &tilthv1.TargetSpec{Fingerprint: "fake", Descriptor_: testTarget(f.t).Encode(), Toolchain: "fake", DeviceClass: "fake"},
+		Target: &tilthv1.TargetSpec{Fingerprint: testTarget(f.t).Fingerprint(), Descriptor_: testTarget(f.t).Encode(), Toolchain: "fake", DeviceClass: "fake"},
 	}
 	for _, w := range workloads {
 		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{
 			Name: "product", Workload: []byte(w.Text()), WorkloadDigest: w.Digest(), Weight: 1, Flop: w.Flop(),
 		})
 	}
+	return spec
+}
+
+func (f *farm) submit(budget *tilthv1.Budget, workloads ...*expr.Workload) *tilthv1.Job {
+	spec := f.spec(budget, workloads...)
 	response, err := tilthv1.NewJobServiceClient(f.conn).SubmitJob(f.ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec})
 	check(f.t, err)
 	return response.GetJob()
@@ -203,6 +208,24 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	}
 }
 
+func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
+	f := newFarm(t)
+	f.start("tuner", tunerKind, f.tuner())
+	job := f.submit(&tilthv1.Budget{Trials: 4}, product(t, 64, 64, 64))
+	stream, err := tilthv1.NewJobServiceClient(f.conn).WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
+	check(t, err)
+	for {
+		response, err := stream.Recv()
+		check(t, err)
+		if proposed := response.GetEvent().GetProposed(); proposed != nil {
+			if proposed.GetSearchSeconds() <= 0 {
+				t.Errorf("it took %v s", proposed.GetSearchSeconds())
+			}
+			return
+		}
+	}
+}
+
 func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
@@ -231,7 +254,7 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED {
 		t.Fatalf("job ended %v", job.GetState())
 	}
-	if want := "none of 16 trials of task 0 was right; the first said: off by one"; job.GetReason() != want {
+	if want := "none of 16 trials of task 0 was right: 16 wrong_result, the first said: off by one"; job.GetReason() != want {
 		t.Errorf("reason %q, want %q", job.GetReason(), want)
 	}
 }
@@ -244,5 +267,28 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "time spent" {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
+	}
+}
+
+// TestAWorkloadThatWasTunedIsOnlyConfirmed: by another job of the same tracker, unless the second is to be a clean run.
+func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	f.start("tuner", tunerKind, f.tuner())
+	w := product(t, 64, 64, 64)
+	run := func(id string, clean bool) *tilthv1.TaskProgress {
+		spec := f.spec(&tilthv1.Budget{Trials: 400}, w)
+		spec.Tuner, spec.NoTransfer = Best, clean
+		response, err := tilthv1.NewJobServiceClient(f.conn).SubmitJob(f.ctx, &tilthv1.SubmitJobRequest{RequestId: id, Spec: spec})
+		check(t, err)
+		return f.wait(response.GetJob(), nil).GetProgress()[0]
+	}
+	first, again, clean := run("1", false), run("2", false), run("3", true)
+	if first.GetTrials() < patience || again.GetTrials() > 16 || clean.GetTrials() != first.GetTrials() {
+		t.Errorf("%d trials, %d when it is known, %d when it must not be", first.GetTrials(), again.GetTrials(), clean.GetTrials())
+	}
+	if slower := again.GetBestSeconds() / first.GetBestSeconds(); slower > 1 {
+		t.Errorf("the best was %.3f times the known one", slower)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // job is a job's search state, a function of the job's events alone: whichever tuner holds the lease, it goes on where the
@@ -20,9 +22,15 @@ type job struct {
 	id     string
 	budget *tilthv1.Budget
 	start  time.Time
-	tasks  []*task
+	scheduler
+	knowledge *knowledge.Job
+	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the trials since.
+	total float64
+	stale int
 	// inFlight counts the trials not yet recorded of each batch.
 	inFlight map[string]int
+	// races are the batches of finalists.
+	races map[string]bool
 	// batches are all the batches known, so that an event of one proposed here is not counted twice.
 	batches map[string]bool
 	// proposals is the number of the next proposal.
@@ -31,8 +39,8 @@ type job struct {
 	behind int
 }
 
-// newJob begins a job's search. The rules' own bugs cost the job, not the agent.
-func newJob(j *tilthv1.Job) (state *job, err error) {
+// newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job, not the agent.
+func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
 	defer trap.AsError(&err)
 	spec := j.GetSpec()
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
@@ -44,19 +52,27 @@ func newJob(j *tilthv1.Job) (state *job, err error) {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
 	state = &job{
-		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(),
-		inFlight: map[string]int{}, batches: map[string]bool{},
+		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(), knowledge: knowledge.NewJob(h),
+		inFlight: map[string]int{}, races: map[string]bool{}, batches: map[string]bool{},
 	}
+	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
+	limited := err == nil // without rates, tasks have no limits
 	for k, ts := range spec.GetTasks() {
 		w, err := expr.Parse(string(ts.GetWorkload()))
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
 		}
-		search, err := NewSearch(spec.GetTuner(), space.New(w, t, numerics), taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()))
+		search, err := NewSearch(space.New(w, t, numerics), state.knowledge, Options{
+			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
+		})
 		if err != nil {
 			return nil, err
 		}
-		state.tasks = append(state.tasks, &task{index: k, search: search, weight: max(ts.GetWeight(), math.SmallestNonzeroFloat64)})
+		task := newTask(k, search, ts.GetWeight(), newKnown(h.Latencies(ts.GetWorkloadDigest())))
+		if limited {
+			task.limit = max(rates.Limits(w, ts.GetFlop()))
+		}
+		state.tasks = append(state.tasks, task)
 	}
 	for _, p := range j.GetProgress() {
 		state.behind += int(p.GetProposed() + p.GetTrials())
@@ -98,31 +114,67 @@ func (j *job) over() (reason string, over bool) {
 	if len(j.inFlight) > 0 {
 		return "", false
 	}
-	if j.remaining() == 0 {
+	switch {
+	case j.remaining() == 0:
 		return "trials spent", true
+	case j.stopped():
+		return fmt.Sprintf("no progress in %d trials", j.stale), true
+	case j.next() != nil:
+		return "", false
 	}
-	return "every candidate of every task was tried", next(j.tasks) == nil
+	for _, t := range j.tasks {
+		if !t.exhausted {
+			return "every task has converged", true
+		}
+	}
+	return "every candidate of every task was tried", true
+}
+
+// stopped says that the job ends early, because it makes no progress.
+func (j *job) stopped() bool {
+	n := int(j.budget.GetEarlyStop())
+	return n > 0 && j.stale >= n
+}
+
+// leastProgress is the part of the weighted latency that is progress of the job.
+const leastProgress = 1e-3
+
+// progressed counts the trials that brought the job nothing.
+func (j *job) progressed(first bool) {
+	total := 0.0
+	for _, t := range j.tasks {
+		total += t.weight * t.best
+	}
+	j.stale++
+	if first || total < (1-leastProgress)*j.total {
+		j.total, j.stale = total, 0
+	}
 }
 
 // failure says why no task has a single verified candidate; nil when one has, or nothing was tried.
 func (j *job) failure() error {
+	var failed *task
 	for _, t := range j.tasks {
 		if t.best > 0 {
 			return nil
 		}
-	}
-	for _, t := range j.tasks {
-		if t.failures > 0 {
-			return fmt.Errorf("none of %d trials of task %d was right; the first said: %s", t.failures, t.index, t.failure)
+		if failed == nil && t.failures.total() > 0 {
+			failed = t
 		}
 	}
-	return nil
+	if failed == nil {
+		return nil
+	}
+	return fmt.Errorf("none of %d trials of task %d was right: %v", failed.failures.total(), failed.index, &failed.failures)
 }
 
 // proposed notes a batch that the tracker accepted.
-func (j *job) proposed(batchID string, t *task, trials int) {
+func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMode) {
 	if j.batches[batchID] {
 		return
+	}
+	if mode == tilthv1.BatchMode_BATCH_MODE_FINALISTS {
+		j.races[batchID], t.rivals.raced = true, true
 	}
 	j.batches[batchID] = true
 	j.inFlight[batchID] = trials
@@ -136,12 +188,12 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 	case *tilthv1.JobEvent_Proposed:
 		j.behind -= len(e.Proposed.GetCandidates())
 		t := j.tasks[e.Proposed.GetTaskIndex()]
-		if !j.batches[e.Proposed.GetBatchId()] {
+		if !j.batches[e.Proposed.GetBatchId()] && e.Proposed.GetMode() != tilthv1.BatchMode_BATCH_MODE_FINALISTS {
 			for _, c := range e.Proposed.GetCandidates() {
 				t.search.Observe(Trial{Digest: c.GetDigest(), Origin: string(c.GetOrigin())})
 			}
 		}
-		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()))
+		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()), e.Proposed.GetMode())
 	case *tilthv1.JobEvent_Trial:
 		j.behind--
 		j.recorded(e.Trial)
@@ -153,15 +205,29 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 func (j *job) recorded(e *tilthv1.TrialRecorded) {
 	m := e.GetMeasurement()
 	t := j.tasks[e.GetTaskIndex()]
-	failed := m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE
-	t.record(m.GetLatencySeconds(), failed, m.GetMessage())
-	t.search.Observe(Trial{
-		Digest: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
-		LatencySeconds: m.GetLatencySeconds(), Failed: failed,
-	})
+	if j.races[e.GetBatchId()] {
+		t.recorded++
+		if best := e.GetBestSeconds(); best > 0 { // the tracker knows which measurement of a candidate counts
+			t.best = best
+		}
+	} else {
+		j.learn(t, m)
+	}
 	if n := j.inFlight[e.GetBatchId()] - 1; n > 0 {
 		j.inFlight[e.GetBatchId()] = n
 	} else {
 		delete(j.inFlight, e.GetBatchId())
 	}
+}
+
+// learn takes the measurement of a candidate that was not measured before.
+func (j *job) learn(t *task, m *tilthv1.Measurement) {
+	before := t.best
+	t.record(m)
+	t.rivals.add(m)
+	j.progressed(before == 0 && t.best > 0)
+	t.search.Observe(Trial{
+		Digest: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		LatencySeconds: m.GetLatencySeconds(), Failed: m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE,
+	})
 }

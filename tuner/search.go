@@ -3,12 +3,14 @@
 package tuner
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // Candidate is a proposed schedule.
@@ -43,11 +45,15 @@ type Search interface {
 }
 
 // algorithms are the searches by name.
-var algorithms = map[string]func(*pool) Search{
-	"random": func(p *pool) Search { return &random{pool: p} },
-	"grid":   func(p *pool) Search { return &grid{pool: p} },
-	"ga":     func(p *pool) Search { return newGenetic(p) },
+var algorithms = map[string]func(*pool, *knowledge.Job, Options) Search{
+	"random": func(p *pool, _ *knowledge.Job, _ Options) Search { return &random{pool: p} },
+	"grid":   func(p *pool, _ *knowledge.Job, _ Options) Search { return &grid{pool: p} },
+	"ga":     func(p *pool, _ *knowledge.Job, o Options) Search { return newGenetic(p, o) },
+	"gbdt":   func(p *pool, j *knowledge.Job, o Options) Search { return newLearner(p, j.View(p.space), o) },
 }
+
+// Best is the default algorithm.
+const Best = "gbdt"
 
 // Names are the search algorithms that exist, sorted.
 func Names() []string {
@@ -59,13 +65,17 @@ func Names() []string {
 	return names
 }
 
-// NewSearch is a search over a space. The error says that there is no such algorithm.
-func NewSearch(algorithm string, s *space.Space, seed uint64) (Search, error) {
-	make, ok := algorithms[algorithm]
+// NewSearch is a search over a space. Searches of one job share what the job knows; nil is a job of its own that knows nothing. The
+// error says that there is no such algorithm.
+func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
+	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
-		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", algorithm, Names())
+		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", o.Algorithm, Names())
 	}
-	return make(newPool(s, seed)), nil
+	if job == nil {
+		job = knowledge.NewJob(nil)
+	}
+	return make(newPool(s, o.Seed), job, o), nil
 }
 
 // pool is what every search has: the space, and what was proposed from it.
@@ -74,12 +84,14 @@ type pool struct {
 	seed  uint64
 	rng   *rand.Rand
 	seen  map[string]bool
+	// skipped are candidates that were measured before the search, and need not be again.
+	skipped map[string]bool
 	// misses counts draws in a row that gave nothing new.
 	misses int
 }
 
 func newPool(s *space.Space, seed uint64) *pool {
-	return &pool{space: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{}}
+	return &pool{space: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{}, skipped: map[string]bool{}}
 }
 
 // maxMisses draws without anything new end a search: the space is all but exhausted.
@@ -98,9 +110,32 @@ func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 		p.misses++
 		return Candidate{}, false
 	}
-	c = Candidate{Point: point, Trace: s.Trace(), Origin: p.space.Format(point), Numerics: s.Numerics()}
+	return p.accept(newCandidate(p.space, point, s))
+}
+
+// newCandidate is the candidate of a point whose schedule is s.
+func newCandidate(in *space.Space, point space.Point, s *schedule.Schedule) Candidate {
+	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics()}
 	c.Digest = schedule.Digest(c.Trace)
-	if p.seen[c.Digest] {
+	return c
+}
+
+// fill takes points in order until the list has n candidates.
+func (p *pool) fill(list []Candidate, n int, points []space.Point) []Candidate {
+	for _, point := range points {
+		if len(list) >= n {
+			break
+		}
+		if c, ok := p.take(point); ok {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// accept notes a candidate as proposed; ok is false when it was before.
+func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
+	if p.seen[c.Digest] || p.skipped[c.Digest] {
 		p.misses++
 		return Candidate{}, false
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // product is a matrix product with a constant, m x k x n.
@@ -36,7 +37,7 @@ func testTarget(t testing.TB) *target.Target {
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
 	s := space.New(w, testTarget(t), schedule.Default)
-	search, err := NewSearch(algorithm, s, 7)
+	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 }
 
 func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
-	for _, name := range []string{"ga", "random"} {
+	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
 			w := product(t, 128, 64, 128)
 			whole, s := newTestSearch(t, name, w)
@@ -114,11 +115,40 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	}
 }
 
+// TestEveryPartCanBeLeftOut: the search still finds something new each time, and more than the default schedule.
+func TestEveryPartCanBeLeftOut(t *testing.T) {
+	for name, o := range map[string]Options{
+		"transfer": {NoTransfer: true}, "model": {NoModel: true}, "draft": {NoDraft: true}, "seeds": {NoSeeds: true},
+		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
+	} {
+		t.Run("no "+name, func(t *testing.T) {
+			s := space.New(product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			search, err := NewSearch(s, nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for round := range 4 {
+				batch := search.Propose(8)
+				if len(batch) != 8 {
+					t.Fatalf("round %d has %d candidates", round, len(batch))
+				}
+				for k, c := range batch {
+					trial := measure(s, c)
+					if k == 3 {
+						trial.LatencySeconds, trial.Failed = 0, true
+					}
+					search.Observe(trial)
+				}
+			}
+		})
+	}
+}
+
 // TestGeneticFindsBetterSchedulesThanRandom: on the mean over seeds, of what both found in eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 	s := space.New(product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
-		search, err := NewSearch(name, s, seed)
+		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,55 +178,108 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 
 func TestUnknownAlgorithm(t *testing.T) {
 	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
-	_, err := NewSearch("magic", s, 1)
-	if want := `tuner: there is no search algorithm "magic"; there are [ga grid random]`; err == nil || err.Error() != want {
+	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
+	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
-	tasks := []*task{{index: 0, weight: 1}, {index: 1, weight: 4}}
-	for range 100 {
-		chosen := next(tasks)
-		chosen.proposed += 16
-		for range 16 {
-			chosen.record(1e-3, false, "")
-			chosen.stale = 0
+// TestASpaceOfOnePointHasOneCandidate: and one without knobs, of a workload that only moves data, is not much larger.
+func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
+	whole := space.New(product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	only := map[string][]int64{}
+	for k, v := range whole.Default() {
+		only[whole.Knobs[k].Name] = whole.Knobs[k].Values[v : v+1]
+	}
+	one, err := whole.Restrict(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := expr.NewInput("a", array.Float32)
+	scalar, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("b", nil, func([]expr.Expr) expr.Expr {
+		return expr.AddE(in.At(), in.At())
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		for size, s := range map[string]*space.Space{"one": one, "none": space.New(scalar, testTarget(t), schedule.Default)} {
+			search, err := NewSearch(s, nil, Options{Algorithm: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := search.Propose(4)
+			for _, c := range first {
+				search.Observe(Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: 1e-6})
+			}
+			if again := search.Propose(4); len(first) == 0 || len(first) > 1 && size == "one" || len(first) < 4 && len(again) > 0 {
+				t.Errorf("%s, %s: %d candidates, then %d", name, size, len(first), len(again))
+			}
 		}
 	}
-	if share := float64(tasks[1].proposed) / float64(tasks[0].proposed); share < 3.5 || share > 4.5 {
-		t.Errorf("the task with four times the latency got %.1f times the trials", share)
-	}
 }
 
-func TestATaskWithoutProgressYields(t *testing.T) {
-	a, b := &task{weight: 1, best: 1e-3, proposed: 100, stale: 4 * patience}, &task{weight: 1, best: 1e-3, proposed: 100}
-	if next([]*task{a, b}) != b {
-		t.Error("the stale task was chosen")
-	}
-	b.exhausted = true
-	if next([]*task{a, b}) != a {
-		t.Error("the exhausted task was chosen")
-	}
-}
-
-func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
-	bad, good := &task{index: 0, weight: 1}, &task{index: 1, weight: 1}
-	for range 20 {
-		chosen := next([]*task{bad, good})
-		chosen.proposed += 16
-		for range 16 {
-			chosen.record(1e-3, chosen == bad, "does not compile")
+// TestEverythingFails: the search goes on, and never repeats itself.
+func TestEverythingFails(t *testing.T) {
+	for _, name := range Names() {
+		search, _ := newTestSearch(t, name, product(t, 64, 96, 64))
+		seen := map[string]bool{}
+		for range 4 {
+			for _, c := range search.Propose(8) {
+				if seen[c.Digest] {
+					t.Errorf("%s repeats %s", name, c.Origin)
+				}
+				seen[c.Digest] = true
+				search.Observe(Trial{Digest: c.Digest, Origin: c.Origin, Failed: true})
+			}
+		}
+		if len(seen) != 32 {
+			t.Errorf("%s proposed %d candidates", name, len(seen))
 		}
 	}
-	if bad.proposed != hopeless {
-		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, hopeless)
-	}
 }
 
-func TestATaskWaitsForItsFirstResults(t *testing.T) {
-	pending, measured := &task{weight: 100, proposed: 16}, &task{weight: 1, best: 1e-6, proposed: 16, recorded: 16}
-	if next([]*task{pending, measured}) != measured {
-		t.Error("a second batch was given before the first one's results")
+// TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's events.
+func TestASearchWithAPastIsResumedAlike(t *testing.T) {
+	m := testTarget(t)
+	spaces := []*space.Space{space.New(product(t, 96, 64, 128), m, schedule.Default), space.New(product(t, 31, 77, 80), m, schedule.Default)}
+	earlier := func() *knowledge.History {
+		var tasks []*knowledge.Task
+		for _, n := range []int64{48, 80} {
+			task := &knowledge.Task{Workload: product(t, 96, 64, n), Target: m}
+			s := space.New(task.Workload, m, schedule.Default)
+			for _, p := range s.Seeds() {
+				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
+			}
+			tasks = append(tasks, task)
+		}
+		return knowledge.NewHistory(m, tasks)
+	}
+	begin := func() (list []Search) {
+		j := knowledge.NewJob(earlier())
+		for _, s := range spaces {
+			search, err := NewSearch(s, j, Options{Seed: 3})
+			check(t, err)
+			list = append(list, search)
+		}
+		return list
+	}
+	whole, resumed := begin(), begin()
+	for range 4 {
+		for k, s := range spaces {
+			for _, c := range whole[k].Propose(8) {
+				trial := measure(s, c)
+				whole[k].Observe(trial)
+				resumed[k].Observe(trial)
+			}
+		}
+	}
+	for k := range spaces {
+		a, b := whole[k].Propose(8), resumed[k].Propose(8)
+		for i := range a {
+			if a[i].Digest != b[i].Digest {
+				t.Fatalf("task %d, candidate %d: %s, resumed %s", k, i, a[i].Origin, b[i].Origin)
+			}
+		}
 	}
 }

@@ -1,9 +1,14 @@
 package tuner
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/internal/trap"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // task is the state of one task of a job.
@@ -12,16 +17,54 @@ type task struct {
 	search Search
 	// weight is how often the task's workload occurs in the model.
 	weight float64
+	// limit is the least time in seconds that the machine could take; 0 when it is not known.
+	limit float64
+	// known is what was measured of the workload before the job.
+	known known
 	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
 	proposed, recorded int
 	best               float64
-	// stale counts the trials recorded since the best last fell by more than a hundredth.
+	// curve has the best after each trial that was recorded; 0 before the first that was right.
+	curve []float64
+	// stale counts the trials, from before the job too, since the best last fell by more than a hundredth.
 	stale int
 	// exhausted is set when the search has nothing left to propose.
 	exhausted bool
-	// failures counts failed trials; failure is the first one's message.
-	failures int
-	failure  string
+	failures  failures
+	rivals    rivals
+}
+
+func newTask(index int, search Search, weight float64, k known) *task {
+	return &task{index: index, search: search, weight: max(weight, math.SmallestNonzeroFloat64), known: k, stale: k.stale}
+}
+
+// known sums up earlier trials of a task's workload on its target.
+type known struct {
+	trials int
+	best   float64
+	// stale counts those after the best last fell by more than a hundredth.
+	stale int
+}
+
+// progress is by how much a latency must fall to count.
+const progress = 0.01
+
+// newKnown sums up latencies in the order in which they were measured; 0 is a failure.
+func newKnown(latencies []float64) (k known) {
+	for _, l := range latencies {
+		k.trials++
+		k.stale++
+		if l <= 0 {
+			continue
+		}
+		if k.best == 0 || l < (1-progress)*k.best {
+			k.stale = 0
+		}
+		if k.best == 0 || l < k.best {
+			k.best = l
+		}
+	}
+	return k
 }
 
 // propose asks the search for up to n candidates. The error is a bug of the search or of the compiler.
@@ -30,52 +73,59 @@ func (t *task) propose(n int) (candidates []Candidate, err error) {
 	return t.search.Propose(n), nil
 }
 
-func (t *task) record(latency float64, failed bool, message string) {
+// record notes what became of a trial.
+func (t *task) record(m *tilthv1.Measurement) {
 	t.recorded++
 	t.stale++
-	if failed {
-		if t.failures++; t.failures == 1 {
-			t.failure = message
+	latency := m.GetLatencySeconds()
+	switch {
+	case m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE:
+		t.failures.add(m)
+	case t.best == 0 || latency < t.best:
+		if before := t.reference(); before == 0 || latency < (1-progress)*before {
+			t.stale = 0
 		}
-		return
-	}
-	if t.best == 0 || latency < 0.99*t.best {
-		t.stale = 0
-	}
-	if t.best == 0 || latency < t.best {
 		t.best = latency
 	}
+	t.curve = append(t.curve, t.best)
 }
 
-// patience is how many trials without progress halve a task's claim to the next batch.
-const patience = 48
-
-// hopeless is how many trials may fail before a task without a single success waits for all others.
-const hopeless = 64
-
-// claim is how much a task deserves the next batch: its share of the model's latency for each trial spent on it, less the
-// longer it made no progress. A task that was never tried comes first, then one that has only failed so far, but not for
-// ever; one whose first results are still to come waits for them.
-func (t *task) claim() float64 {
-	switch {
-	case t.proposed == 0:
-		return math.Inf(1)
-	case t.best > 0:
-		claim := t.weight * t.best / float64(t.proposed+1)
-		return math.Ldexp(claim, -t.stale/patience)
-	case t.recorded < t.proposed || t.failures >= hopeless:
-		return 0
+// reference is the latency that a new one must be below to be progress; 0 when there is none.
+func (t *task) reference() float64 {
+	if t.best == 0 || t.known.best > 0 && t.known.best < t.best {
+		return t.known.best
 	}
-	return math.MaxFloat64
+	return t.best
 }
 
-// next is the task to spend the next batch on; nil when all are exhausted.
-func next(tasks []*task) *task {
-	var chosen *task
-	for _, t := range tasks {
-		if !t.exhausted && (chosen == nil || t.claim() > chosen.claim()) {
-			chosen = t
-		}
+// failures counts failed trials by class of error, and keeps the first message of each.
+type failures struct {
+	counts   map[tilthv1.ErrorClass]int
+	messages map[tilthv1.ErrorClass]string
+}
+
+func (f *failures) add(m *tilthv1.Measurement) {
+	if f.counts == nil {
+		f.counts, f.messages = map[tilthv1.ErrorClass]int{}, map[tilthv1.ErrorClass]string{}
 	}
-	return chosen
+	if f.counts[m.GetError()]++; f.counts[m.GetError()] == 1 {
+		f.messages[m.GetError()] = m.GetMessage()
+	}
+}
+
+func (f *failures) total() (n int) {
+	for _, c := range f.counts {
+		n += c
+	}
+	return n
+}
+
+// String is each class with its number and first message, in the order of the classes.
+func (f *failures) String() string {
+	var parts []string
+	for _, class := range slices.Sorted(maps.Keys(f.counts)) {
+		name := strings.ToLower(strings.TrimPrefix(class.String(), "ERROR_CLASS_"))
+		parts = append(parts, fmt.Sprintf("%d %s, the first said: %s", f.counts[class], name, f.messages[class]))
+	}
+	return strings.Join(parts, "; ")
 }

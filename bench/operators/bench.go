@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -46,7 +47,7 @@ func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.n
 type bench struct {
 	options
 	target   *target.Target
-	machine  machine
+	machine  roofline.Rates
 	tc       *toolchain.Toolchain
 	compiler *builder.Compiler
 	limits   runner.Limits
@@ -144,7 +145,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 		return nil
 	}
 	if err := b.timed(ctx, func() error {
-		b.machine, err = measureMachine(ctx, b.tc, b.target, b.scratch, b.launcher)
+		b.machine, err = roofline.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
 		return err
 	}); err != nil {
 		return err
@@ -199,7 +200,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 func (b *bench) finished(t *task) row {
 	r := b.identified(t.workload.row(b.version))
 	r.CPU, r.Machine = b.target.CPU, b.machine
-	r.FlopSeconds, r.ByteSeconds = b.machine.limits(t.workload)
+	r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop)
 	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
 	if b.tuning > 0 {
 		r.TunedSeconds, r.TunedPoint = t.best, t.bestPoint

@@ -142,24 +142,3 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 		}
 	}
 }
-
-func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
-	m := machine{FlopPerSecond: 1, Stores: []store{{"L2", 4096, 1000}, {"memory", memoryBytes, 10}}}
-	for _, c := range []struct {
-		name string
-		rows int64
-		want float64
-	}{{"within the cache", 8, 1024/10.0 + 2*512/1000.0}, {"beyond it", 64, 1024/10.0 + 4096/1000.0 + 4096/10.0}} {
-		x, k := expr.NewInput("x", array.Float32, c.rows, 16), expr.NewConstant("k", array.Float32, 16, 16)
-		sum := expr.ReduceOver("y", expr.Sum, []int64{c.rows, 16}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
-			return expr.MulE(x.At(i[0], r[0]), k.At(r[0], i[1]))
-		})
-		w, err := expr.NewWorkload([]*expr.Tensor{sum})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, bytes := m.limits(workload{Workload: w}); bytes != c.want {
-			t.Errorf("%s: %v seconds, want %v", c.name, bytes, c.want)
-		}
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/internal/jsonlines"
 )
 
@@ -17,13 +18,13 @@ type row struct {
 	Batch   int64  `json:"batch"`
 	Threads int    `json:"threads"`
 	// Calls is how often a model executes the workload.
-	Calls         int     `json:"calls"`
-	CPU           string  `json:"cpu"`
-	Version       string  `json:"version"`
-	Machine       machine `json:"machine"`
-	Flop          float64 `json:"flop"`
-	ConstantBytes int64   `json:"constant_bytes"`
-	OtherBytes    int64   `json:"other_bytes"`
+	Calls         int            `json:"calls"`
+	CPU           string         `json:"cpu"`
+	Version       string         `json:"version"`
+	Machine       roofline.Rates `json:"machine"`
+	Flop          float64        `json:"flop"`
+	ConstantBytes int64          `json:"constant_bytes"`
+	OtherBytes    int64          `json:"other_bytes"`
 	// FlopSeconds and ByteSeconds are the limits.
 	FlopSeconds float64 `json:"flop_seconds"`
 	ByteSeconds float64 `json:"byte_seconds"`

@@ -93,14 +93,11 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 		}
 		list = append(list, s)
 	}
-	return list, b.timed(ctx, func() error {
-		for _, object := range built.Objects {
-			if err := runner.Measure(ctx, b.plan(t, built, object), take); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if len(built.Objects) == 0 {
+		return nil, nil
+	}
+	err = b.timed(ctx, func() error { return runner.Measure(ctx, b.plan(t, built), take) })
+	return list, err
 }
 
 // pointsOf are the default and then the points named on the command line, those that differ from it in one knob, or random ones.

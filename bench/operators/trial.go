@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -37,7 +38,7 @@ func (t *task) title() string { return t.row("").title() }
 // row is the task's line of the table as far as it is known beforehand.
 func (w workload) row(version string) row {
 	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Calls: max(w.count, 1), Version: version, Flop: w.flop}
-	r.ConstantBytes, r.OtherBytes = w.bytes()
+	r.ConstantBytes, r.OtherBytes = roofline.Bytes(w.Workload)
 	return r
 }
 
@@ -50,7 +51,7 @@ type batch struct {
 func newTask(w workload, b *bench) (*task, error) {
 	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads, w.Digest()))}
 	var err error
-	if t.search, err = tuner.NewSearch(b.algorithm, t.space, 1); err != nil {
+	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}
 	return t, os.MkdirAll(t.dir, 0o700)
@@ -88,17 +89,18 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 	if t.pending == nil {
 		return nil
 	}
-	for _, object := range t.pending.built.Objects {
-		if err := runner.Measure(ctx, b.plan(t, t.pending.built, object), t.observe); err != nil {
-			return fmt.Errorf("%s: %w", t.title(), err)
-		}
+	if len(t.pending.built.Objects) == 0 {
+		return nil
+	}
+	if err := runner.Measure(ctx, b.plan(t, t.pending.built), t.observe); err != nil {
+		return fmt.Errorf("%s: %w", t.title(), err)
 	}
 	return nil
 }
 
-// plan measures one module of a task.
-func (b *bench) plan(t *task, built *builder.Built, object string) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: object,
+// plan measures what was built of a task.
+func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
+	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
 		Emulator: b.launcher, Threads: b.target.Threads, Seed: 1, BestSeconds: t.best, Scratch: t.dir, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }

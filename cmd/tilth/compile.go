@@ -18,14 +18,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/choice"
+	"github.com/tilth-dev/tilth/internal/recordsource"
 	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 const compileLong = `Compile a model to a package, each task with its best schedule.
 
-Best schedules come from the records file, or from a tracker. Tasks that were
-never tuned for this target get a default schedule. A package is compiled for one
+Best schedules come from the records file, or from a tracker. A task that was
+never tuned for this target gets what a cost model, trained on the records of
+all others, thinks is best, or a default schedule where there is no record. A package is compiled for one
 number of threads. A schedule whose algorithm --numerics does not allow is not used.
 
 What the C compiler made of each task is kept in the user's cache folder, up to
@@ -49,9 +53,18 @@ type compileResult struct {
 	Target       string  `json:"target"`
 	Tasks        int     `json:"tasks"`
 	Tuned        int     `json:"tuned"`
+	Transferred  int     `json:"transferred"`
 	ArenaBytes   int64   `json:"arena_bytes"`
 	WeightsBytes int64   `json:"weights_bytes"`
 	Seconds      float64 `json:"seconds"`
+}
+
+// transferred tells of guesses, if there are any.
+func (r compileResult) transferred() string {
+	if r.Transferred == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d learnt from others", r.Transferred)
 }
 
 func newCompile(a *app) *cobra.Command {
@@ -108,7 +121,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	result := compileResult{
-		Package: output, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices),
+		Package: output, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices), Transferred: choice.Transferred(choices),
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(),
 	}
 	if info, err := os.Stat(output); err == nil {
@@ -147,26 +160,43 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target.Target) ([]aot.Choice, error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
-		return choice.Choose(ctx, p, t, k.numerics.level, nil, log)
+		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{}, log)
 	}
 	where := recordsFlags{file: k.records, tracker: k.tracker, log: k.log}
 	source, err := where.open(k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
-		return choice.Choose(ctx, p, t, k.numerics.level, nil, log)
+		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{}, log)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	return choice.Choose(ctx, p, t, k.numerics.level, source.Best, log)
+	return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Lookup: source.Best, Learn: learn(source)}, log)
+}
+
+// learn reads all records of a source from which something can be learnt about a target.
+func learn(source recordsource.Source) choice.Learn {
+	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
+		c := knowledge.NewCollector(t)
+		var text []byte // the first record of a workload has it
+		err := source.List(ctx, "", "", func(r *tilthv1.Record) error {
+			if len(r.GetWorkload()) > 0 {
+				text = r.GetWorkload()
+			}
+			r.Workload = text
+			c.Add(r)
+			return nil
+		})
+		return c.History(), err
+	}
 }
 
 func (k *compileCommand) print(r compileResult) error {
 	if k.asJSON {
 		return writeJSON(k.stdout, r)
 	}
-	_, err := fmt.Fprintf(k.stdout, "wrote %s (%s) in %s: %d of %d tasks tuned, arena %s, weights %s\ntarget: %s\n",
-		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, show.Bytes(r.ArenaBytes),
+	_, err := fmt.Fprintf(k.stdout, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
+		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.transferred(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
 	if r.Tuned == 0 && !k.untuned && err == nil {
 		fmt.Fprintln(k.stderr, "no record fits this model and target: run 'tilth tune' first for a faster package")

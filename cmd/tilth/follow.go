@@ -26,6 +26,7 @@ const sparseEvery = 10 * time.Second
 // followFlags say how a job is shown.
 type followFlags struct {
 	log    string
+	plot   plotFlag
 	asJSON bool
 	quiet  bool
 	level  logFlag
@@ -35,14 +36,15 @@ type followFlags struct {
 
 func (f *followFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.log, "log", "", "`file` for one JSON object per trial")
+	f.plot.add(c)
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	jsonFlag(c, &f.asJSON)
 }
 
-// openLog makes the log's file. It comes before a job is submitted: one that nobody can log is not begun.
-func (f *followFlags) openLog() (err error) {
-	if f.log == "" {
-		return nil
+// open makes the files that are written. It comes before a job is submitted: one that nobody can log is not begun.
+func (f *followFlags) open() (err error) {
+	if err := f.plot.begin(); err != nil || f.log == "" {
+		return err
 	}
 	if f.file, err = os.Create(f.log); err != nil {
 		return fmt.Errorf("log: %w", err)
@@ -52,45 +54,54 @@ func (f *followFlags) openLog() (err error) {
 
 // follower shows a job while it runs, and keeps count.
 type follower struct {
+	job     *tilthv1.Job
 	tally   *trials.Tally
 	display progress.Display
 	log     *trials.Log
 	file    io.Closer
+	plot    plotFlag
 }
 
-// newFollower begins to show a job, or, off a terminal, to write of it. The log is open, if there is one.
+// newFollower begins to show a job, or, off a terminal, to write of it. The files are open.
 func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget) *follower {
-	w := &follower{tally: trials.NewTally(j, job.Untuned(j.GetSpec()))}
+	w := &follower{job: j, tally: trials.NewTally(j, job.References(j.GetSpec())), plot: f.plot}
 	if f.file != nil {
 		w.file, w.log = f.file, trials.NewLog(f.file, w.tally)
 	}
-	switch terminal, height := terminalOf(a.stderr); {
+	terminal, is := terminalOf(a.stderr)
+	switch {
 	case f.quiet:
 		w.display = progress.Quiet{Writer: a.stderr}
-	case terminal:
-		w.display = progress.NewLive(a.stderr, w.tally, budget, height, time.Now)
+	case is:
+		w.display = progress.NewLive(terminal, w.tally, budget, time.Now)
 	default:
 		w.display = progress.NewSparse(a.stderr, budget, sparseEvery)
+	}
+	if known := w.tally.KnownTrials(); known > 0 && !f.quiet {
+		fmt.Fprintf(w.display, "resumed: %d trials of an earlier run are known\n", known)
 	}
 	return w
 }
 
-// terminalOf says whether a writer is a terminal, and its height in lines.
-func terminalOf(w io.Writer) (bool, int) {
+// terminalOf is the terminal that a writer is; ok is false when it is none.
+func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, 0
+		return terminal, false
 	}
-	_, height, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return true, 0
+	size := func() (width, height int) {
+		width, height, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0, 0
+		}
+		return width, height
 	}
-	return true, height
+	return progress.Terminal{Writer: f, Size: size}, true
 }
 
 // watch follows the job from its first event to its last.
-func (w *follower) watch(ctx context.Context, c *client.Client, jobID string) error {
-	return c.Watch(ctx, jobID, uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
+func (w *follower) watch(ctx context.Context, c *client.Client) error {
+	return c.Watch(ctx, w.job.GetId(), uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
 		w.tally.Add(event)
 		w.display.Update(w.tally)
 		if w.log != nil {
@@ -100,43 +111,54 @@ func (w *follower) watch(ctx context.Context, c *client.Client, jobID string) er
 	})
 }
 
-// close ends the display and the log.
+// close ends the display and the log, and draws the plot.
 func (w *follower) close() error {
 	w.display.Close()
-	if w.file == nil {
-		return nil
+	err := w.plot.write(w.job, w.tally)
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
 	}
-	return w.file.Close()
+	return err
 }
 
-// finish prints what the job came to; an error says that it failed.
-func (w *follower) finish(a *app, asJSON bool, summary trials.Summary) error {
+// finish prints what the job came to; an error says that it failed. where is the rest of its summary.
+func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
+	s := w.tally.Summary()
+	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
+	s.Records, s.Tracker = where.Records, where.Tracker
 	if asJSON {
-		if err := writeJSON(a.stdout, summary); err != nil {
+		if err := writeJSON(a.stdout, s); err != nil {
 			return err
 		}
-	} else if err := w.print(a, summary); err != nil {
+	} else if err := w.print(a.stdout, s); err != nil {
 		return err
 	}
-	if w.tally.State == tilthv1.JobState_JOB_STATE_FAILED {
-		return errors.New("job " + summary.Job + " failed: " + w.tally.Reason)
+	switch {
+	case w.tally.State == tilthv1.JobState_JOB_STATE_FAILED:
+		return errors.New("job " + s.Job + " failed: " + w.tally.Reason)
+	case w.tally.NothingRight():
+		return fmt.Errorf("job %s: none of its %d trials was right: see what each class of errors said first", s.Job, s.Trials)
 	}
 	return nil
 }
 
-func (w *follower) print(a *app, s trials.Summary) error {
-	if err := w.tally.WriteTable(a.stdout); err != nil {
+func (w *follower) print(out io.Writer, s trials.Summary) error {
+	if err := errors.Join(w.tally.WriteTable(out), w.tally.WriteFailures(out)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, show.Clock(w.tally.Elapsed()))
-	if s.DeadLetters > 0 {
-		fmt.Fprintf(a.stdout, "given up: %d batches (see 'tilth jobs show %s')\n", s.DeadLetters, s.Job)
+	fmt.Fprintf(out, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, show.Clock(w.tally.Elapsed()))
+	fmt.Fprintf(out, "time:    %s; %s a trial\n", s.TimeShares, seconds(s.TrialSeconds))
+	if s.KnownTrials > 0 {
+		fmt.Fprintf(out, "resumed: %d trials of an earlier run are counted in, beside the %d of this one\n", s.KnownTrials, s.Trials)
 	}
-	fmt.Fprintf(a.stdout, "target:  %s\n", s.Target)
+	if s.DeadLetters > 0 {
+		fmt.Fprintf(out, "given up: %d batches (see 'tilth jobs show %s')\n", s.DeadLetters, s.Job)
+	}
+	fmt.Fprintf(out, "target:  %s\n", s.Target)
 	if s.Records != "" {
-		fmt.Fprintf(a.stdout, "records: %s\n", s.Records)
+		fmt.Fprintf(out, "records: %s\n", s.Records)
 	} else {
-		fmt.Fprintf(a.stdout, "records: at tracker %s\n", s.Tracker)
+		fmt.Fprintf(out, "records: at tracker %s\n", s.Tracker)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +92,7 @@ func TestInterruptStopsTiming(t *testing.T) {
 }
 
 // TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that was
-// left open does not come back.
+// left open does not come back, but all that it logged is known.
 func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -100,11 +101,11 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
 	killed := f.tilth(ctx, "tune", model, "--threads", "1", "--time", "10m", "--log", log, "--records", db)
 	killed.start()
-	awaitLines(ctx, t, log, 1)
+	awaitLines(ctx, t, log, 3)
 	_ = killed.cmd.Process.Kill()
 	_ = killed.cmd.Wait() // says that it was killed
 
-	again := f.tilth(ctx, "tune", model, "--threads", "1", "--tasks", "2", "--trials", "3", "--records", db, "--json")
+	again := f.tilth(ctx, "tune", model, "--threads", "1", "--trials", "3", "--records", db, "--json")
 	again.mustRun()
 	for _, pattern := range []string{"tilth-farm-*", "tilth/scratch/*"} {
 		if left, err := filepath.Glob(filepath.Join(f.dir, pattern)); err != nil || len(left) > 0 {
@@ -117,5 +118,10 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	}
 	if summary.State != "done" || summary.Trials != 3 {
 		t.Errorf("job ended %s with %d trials, want done with 3", summary.State, summary.Trials)
+	}
+	logged := distinctTrials(t, log)
+	want := fmt.Sprintf("resumed: %d trials of an earlier run are known\n", summary.KnownTrials)
+	if summary.KnownTrials < logged || !strings.HasPrefix(again.stderr.String(), want) {
+		t.Errorf("%d trials are known, want the %d that were logged; it said\n%s", summary.KnownTrials, logged, again.stderr.String())
 	}
 }

@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -17,6 +21,8 @@ type jobView struct {
 	jobRow
 	TaskProgress []taskView       `json:"task_progress"`
 	Letters      []deadLetterView `json:"dead_letter_list"`
+
+	tally *trials.Tally
 }
 
 // taskView is the progress of one task.
@@ -27,8 +33,14 @@ type taskView struct {
 	Workload    string         `json:"workload"`
 	Trials      int            `json:"trials"`
 	Proposed    int            `json:"proposed"`
+	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
-	BestSeconds *float64       `json:"best_s"`
+	// Messages has the first message of each class of errors.
+	Messages     map[string]string `json:"messages"`
+	BestSeconds  *float64          `json:"best_s"`
+	LimitSeconds *float64          `json:"limit_s"`
+
+	ofLimit string
 }
 
 // deadLetterView is a batch that the farm gave up on.
@@ -42,13 +54,16 @@ type deadLetterView struct {
 
 func newJobsShow(a *app) *cobra.Command {
 	var flags clientFlags
+	var drawing plotFlag
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and the progress of its tasks",
-		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress",
-		Args:    cobra.ExactArgs(1),
+		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress\n" +
+			"  tilth jobs show job-00000001 --plot curve.svg",
+		Args: cobra.ExactArgs(1),
 	}
 	flags.add(c)
+	drawing.add(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := flags.dial(a)
@@ -60,6 +75,9 @@ func newJobsShow(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := drawPast(ctx, tracker, j, drawing); err != nil {
+			return err
+		}
 		view := newJobView(j)
 		if asJSON {
 			return writeJSON(a.stdout, view)
@@ -68,21 +86,44 @@ func newJobsShow(a *app) *cobra.Command {
 	})
 }
 
+// errPresent ends the reading of a job's events where the present begins.
+var errPresent = errors.New("all trials were seen")
+
+// drawPast draws a job until now, from its events.
+func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawing plotFlag) error {
+	if drawing == "" {
+		return nil
+	}
+	if err := drawing.begin(); err != nil {
+		return err
+	}
+	tally := trials.NewTally(j, job.References(j.GetSpec()))
+	recorded := newJobRow(j).Trials
+	if recorded > 0 {
+		err := tracker.Watch(ctx, j.GetId(), 0, func(event *tilthv1.JobEvent) error {
+			if tally.Add(event); j.GetEndedAt() == nil && tally.Trials() >= recorded {
+				return errPresent
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errPresent) {
+			return err
+		}
+	}
+	return drawing.write(j, tally)
+}
+
 func newJobView(j *tilthv1.Job) jobView {
 	view := jobView{jobRow: newJobRow(j), TaskProgress: []taskView{}, Letters: []deadLetterView{}}
-	for i, p := range j.GetProgress() {
-		task := taskAt(j, i)
-		t := taskView{
-			Task: task.GetName(), Weight: task.GetWeight(), Flop: task.GetFlop(),
-			Workload: task.GetWorkloadDigest(), Trials: int(p.GetTrials()), Proposed: int(p.GetProposed()), Errors: map[string]int{},
-		}
-		for class, n := range p.GetErrors() {
-			t.Errors[show.ErrorClassName(class)] = int(n)
-		}
-		if best := p.GetBestSeconds(); best > 0 {
-			t.BestSeconds = &best
-		}
-		view.TaskProgress = append(view.TaskProgress, t)
+	view.tally = trials.OfProgress(j, job.References(j.GetSpec()))
+	for i := range view.tally.Tasks {
+		task, spec := &view.tally.Tasks[i], j.GetSpec().GetTasks()[i]
+		limit, _ := task.Limit()
+		view.TaskProgress = append(view.TaskProgress, taskView{
+			Task: task.Name, Weight: task.Weight, Flop: task.Flop, Workload: spec.GetWorkloadDigest(), Trials: task.Trials,
+			Proposed: proposed(j, i), KnownTrials: task.KnownTrials, Errors: task.Errors, Messages: task.Messages,
+			BestSeconds: positive(task.BestSeconds), LimitSeconds: positive(limit), ofLimit: task.OfLimit(),
+		})
 	}
 	for _, d := range j.GetDeadLetters() {
 		view.Letters = append(view.Letters, deadLetterView{
@@ -91,6 +132,22 @@ func newJobView(j *tilthv1.Job) jobView {
 		})
 	}
 	return view
+}
+
+// proposed is how many trials of a task were proposed.
+func proposed(j *tilthv1.Job, i int) int {
+	if i >= len(j.GetProgress()) {
+		return 0
+	}
+	return int(j.GetProgress()[i].GetProposed())
+}
+
+// positive is a latency that is known.
+func positive(seconds float64) *float64 {
+	if seconds > 0 {
+		return &seconds
+	}
+	return nil
 }
 
 // taskAt is a task of a job; a tracker that speaks of one that is not there gets one with a name only.
@@ -115,16 +172,16 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("TASK", ">TIMES", ">BEST", ">GFLOP/s", ">TRIALS", ">IN FLIGHT", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">BEST", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS")
 	for _, t := range v.TaskProgress {
 		rate := show.Missing
 		if t.BestSeconds != nil {
 			rate = show.GFLOPS(t.Flop, *t.BestSeconds)
 		}
-		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), rate, strconv.Itoa(t.Trials),
-			strconv.Itoa(t.Proposed-t.Trials), show.Counts(t.Errors))
+		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), rate, t.ofLimit, strconv.Itoa(t.Trials),
+			strconv.Itoa(max(t.Proposed-t.Trials, 0)), strconv.Itoa(t.KnownTrials), show.Counts(t.Errors))
 	}
-	if err := table.Write(w); err != nil || len(v.Letters) == 0 {
+	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil || len(v.Letters) == 0 {
 		return err
 	}
 	fmt.Fprintln(w, "\nBatches given up:")

@@ -12,16 +12,16 @@ func newJobsSubmit(a *app) *cobra.Command {
 	var tune tuneFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "submit MODEL.onnx", Short: "Submit a job and print its id",
+		Use: "submit MODEL.onnx...", Short: "Submit a job and print its id",
 		Example: `  tilth jobs submit resnet18.onnx --time 30m --device rack=3
   tilth jobs watch $(tilth jobs submit resnet18.onnx)`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 	}
 	flags.add(c)
 	tune.add(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if err := tune.check(); err != nil {
+		if err := tune.check(len(args)); err != nil {
 			return err
 		}
 		tracker, err := flags.dial(a)
@@ -29,7 +29,7 @@ func newJobsSubmit(a *app) *cobra.Command {
 			return err
 		}
 		defer tracker.Close()
-		j, err := tune.submit(ctx, tracker, args[0])
+		j, err := tune.submit(ctx, tracker, args)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/progress"
+	"github.com/tilth-dev/tilth/internal/trials"
 )
 
 func newJobsWatch(a *app) *cobra.Command {
@@ -35,12 +36,12 @@ func newJobsWatch(a *app) *cobra.Command {
 			return err
 		}
 		budget := j.GetSpec().GetBudget()
-		if err := flags.openLog(); err != nil {
+		if err := flags.open(); err != nil {
 			return err
 		}
 		w := flags.newFollower(a, j, progress.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
 		logs.set(w.display)
-		err = w.watch(ctx, farm, j.GetId())
+		err = w.watch(ctx, farm)
 		logs.set(a.stderr)
 		if err := errors.Join(err, w.close()); err != nil {
 			if ctx.Err() != nil {
@@ -48,8 +49,6 @@ func newJobsWatch(a *app) *cobra.Command {
 			}
 			return err
 		}
-		s := w.tally.Summary()
-		s.Job, s.Target, s.Tracker = j.GetId(), j.GetSpec().GetTarget().GetFingerprint(), tracker
-		return w.finish(a, flags.asJSON, s)
+		return w.finish(a, flags.asJSON, trials.Summary{Tracker: tracker})
 	})
 }

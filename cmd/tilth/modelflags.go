@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,23 +24,89 @@ func (f *modelFlags) add(c *cobra.Command) {
 
 // load reads an ONNX file and compiles it to a program.
 func (f *modelFlags) load(path string) (*graph.Program, error) {
-	options := graph.Options{Shapes: map[string][]int64{}}
-	for name, text := range f.shapes {
-		shape, err := parseShape(text)
-		if err != nil {
-			return nil, usagef("--shape %s=%s: %w", name, text, err)
-		}
-		options.Shapes[name] = shape
+	shapes, err := f.parse()
+	if err != nil {
+		return nil, err
 	}
 	m, err := onnx.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := graph.Import(m, options)
+	return importModel(path, m, shapes)
+}
+
+func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.Program, error) {
+	p, err := graph.Import(m, graph.Options{Shapes: shapes})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
+}
+
+// loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that have an input
+// or a symbol of its name; one at least must.
+func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Program) error) error {
+	shapes, err := f.parse()
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, path := range paths {
+		m, err := onnx.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		own := shapes
+		if len(paths) > 1 {
+			own = known(m, shapes)
+		}
+		p, err := importModel(path, m, own)
+		if err != nil {
+			return err
+		}
+		for name := range own {
+			used[name] = true
+		}
+		if err := visit(path, p); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		if !used[name] {
+			return fmt.Errorf("--shape %s: no model has an input or open extent of that name: see what 'tilth tasks MODEL' says of each", name)
+		}
+	}
+	return nil
+}
+
+// known are the shapes that are for a model.
+func known(m *onnx.Model, shapes map[string][]int64) map[string][]int64 {
+	own := map[string][]int64{}
+	keep := func(name string) {
+		if shape, given := shapes[name]; given {
+			own[name] = shape
+		}
+	}
+	for _, input := range m.Graph.Inputs {
+		keep(input.Name)
+		for _, dim := range input.Shape {
+			keep(dim.Param)
+		}
+	}
+	return own
+}
+
+// parse reads the shapes that the flags give.
+func (f *modelFlags) parse() (map[string][]int64, error) {
+	shapes := map[string][]int64{}
+	for name, text := range f.shapes {
+		shape, err := parseShape(text)
+		if err != nil {
+			return nil, usagef("--shape %s=%s: %w", name, text, err)
+		}
+		shapes[name] = shape
+	}
+	return shapes, nil
 }
 
 // parseShape reads extents joined by x.

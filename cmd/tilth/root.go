@@ -44,7 +44,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupFarm, Title: "Look after a farm:"},
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
-	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a))
+	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a), newBench(a))
 	add(root, groupFarm, newJobs(a), newDevices(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a))
 	root.AddCommand(newCheckServer(a))

@@ -26,8 +26,10 @@ in [-1, 1) every time, and zeros for inputs that are not float32. That is enough
 to time it, and to compare the outputs of two packages of one model.
 
 --profile compares each kernel call with two limits of this machine, measured on
-the package's threads: float32 multiply-adds in registers, and reading from
-memory. LIMIT is the time of the one that takes longer, by the operations of
+the package's threads: multiply-adds in registers, of float32 and, in sums of
+integers, of 8-bit integers (16-bit ones where the processor has no instruction
+for those), and reading from memory. PEAK is the time that the operations take at
+least over the time taken, and a dash where no rate of theirs is known. LIMIT is the time of the one that takes longer, by the operations of
 direct sums and by the bytes that must be moved at least once; an algorithm that
 needs fewer operations, or data that are in a cache, may beat it.
 

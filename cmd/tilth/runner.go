@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 )
 
@@ -24,7 +27,10 @@ func newRunner(a *app) *cobra.Command {
 
 Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. Unless told otherwise a runner offers every number up to that
-of its physical cores.`,
+of its physical cores.
+
+When it starts it times what the machine can do at most, if there is a C compiler,
+so that latencies are shown beside its limits.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
@@ -54,8 +60,28 @@ of its physical cores.`,
 		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels,
+			Rates: rates(ctx, config.Logger, targets, emulator),
 		})
 	})
+}
+
+// rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say nothing,
+// there are none, and latencies are shown without them.
+func rates(ctx context.Context, log *slog.Logger, targets []*target.Target, emulator string) []roofline.Rates {
+	if emulator != "" {
+		return nil
+	}
+	tc, err := toolchain.Find(ctx, "")
+	if err != nil {
+		log.Info("the machine's limits are not known: no compiler here", "error", err)
+		return nil
+	}
+	measured, err := farm.MeasureRates(ctx, tc, targets, "")
+	if err != nil {
+		log.Warn("the machine's limits are not known", "error", err)
+		return nil
+	}
+	return measured
 }
 
 // offered are the targets by numbers of threads.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/show"
 )
@@ -25,21 +26,26 @@ func newTasks(a *app) *cobra.Command {
 	var flags modelFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "tasks MODEL.onnx", Short: "List a model's tuning tasks",
+		Use: "tasks MODEL.onnx...", Short: "List the tuning tasks of models",
 		Long: "List a model's tuning tasks: operators, shapes, how often each occurs, floating point operations of one execution,\n" +
-			"and the share of all the model's operations.",
+			"and the share of all the model's operations. Of several models, as 'tilth tune' sees them together: what they have\n" +
+			"in common is one task.",
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MinimumNArgs(1),
 	}
 	flags.add(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
-		p, err := flags.load(args[0])
+		var models []job.Model
+		err := flags.loadAll(args, func(_ string, p *graph.Program) error {
+			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
+			return nil
+		})
 		if err != nil {
 			return err
 		}
 		table := show.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
-		return list(a.stdout, asJSON, taskRows(job.Tasks(p)), table, func(r taskRow) []string {
+		return list(a.stdout, asJSON, taskRows(job.Join(models...)), table, func(r taskRow) []string {
 			return []string{
 				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), show.GFLOP(r.Flop),
 				fmt.Sprintf("%.1f %%", 100*r.Share), show.Digest(r.Digest),

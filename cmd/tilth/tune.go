@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -26,8 +27,11 @@ Without --tracker everything happens in this process, on this machine, and what
 is measured goes to the records file. With --tracker the job is handed to a
 farm; when the tracker goes away this waits for it and goes on.
 
+Several models are one job: what they have in common is tuned once, and their
+latencies count by --weight. --task-weights names single tasks instead.
+
 An interrupt (ctrl-C) ends the job and keeps what was measured; a second one
-kills.`
+kills. Tuning again goes on from what the records have, unless --no-transfer.`
 
 type tuneCommand struct {
 	*app
@@ -39,11 +43,12 @@ type tuneCommand struct {
 func newTune(a *app) *cobra.Command {
 	t := &tuneCommand{app: a}
 	c := &cobra.Command{
-		Use: "tune MODEL.onnx", Short: "Tune a model, here or on a farm", Long: tuneLong,
+		Use: "tune MODEL.onnx...", Short: "Tune models, here or on a farm", Long: tuneLong,
 		Example: `  tilth tune resnet18.onnx --time 5m
   tilth tune resnet18.onnx --trials 500 --tasks conv2d --log trials.jsonl
+  tilth tune resnet18.onnx mobilenet.onnx --weight 3,1 --plot curve.svg
   tilth tune resnet18.onnx --tracker 127.0.0.1:9190 --device rack=3`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 	}
 	t.tuneFlags.add(c)
 	t.followFlags.add(c)
@@ -56,22 +61,22 @@ func newTune(a *app) *cobra.Command {
 		c.MarkFlagsMutuallyExclusive("tracker", local)
 	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if err := t.check(); err != nil {
+		if err := t.check(len(args)); err != nil {
 			return err
 		}
 		if t.tracker != "" {
-			return t.remote(ctx, args[0])
+			return t.remote(ctx, args)
 		}
 		if t.device != "" {
 			return usagef("--device is for farms: name one with --tracker")
 		}
-		return t.local(ctx, args[0])
+		return t.local(ctx, args)
 	})
 }
 
 // local tunes in this process.
-func (t *tuneCommand) local(ctx context.Context, path string) (err error) {
-	tasks, err := t.load(path)
+func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
+	o, err := t.objective.load(paths)
 	if err != nil {
 		return err
 	}
@@ -90,10 +95,11 @@ func (t *tuneCommand) local(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.openLog(); err != nil {
+	if err := t.open(); err != nil {
 		return err
 	}
 	logs := &relay{to: t.stderr}
+	device := &client.Device{Target: machine, Machine: t.measure(ctx, tc, machine, logs)}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
 		Records: file, CacheDir: cache, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
 	})
@@ -103,11 +109,23 @@ func (t *tuneCommand) local(ctx context.Context, path string) (err error) {
 	defer func() { err = errors.Join(err, f.Stop()) }()
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
-	j, err := f.Client.Submit(bound, t.spec(path, tasks, farm.LocalOwner, machine))
+	j, err := f.Client.Submit(bound, t.spec(o, farm.LocalOwner, device))
 	if err != nil {
 		return err
 	}
 	return t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file})
+}
+
+// measure measures what the machine does at most; where that fails, latencies are shown without its limits.
+func (t *tuneCommand) measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, logs io.Writer) []byte {
+	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, "")
+	if err != nil {
+		if ctx.Err() == nil {
+			t.level.logger(logs).Warn("the machine's limits are not known", "error", err)
+		}
+		return nil
+	}
+	return rates[0].Encode()
 }
 
 // localTarget is what a target name and a compiler mean on this machine.
@@ -124,17 +142,17 @@ func localTarget(ctx context.Context, name string, threads int, compiler string)
 }
 
 // remote tunes on a farm.
-func (t *tuneCommand) remote(ctx context.Context, path string) error {
+func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	logs := &relay{to: t.stderr}
 	c, err := client.Dial(t.tracker, t.level.logger(logs))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if err := t.openLog(); err != nil {
+	if err := t.open(); err != nil {
 		return err
 	}
-	j, err := t.submit(ctx, c, path)
+	j, err := t.submit(ctx, c, paths)
 	if err != nil {
 		return err
 	}
@@ -145,7 +163,7 @@ func (t *tuneCommand) remote(ctx context.Context, path string) error {
 func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
 	w := t.newFollower(t.app, j, t.budget())
 	logs.set(w.display)
-	err := w.watch(bound, c, j.GetId())
+	err := w.watch(bound, c)
 	if ctx.Err() != nil {
 		err = t.interrupt(ctx, c, w, j.GetId())
 	} else if err != nil {
@@ -155,9 +173,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	if err := errors.Join(err, w.close()); err != nil {
 		return err
 	}
-	s := w.tally.Summary()
-	s.Job, s.Target, s.Records, s.Tracker = j.GetId(), j.GetSpec().GetTarget().GetFingerprint(), where.Records, where.Tracker
-	return w.finish(t.app, t.asJSON, s)
+	return w.finish(t.app, t.asJSON, where)
 }
 
 // abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this process
@@ -183,5 +199,5 @@ func (t *tuneCommand) interrupt(ctx context.Context, c *client.Client, w *follow
 	if _, err := c.Cancel(ctx, id, "interrupted"); err != nil {
 		return fmt.Errorf("job %s goes on: %w", id, err)
 	}
-	return w.watch(ctx, c, id)
+	return w.watch(ctx, c)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/progress"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -23,34 +21,38 @@ const defaultTime = 10 * time.Minute
 
 // tuneFlags say what to tune and how long, wherever it is done.
 type tuneFlags struct {
-	model    modelFlags
-	tasks    string
-	threads  int
-	trials   int
-	time     time.Duration
-	tuner    string
-	seed     uint64
-	numerics numericsFlag
-	device   string
+	objective  objectiveFlags
+	threads    int
+	trials     int
+	time       time.Duration
+	earlyStop  int
+	tuner      string
+	seed       uint64
+	noTransfer bool
+	numerics   numericsFlag
+	device     string
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
-	f.model.add(c)
-	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to tune: `numbers`, ranges and parts of names, e.g. 0,3-5,dense (default all)")
+	f.objective.add(c)
 	c.Flags().IntVar(&f.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
 	c.Flags().IntVar(&f.trials, "trials", 0, "candidates to measure, over all tasks together")
 	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
-	c.Flags().StringVar(&f.tuner, "tuner", "ga", "search algorithm: "+strings.Join(tuner.Names(), ", "))
+	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after so many trials in a row that brought nothing (0 = never)")
+	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" alone learns from earlier records")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
+	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "learn nothing from earlier records, and measure again what they have")
 	f.numerics.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 }
 
-// check completes the flags and says what is wrong with them.
-func (f *tuneFlags) check() error {
+// check completes the flags and says what is wrong with them, for a number of models.
+func (f *tuneFlags) check(models int) error {
 	switch {
 	case f.trials < 0 || f.trials > math.MaxInt32:
 		return usagef("--trials %d: want a positive number", f.trials)
+	case f.earlyStop < 0 || f.earlyStop > math.MaxInt32:
+		return usagef("--early-stop %d: want a positive number", f.earlyStop)
 	case f.time < 0:
 		return usagef("--time %s: want a positive time", f.time)
 	case f.threads < 0:
@@ -61,37 +63,31 @@ func (f *tuneFlags) check() error {
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime
 	}
+	if err := f.objective.check(models); err != nil {
+		return err
+	}
 	return f.numerics.check()
 }
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
 
-// load reads the model and selects its tasks.
-func (f *tuneFlags) load(path string) ([]job.Task, error) {
-	p, err := f.model.load(path)
-	if err != nil {
-		return nil, err
-	}
-	return job.Select(job.Tasks(p), f.tasks)
-}
-
-// spec is the job for tasks of a model on a target.
-func (f *tuneFlags) spec(path string, tasks []job.Task, owner string, t *target.Target) *tilthv1.JobSpec {
-	return job.Spec(tasks, job.Options{
-		Name: strings.TrimSuffix(filepath.Base(path), ".onnx"), Owner: owner, Target: t, Trials: f.trials, Time: f.time,
-		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level,
+// spec is the job for tasks of models on a device.
+func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
+	return job.Spec(o.tasks, job.Options{
+		Name: o.name, Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
+		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
 	})
 }
 
 // submit hands a job in to a farm.
-func (f *tuneFlags) submit(ctx context.Context, c *client.Client, path string) (*tilthv1.Job, error) {
-	tasks, err := f.load(path)
+func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string) (*tilthv1.Job, error) {
+	o, err := f.objective.load(paths)
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.FindTarget(ctx, f.device, f.threads)
+	device, err := c.FindTarget(ctx, f.device, f.threads)
 	if err != nil {
 		return nil, err
 	}
-	return c.Submit(ctx, f.spec(path, tasks, owner(), t))
+	return c.Submit(ctx, f.spec(o, owner(), device))
 }

@@ -12,18 +12,20 @@ import (
 
 // capi is a package's C interface; see runtime/src/tilth.h.
 type capi struct {
-	handle       uintptr
-	open         func(weights string, offset int64) uintptr
-	close        func(model uintptr)
-	lastError    func() string
-	inputCount   func() int32
-	outputCount  func() int32
-	callCount    func() int32
-	input        func(model uintptr, index int32) *byte
-	output       func(model uintptr, index int32) *byte
-	run          func(model uintptr)
-	profile      func(model uintptr, seconds *float64)
-	peak         func(model uintptr, flops, bytes *float64)
+	handle      uintptr
+	open        func(weights string, offset int64) uintptr
+	close       func(model uintptr)
+	lastError   func() string
+	inputCount  func() int32
+	outputCount func() int32
+	callCount   func() int32
+	input       func(model uintptr, index int32) *byte
+	output      func(model uintptr, index int32) *byte
+	run         func(model uintptr)
+	profile     func(model uintptr, seconds *float64)
+	peak        func(model uintptr, flops, bytes *float64)
+	// integerPeak is nil in a package of an older version.
+	integerPeak  func(model uintptr) float64
 	inputTensor  func(index int32) *ctensor
 	outputTensor func(index int32) *ctensor
 }
@@ -66,6 +68,9 @@ func (a *capi) bind() error {
 			return fmt.Errorf("%s does not export %s: %w", objectName, name, err)
 		}
 		purego.RegisterFunc(function, symbol)
+	}
+	if symbol, err := purego.Dlsym(a.handle, "tilth_integer_peak"); err == nil {
+		purego.RegisterFunc(&a.integerPeak, symbol)
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
 			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
-			Flop: task.Workload.Flop(), Bytes: task.Workload.Bytes()})
+			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

@@ -57,10 +57,11 @@ type TaskInfo struct {
 	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to the largest
 	// value; 0 = not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`
-	// Flop is the floating point operations of one execution if every sum is computed directly, Bytes the least that it
-	// reads and writes.
-	Flop  float64 `json:"flop"`
-	Bytes int64   `json:"bytes"`
+	// Flop is the floating point operations of one execution if every sum is computed directly, IntegerOps those of sums of integers,
+	// Bytes the least that it reads and writes.
+	Flop       float64 `json:"flop"`
+	IntegerOps float64 `json:"integer_ops,omitempty"`
+	Bytes      int64   `json:"bytes"`
 }
 
 // CallInfo is one execution of a kernel.

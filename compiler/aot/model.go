@@ -150,6 +150,8 @@ func (m *Model) Profile() []float64 {
 type Peak struct {
 	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
 	FlopsPerSecond float64 `json:"flops_per_second"`
+	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for those, two operations each.
+	IntegersPerSecond float64 `json:"integers_per_second,omitempty"`
 	// BytesPerSecond is of reading from memory.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
@@ -157,6 +159,9 @@ type Peak struct {
 // Peak measures what this machine can do at best. It takes a tenth of a second or so, and 128 MiB of memory.
 func (m *Model) Peak() (p Peak) {
 	m.api.peak(m.handle, &p.FlopsPerSecond, &p.BytesPerSecond)
+	if m.api.integerPeak != nil {
+		p.IntegersPerSecond = m.api.integerPeak(m.handle)
+	}
 	return p
 }
 

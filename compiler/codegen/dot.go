@@ -126,7 +126,7 @@ func (p *printer) dotElements(o dotOperand, terms int64) string {
 		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.tensor)
 	}
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
-	if ahead := p.kernel.prefetchBytes(o.tensor); ahead > 0 && p.isNew(code) {
+	if ahead := p.kernel.ahead[o.tensor]; ahead > 0 && p.isNew(code) {
 		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
 	}
 	return p.temp(t, code, o.tensor)

@@ -23,16 +23,16 @@ type kernelPrinter struct {
 	attributes string
 	// shared has the offsets of scratch buffers in the shared workspace.
 	shared map[*expr.Tensor]int64
+	// ahead has how many bytes ahead buffers in memory are fetched when they are read; others are not.
+	ahead map[*expr.Tensor]int64
 }
 
-// prefetchBytes is how far ahead a buffer is fetched when it is read; 0 = not at all.
-func (k *kernelPrinter) prefetchBytes(t *expr.Tensor) int64 {
-	for _, p := range k.f.Prepared {
-		if p.Buffer.Tensor == t {
-			return p.PrefetchBytes
-		}
+func newKernelPrinter(u *Unit, symbol string, f *loop.Func) *kernelPrinter {
+	k := &kernelPrinter{unit: u, symbol: symbol, f: f, shared: map[*expr.Tensor]int64{}, ahead: map[*expr.Tensor]int64{}}
+	for _, p := range f.Prepared {
+		k.ahead[p.Buffer.Tensor] = p.Buffer.AheadBytes
 	}
-	return 0
+	return k
 }
 
 func (k *kernelPrinter) fresh(prefix string) string {
@@ -48,7 +48,7 @@ func (k *kernelPrinter) printer() *printer {
 	p := &printer{
 		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
-		indices: map[string]string{},
+		indices: map[string]string{}, filled: map[*expr.Tensor]*filled{}, fetched: map[string]bool{},
 	}
 	p.forget()
 	return p
@@ -59,6 +59,7 @@ func (k *kernelPrinter) run() string {
 	p := k.printer()
 	k.pointers(p)
 	p.block(k.f.Body)
+	p.endStreams()
 	var b strings.Builder
 	for _, body := range k.bodies {
 		b.WriteString(body)
@@ -114,6 +115,7 @@ func (p *printer) parallel(n *loop.For) {
 	body.line("for (int64_t %s = begin; %s < end; %s++) {", v, v, v)
 	body.nested(n.Body)
 	body.line("}")
+	body.endStreams()
 	k.bodies = append(k.bodies, k.bodyFunction(name, len(captured), body.out.String()))
 	p.call(name, captured, n.Extent)
 }

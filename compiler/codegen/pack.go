@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
 )
 
@@ -42,7 +41,7 @@ func (u *Unit) pack(arg int, p loop.Pack) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	k := &kernelPrinter{unit: u, symbol: name, f: f, shared: map[*expr.Tensor]int64{}}
+	k := newKernelPrinter(u, name, f)
 	k.attributes = "__attribute__((cold, noinline)) " // runs once: not worth the compiler's time
 	u.code.WriteString(k.run())
 	fmt.Fprintf(&u.code, "static void %s_fill(void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(0, bound, 0, 0); }\n", name, arg, name)

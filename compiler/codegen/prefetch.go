@@ -43,17 +43,37 @@ func (p *printer) partOf(at expr.Linear, elementBytes int64) (found part, ok boo
 	return found, found.repeats > 1
 }
 
-// prefetchNext fetches what lies behind the part of a constant that is being read several times: each time a share of it, spread over
-// the time that a repetition takes. The first reading of a part need not wait for memory then, which it could not keep up with.
+// prefetch fetches what will be read behind an address, once in the body of a loop, where the buffer is to be fetched ahead.
+func (p *printer) prefetch(t *expr.Tensor, at expr.Linear, address string) {
+	ahead := p.kernel.ahead[t]
+	if ahead == 0 || p.fetched[address] {
+		return
+	}
+	p.fetched[address] = true
+	p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
+	p.prefetchNext(t, at)
+}
+
+// prefetchNext fetches what lies behind the part of a constant that is being read several times, or behind the part that a buffer which
+// is being read several times was computed from: each time a share of it, spread over the time that a repetition takes. The first
+// reading of a part need not wait for memory then, which it could not keep up with.
 func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 	elementBytes := t.DType.Bytes()
 	x, ok := p.partOf(at, elementBytes)
-	if !ok || x.bytes < minPartBytes || p.fetched[t] {
+	if !ok || x.bytes < minPartBytes || p.fetched[p.buffer(t)] {
 		return
 	}
-	p.fetched[t] = true
+	from := source{t, x.base, x.bytes}
+	if f := p.filled[t]; f != nil {
+		if f.from == nil {
+			return
+		}
+		from = *f.from
+	}
+	p.fetched[p.buffer(t)] = true
 	lineBytes := p.unit.lineBytes
-	share := ceilDiv(ceilDiv(x.bytes, x.repeats), lineBytes) * lineBytes
+	share := ceilDiv(ceilDiv(from.bytes, x.repeats), lineBytes) * lineBytes
+	perTurn := func(bytes int64) int64 { return ceilDiv(ceilDiv(bytes*from.bytes, x.bytes), x.repeats) }
 	var offsets []string
 	add := func(term expr.Term, bytes int64) {
 		offsets = append(offsets, fmt.Sprintf("%s * %d", p.scalar(term.Atom), bytes))
@@ -62,12 +82,12 @@ func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 		add(turn, turn.Coef*share)
 	}
 	for _, inner := range x.inner {
-		add(inner, ceilDiv(inner.Coef*elementBytes, x.repeats))
+		add(inner, perTurn(inner.Coef*elementBytes))
 	}
-	step := ceilDiv(x.inner[0].Coef*elementBytes, x.repeats)
-	address := fmt.Sprintf("(const char *)&%s[%s] + %s", p.buffer(t), p.index(x.base), strings.Join(offsets, " + "))
+	step := perTurn(x.inner[0].Coef * elementBytes)
+	address := fmt.Sprintf("(const char *)&%s[%s] + %s", p.buffer(from.constant), p.index(from.base), strings.Join(offsets, " + "))
 	for first := int64(0); first == 0 || first < step; first += lineBytes {
-		p.line("__builtin_prefetch(%s + %d, 0, 2);", address, x.bytes+first)
+		p.line("__builtin_prefetch(%s + %d, 0, 2);", address, from.bytes+first)
 	}
 }
 

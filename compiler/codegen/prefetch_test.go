@@ -1,12 +1,15 @@
 package codegen
 
 import (
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -61,4 +64,37 @@ prefetch 0 1024
 		t.Fatal(err)
 	}
 	return u.Source()
+}
+
+// TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext: the sums of 16 x 7 x 16 elements are computed from 32 rows of 32 columns of
+// a constant, 4096 bytes. Each of 8 tiles of rows fetches 512 bytes of those behind.
+func TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext(t *testing.T) {
+	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[64,32]\nconstant t1 f32[32,96]\n" +
+		"sum t2 f32[64,96] over 32 = (mul [t0 i0 r0] [t1 r0 i1])\nmap t3 f32[64,96] = (max [t2 i0 i1] 0x0p+00:f32)\noutput t3\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := regexp.MustCompile(`prefetch\(\(const char \*\)&p0\[\w+\] \+ \w+ \* 512 \+ .* \+ 4096, 0, 2\);`)
+	s := space.New(w, d, schedule.Default)
+	for spf, want := range map[int]int{0: 0, 512: 1} {
+		p, ok := s.Parse(fmt.Sprintf("alg=70 st=4 sv=2 sb=1024 sku=2 spf=%d", spf))
+		if !ok {
+			t.Fatal("the point is not legal")
+		}
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := NewUnit(d)
+		if _, err := u.Add("k", "k", applied); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(next.FindAllString(u.Source(), -1)); got != want {
+			t.Errorf("with spf=%d the part behind is fetched %d times:\n%s", spf, got, u.Source())
+		}
+	}
 }

@@ -30,10 +30,12 @@ type printer struct {
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
-	// loops are the serial loops around what is being printed, outermost first; fetched has the constants whose next part the innermost
-	// one already fetches.
+	// loops are the serial loops around what is being printed, outermost first; fetched has the addresses behind which
+	// the innermost one already fetches, and the buffers whose next part it does.
 	loops   []*loop.For
-	fetched map[*expr.Tensor]bool
+	fetched map[string]bool
+	// filled has what is known of the scratch buffers that are fetched ahead.
+	filled map[*expr.Tensor]*filled
 	// registers has the buffers kept in named variables.
 	registers map[*expr.Tensor]*register
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
@@ -43,6 +45,8 @@ type printer struct {
 	// indices has the variables of index expressions that are in scope.
 	indices map[string]string
 	guarded int
+	// streamed is set once something was stored past the caches.
+	streamed bool
 	// worker is set in bodies of parallel loops.
 	worker bool
 	// used is the scratch in use at this point of the function, in bytes; frame is what lies on the stack.
@@ -170,7 +174,7 @@ func (p *printer) serial(n *loop.For) {
 	v := p.varName(n.Var)
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
 	fetched := p.fetched
-	p.loops, p.fetched = append(p.loops, n), map[*expr.Tensor]bool{}
+	p.loops, p.fetched = append(p.loops, n), map[string]bool{}
 	p.nested(n.Body)
 	p.loops, p.fetched = p.loops[:len(p.loops)-1], fetched
 	p.line("}")
@@ -197,6 +201,7 @@ func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 	}
 	p.memory[b.Tensor] = name
 	delete(p.registers, b.Tensor) // another version of these loops may have had it there
+	p.allocated(b)
 	if b.Bytes() <= maxStackBytes && p.frame+b.Bytes() <= maxFrameBytes && !hasParallel(scope) {
 		p.frame += b.Bytes()
 		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
@@ -261,6 +266,12 @@ func (p *printer) storeVector(n *loop.Store, value string) {
 		}
 		panic("codegen: vector store does not fit its register")
 	}
+	if p.streams(n.Buffer, at) {
+		p.stream(n.Buffer, at, value)
+		p.forget()
+		return
+	}
+	p.filling(n)
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
 	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
 	p.stored(n.Buffer.Tensor)

@@ -26,6 +26,11 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 			}
 		}
 	}
+	for _, g := range s.Stages {
+		if g.IsOutput && rapid.Bool().Draw(t, "stream") {
+			_ = s.Stream(g.ID)
+		}
+	}
 	return s
 }
 

@@ -16,6 +16,11 @@ import (
 // drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
 func drawPoint(t *rapid.T, d *target.Target) testCase {
 	w := drawWorkload(t).Merge()
+	if rapid.Bool().Draw(t, "small caches") { // of which there are more points: results may be stored past them
+		small := *d
+		small.L2Bytes, small.L3Bytes = 256, 512
+		d = &small
+	}
 	s := space.New(w, d, schedule.Default)
 	point := s.Default()
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))

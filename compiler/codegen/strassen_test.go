@@ -13,7 +13,7 @@ import (
 )
 
 // drawProduct draws a product of matrices that Strassen's algorithm computes: any extents, either operand transposed, with or without
-// what is before and after it.
+// what is before and after it, stored on the way or not.
 func drawProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
@@ -34,14 +34,20 @@ func drawProduct(t *rapid.T) *expr.Workload {
 		}
 		return expr.MulE(x.At(i[0], r[0]), weights.At(r[0], i[1]))
 	})
-	out := product
+	outs := []*expr.Tensor{product}
 	if rapid.Bool().Draw(t, "epilogue") {
 		bias, residual := g.source(d, true, n), g.source(d, false, m, n)
-		out = expr.Compute("out", product.Shape, func(i []expr.Expr) expr.Expr {
-			return expr.MaxE(expr.AddE(expr.AddE(product.At(i...), bias.At(i[1])), residual.At(i...)), expr.Zero(d))
+		sum := expr.Compute("sum", product.Shape, func(i []expr.Expr) expr.Expr {
+			return expr.AddE(expr.AddE(product.At(i...), bias.At(i[1])), residual.At(i...))
 		})
+		outs = []*expr.Tensor{expr.Compute("out", product.Shape, func(i []expr.Expr) expr.Expr {
+			return expr.MaxE(expr.MulE(sum.At(i...), bias.At(i[1])), expr.Zero(d))
+		})}
+		if rapid.Bool().Draw(t, "stored") {
+			outs = append([]*expr.Tensor{sum}, outs...)
+		}
 	}
-	workload, err := expr.NewWorkload([]*expr.Tensor{out})
+	workload, err := expr.NewWorkload(outs)
 	if err != nil {
 		t.Fatalf("the drawn workload is none: %v", err)
 	}
@@ -54,7 +60,7 @@ func drawStrassen(t *rapid.T, d *target.Target) testCase {
 	c := testCase{workload: w, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
 		s := schedule.New(w)
-		if _, err := s.Strassen(productStage(s), rapid.Int64Range(1, 20).Draw(t, "group")); err != nil {
+		if _, err := s.Strassen(productStage(s), rapid.Int64Range(1, 20).Draw(t, "group"), rapid.SampledFrom([]schedule.Sums{schedule.Compiled, schedule.Computed}).Draw(t, "sums")); err != nil {
 			t.Fatalf("%v\n%s", err, w.Text())
 		}
 		c.schedule = s

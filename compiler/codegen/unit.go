@@ -115,7 +115,7 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
 		return printed{}, err
 	}
-	k := &kernelPrinter{unit: u, symbol: symbol, f: f, shared: map[*expr.Tensor]int64{}}
+	k := newKernelPrinter(u, symbol, f)
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
 	u.code.WriteString(run)

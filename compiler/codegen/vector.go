@@ -145,9 +145,8 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
 	address := fmt.Sprintf("&%s[%s]", p.buffer(n.Tensor), p.index(at))
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
-	if ahead := p.kernel.prefetchBytes(n.Tensor); ahead > 0 && p.isNew(code) {
-		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
-		p.prefetchNext(n.Tensor, at)
+	if p.isNew(code) {
+		p.prefetch(n.Tensor, at, address)
 	}
 	return p.temp(t, code, n.Tensor), true
 }

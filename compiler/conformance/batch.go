@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -53,7 +51,7 @@ func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 		return results, nil
 	}
 	for k, p := range parts {
-		judge(&results[p.of], k, p.job, outputs)
+		judge(&results[p.of], p.job, outputs[k])
 	}
 	return results, nil
 }
@@ -64,43 +62,20 @@ type part struct {
 	of int
 }
 
-// execute compiles the jobs into a package, runs it once and returns its outputs by their joined names.
-func (r *Runner) execute(ctx context.Context, parts []part) (outputs map[string]*array.Array, err error) {
+// execute runs the jobs once, in a package that has all of them, and returns the outputs of each.
+func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[string]*array.Array, err error) {
 	defer trap.AsError(&err)
-	dir, err := os.MkdirTemp("", "tilth-check-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	programs, inputs := make([]*graph.Program, len(parts)), map[string]*array.Array{}
+	programs, inputs := make([]*graph.Program, len(parts)), make([]map[string]*array.Array, len(parts))
 	for k, p := range parts {
-		programs[k] = p.program
-		for name, a := range p.inputs {
-			inputs[graph.JoinedName(k, name)] = a
-		}
+		programs[k], inputs[k] = p.program, p.inputs
 	}
-	joined := graph.Join("check", programs)
-	choices, err := r.schedules(joined)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "check.tar")
-	options := aot.Options{Target: r.Target, Toolchain: r.Toolchain, Choices: choices, Objects: r.Objects, Output: path}
-	if _, err := aot.Compile(ctx, joined, options); err != nil {
-		return nil, err
-	}
-	model, err := aot.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	defer model.Close()
-	return model.Run(inputs)
+	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects}, r.schedules)
 }
 
 // schedules are the default ones.
-func (r *Runner) schedules(p *graph.Program) ([]aot.Choice, error) {
-	choices := make([]aot.Choice, len(p.Tasks))
-	for k, task := range p.Tasks {
+func (r *Runner) schedules(tasks []graph.Task) ([]aot.Choice, error) {
+	choices := make([]aot.Choice, len(tasks))
+	for k, task := range tasks {
 		s := space.New(task.Workload, r.Target, schedule.Default)
 		applied, err := s.Apply(s.Default())
 		if err != nil {
@@ -111,10 +86,10 @@ func (r *Runner) schedules(p *graph.Program) ([]aot.Choice, error) {
 	return choices, nil
 }
 
-// judge compares the outputs of the batch's k-th job with what is wanted, and enters into its case's result what it finds.
-func judge(r *Result, k int, j job, outputs map[string]*array.Array) {
+// judge compares the outputs of a job with what is wanted, and enters into its case's result what it finds.
+func judge(r *Result, j job, outputs map[string]*array.Array) {
 	for _, name := range j.outputs {
-		worst, err := compare(outputs[graph.JoinedName(k, name)], j.want[name])
+		worst, err := compare(outputs[name], j.want[name])
 		r.note(worst)
 		if err != nil && r.Status == Pass {
 			r.Status, r.Reason = Fail, oneLine(fmt.Errorf("%s: output %q: %w", j.set, name, err))

@@ -96,6 +96,42 @@ func (w *Workload) Flop() float64 {
 	return total
 }
 
+// IntegerOps counts the operations of one execution in sums of integers: in each step the addition, and the arithmetic on what is
+// added. Index arithmetic, loads, casts and selections count nothing.
+func (w *Workload) IntegerOps() float64 {
+	var total float64
+	for _, t := range w.Stages {
+		if t.Combiner != Sum || !t.DType.IsInt() {
+			continue
+		}
+		n := 1 + countInteger(t.Body, t.DType)
+		for _, v := range t.Reduce {
+			n *= float64(v.Extent)
+		}
+		total += n * float64(array.Elements(t.Shape))
+	}
+	return total
+}
+
+// countInteger counts the arithmetic of one type, without that of indices and conditions.
+func countInteger(e Expr, d array.DType) float64 {
+	switch x := e.(type) {
+	case *Load:
+		return 0
+	case *Select:
+		return countInteger(x.A, d) + countInteger(x.B, d)
+	case *Binary:
+		n := countInteger(x.A, d) + countInteger(x.B, d)
+		if x.DType() == d {
+			n++
+		}
+		return n
+	case *Cast:
+		return countInteger(x.A, d)
+	}
+	return 0
+}
+
 // Bytes is the least that one execution moves: every output once, and of every input and constant what is read of it,
 // which is all of it unless it is read at fewer places than it has elements.
 func (w *Workload) Bytes() int64 {

@@ -135,7 +135,7 @@ func TestFillSumsStrassensRightOperand(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := schedule.New(w)
-		if _, err := s.Strassen(0, 4); err != nil {
+		if _, err := s.Strassen(0, 4, schedule.Compiled); err != nil {
 			t.Fatal(err)
 		}
 		f, err := Lower(s)

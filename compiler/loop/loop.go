@@ -24,6 +24,10 @@ type Buffer struct {
 	Space  Space
 	// Index is the number of the argument or of the prepared constant.
 	Index int
+	// Streamed is set for an output whose vectors are stored past the caches.
+	Streamed bool
+	// AheadBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
+	AheadBytes int64
 }
 
 // Elements is the buffer's length.
@@ -47,8 +51,6 @@ type Pack struct {
 	// Constant is the index in Workload.Constants.
 	Constant int
 	Buffer   *Buffer
-	// PrefetchBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
-	PrefetchBytes int64
 	// Workload computes the packed tensor (its only output) from the constant (its only constant).
 	Workload  *expr.Workload
 	dims      []schedule.PackDim

@@ -141,6 +141,9 @@ func (l *lowerer) bindArgs(f *Func) {
 			continue
 		}
 		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: Argument, Index: k}
+		if g := l.s.Producer(t); g != nil {
+			buffer.Streamed = g.Streamed
+		}
 		f.Args = append(f.Args, buffer)
 		b := whole(t, buffer)
 		b.strides = t.Strides
@@ -160,8 +163,7 @@ func (l *lowerer) bindPrepared(f *Func, constant int) {
 		}
 	}
 	pack := newPack(constant, t, l.s.Transforms[constant], dims)
-	pack.PrefetchBytes = l.s.Prefetches[constant]
-	pack.Buffer.Index = len(f.Prepared)
+	pack.Buffer.Index, pack.Buffer.AheadBytes = len(f.Prepared), l.s.Prefetches[constant]
 	f.Prepared = append(f.Prepared, pack)
 	l.bindings[t] = whole(t, pack.Buffer)
 	l.bindings[t].pack = dims
@@ -175,7 +177,7 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 		stored[len(stored)-1] += g.Skew
 	}
 	b := whole(g.Tensor, &Buffer{Tensor: flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: Scratch})
-	b.extents = stored
+	b.buffer.AheadBytes, b.extents = g.FetchBytes, stored
 	if mins != nil {
 		b.mins = mins
 	}

@@ -78,7 +78,7 @@ func (s *Schedule) ErrorGrowth() float64 {
 }
 
 // Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)",
-// "F(2x2,3x3)/2" where the stride is 2, or "Strassen".
+// "F(2x2,3x3)/2" where the stride is 2, "Strassen", or "Strassen+sums" where the kernel computes the sums of the constant, too.
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, a := range s.algorithms {

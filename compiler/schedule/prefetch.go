@@ -21,3 +21,24 @@ func (s *Schedule) Prefetch(constant int, bytes int64) error {
 	s.record("prefetch", constant, int(bytes))
 	return nil
 }
+
+// Fetch fetches the buffer that holds a stage between its producer and its consumers a distance ahead of its use, whenever a vector of
+// it is loaded. It helps where the buffer is larger than the first cache and is read in pieces, which processors are late to follow.
+// Where loops read again and again what was computed from a part of a prefetched constant, each time a share of the part behind it
+// is fetched, too.
+func (s *Schedule) Fetch(stageID int, bytes int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("fetch: %w", err)
+	case g.IsOutput:
+		return fmt.Errorf("fetch: stage %d is an output, which has no buffer of its own", stageID)
+	case g.FetchBytes != 0:
+		return fmt.Errorf("fetch: stage %d is already fetched", stageID)
+	case bytes < 1 || bytes > maxPrefetchBytes:
+		return fmt.Errorf("fetch: distance of %d bytes is not between 1 and %d", bytes, maxPrefetchBytes)
+	}
+	g.FetchBytes = bytes
+	s.record("fetch", stageID, int(bytes))
+	return nil
+}

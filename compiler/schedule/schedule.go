@@ -3,9 +3,9 @@
 // the code that invented it.
 //
 // The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, cache-read, flatten, rfactor, pack,
-// parallel, vectorize, unroll, and widen and dot for products of small integers. Stages and iterators are named by number: stages in
-// the workload's order, then those that cache-write, cache-read, widen and rfactor add; iterators of a stage by axis (spatial axes
-// first), then in order of creation.
+// prefetch, fetch, parallel, vectorize, unroll, stream, and widen and dot for products of small integers. Stages and iterators are named by
+// number: stages in the workload's order, then those that cache-write, cache-read, widen and rfactor add; iterators of a stage by axis
+// (spatial axes first), then in order of creation.
 package schedule
 
 import (
@@ -52,6 +52,10 @@ type Stage struct {
 	At       *Iter
 	// Skew is the gap behind each row of the stage's buffer, in elements.
 	Skew int64
+	// Streamed is set for an output whose vectors are stored past the caches.
+	Streamed bool
+	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
+	FetchBytes int64
 }
 
 // Iter is one iterator: an axis of the stage, or derived by split or fuse.

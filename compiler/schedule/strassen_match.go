@@ -24,8 +24,8 @@ type Product struct {
 	Row, Column int
 	// Inner is the extent of the reduction.
 	Inner int64
-	// Constant is the right operand's index in Workload.Constants.
-	Constant int
+	// Constant is the right operand's index in Workload.Constants; the reduction runs along its dimension InnerDim, the columns along the other.
+	Constant, InnerDim int
 }
 
 // Product understands a stage as a product that Strassen computes; ok is false when it is none.
@@ -39,7 +39,7 @@ func (s *Schedule) Product(stageID int) (found Product, ok bool) {
 		return found, false
 	}
 	axis := func(v *expr.Var) int { return slices.Index(g.Axes, v) }
-	return Product{Row: axis(p.row), Column: axis(p.column), Inner: p.inner.Extent, Constant: p.constant}, true
+	return Product{Row: axis(p.row), Column: axis(p.column), Inner: p.inner.Extent, Constant: p.constant, InnerDim: wholeIndex(p.right, p.inner)}, true
 }
 
 // matchProduct understands a stage as a product of matrices; the error continues "stage N".

@@ -3,6 +3,7 @@ package schedule
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,6 +61,8 @@ func TestStrassenRefusesOtherReductions(t *testing.T) {
 		"a maximum":       {"sum t2", "max t2", "strassen 0 8", "is no sum of floats"},
 		"two activations": {"constant t1", "input t1", "strassen 0 8", "does not multiply an activation by a constant"},
 		"a vector":        {"[t0 i0 r0]", "[t0 0 r0]", "strassen 0 8", "not of one operand alone"},
+		"unknown sums":    {"", "", "strassen 0 8 2", "does not take [8 2]"},
+		"named sums":      {"", "", "strassen 0 8 0", "does not take [8 0]"},
 		"a sum of sums":   {"(mul", "(add", "strassen 0 8", "is no sum of products"},
 	}
 	for name, c := range cases {
@@ -70,6 +73,31 @@ func TestStrassenRefusesOtherReductions(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestComputedSumsAddNothingToTheWeights: compiled ones of blocks of 5 x 16 take the place of 9 x 21 elements.
+func TestComputedSumsAddNothingToTheWeights(t *testing.T) {
+	for trace, want := range map[string]struct {
+		added  int64
+		stages int
+		name   string
+	}{
+		"strassen 0 8":   {4 * (7*5*16 - 9*21), 4, "Strassen"},
+		"strassen 0 8 1": {0, 5, "Strassen+sums"},
+	} {
+		text := traceHeader + "\n" + trace + "\n"
+		s, err := Replay(parseWorkload(t, productText), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, all := s.AddedBytes()
+		if sums != want.added || all != want.added || len(s.Stages) != want.stages || !slices.Equal(s.Algorithms(), []string{want.name}) {
+			t.Errorf("%s: %d of %d bytes, %d stages, %v", trace, sums, all, len(s.Stages), s.Algorithms())
+		}
+		if string(s.Trace()) != text {
+			t.Errorf("%s is written as\n%s", trace, s.Trace())
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *Schedule) apply(line string) error {
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
-	"strassen": 2, "widen": 3, "dot": 2,
+	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -123,6 +123,8 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.applyPack(a)
 	case "prefetch":
 		err = s.Prefetch(a[0], int64(a[1]))
+	case "fetch":
+		err = s.Fetch(a[0], int64(a[1]))
 	case "rfactor":
 		if a[3] > int(Pieces) {
 			return fmt.Errorf("rfactor: %d is not a part", a[3])
@@ -144,11 +146,13 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	case "winograd":
 		err = s.applyWinograd(a)
 	case "strassen":
-		_, err = s.Strassen(a[0], int64(a[1]))
+		err = s.applyStrassen(a)
 	case "flatten":
 		err = s.Flatten(a[0], a[1:]...)
 	case "skew":
 		err = s.Skew(a[0], int64(a[1]))
+	case "stream":
+		err = s.Stream(a[0])
 	}
 	return err
 }
@@ -170,5 +174,18 @@ func (s *Schedule) applyWinograd(a []int) error {
 		return fmt.Errorf("winograd does not take %d numbers", len(a))
 	}
 	_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
+	return err
+}
+
+// applyStrassen reads the group of columns, and whether the sums of the constant are computed by the kernel.
+func (s *Schedule) applyStrassen(a []int) error {
+	sums := Compiled
+	switch {
+	case len(a) == 3 && a[2] == int(Computed):
+		sums = Computed
+	case len(a) != 2:
+		return fmt.Errorf("strassen does not take %v behind the stage", a[1:])
+	}
+	_, err := s.Strassen(a[0], int64(a[1]), sums)
 	return err
 }

@@ -2,6 +2,7 @@ package space
 
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/footprint"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -18,8 +19,6 @@ type access struct {
 	joint []int
 	rows  []int64
 }
-
-const pageBytes = 4096
 
 // accesses are those of a reduction; the result is the last.
 func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []access {
@@ -134,31 +133,12 @@ func (a *access) movesWith(axis int) bool {
 
 // touched is how many cache lines and pages the ranges of the axes touch.
 func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64) {
-	run, runs, gap := a.elementBytes, int64(1), a.elementBytes
-	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
-	for d := len(a.shape) - 1; d >= 0; d-- {
-		e := a.extent(d, extents)
-		if whole {
-			run *= e
-		} else {
-			runs *= e
-		}
-		whole = whole && (e == a.shape[d] || a.packed)
-		if !whole && runs == 1 {
-			gap *= a.shape[d]
-		} else if whole {
-			gap *= a.shape[d]
-		}
+	var few [8]int64 // ranks are small: no allocation
+	box := few[:0]
+	for d := range a.shape {
+		box = append(box, a.extent(d, extents))
 	}
-	lines = float64(runs) * float64(ceilDiv(run, lineBytes))
-	if gap%lineBytes != 0 { // runs begin anywhere in a line
-		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
-	}
-	pages = float64(runs) * (float64(run)/pageBytes + 1)
-	if gap < pageBytes {
-		pages = float64(runs*max(gap, run))/pageBytes + 1
-	}
-	return lines, pages
+	return footprint.Touched(a.shape, box, a.elementBytes, lineBytes, a.packed)
 }
 
 // elements is how many elements the ranges of the axes reach.

@@ -18,7 +18,7 @@ func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
 	w, target := conv(t, 14, 64), parseTarget(t, "x86-64-v3")
 	for level, want := range map[schedule.Numerics]bool{schedule.Strict: false, schedule.Default: true, schedule.Fast: true} {
 		s := New(w, target, level)
-		if got := s.Knobs[0].Name == algKnob; got != want {
+		if got := s.Knobs[0].Name == AlgorithmKnob; got != want {
 			t.Errorf("%v: a choice of algorithms: %v", level, got)
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -90,7 +90,7 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 
 // TestNextCountsEveryPointOnce, also across algorithms.
 func TestNextCountsEveryPointOnce(t *testing.T) {
-	s := &Space{Knobs: []Knob{{algKnob, []int64{direct, smallest, largest}}, {"a", []int64{1, 2}}, {"b", []int64{1, 2, 3}}, {"w", []int64{1, 2}}}, others: 3}
+	s := &Space{Knobs: []Knob{{AlgorithmKnob, []int64{direct, smallest, largest}}, {"a", []int64{1, 2}}, {"b", []int64{1, 2, 3}}, {"w", []int64{1, 2}}}, others: 3}
 	var got []string
 	for p, ok := make(Point, 4), true; ok; p, ok = s.Next(p) {
 		got = append(got, strings.TrimSpace(p.Key()))

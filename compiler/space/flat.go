@@ -15,10 +15,11 @@ type flat struct {
 	lanes   int64
 	extents []int64
 	loads   int
+	results streaming
 }
 
-func newFlat(g *schedule.Stage, t *target.Target) *flat {
-	f := &flat{vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body))}
+func newFlat(s *schedule.Schedule, g *schedule.Stage, t *target.Target) *flat {
+	f := &flat{vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: newStreaming(s, g)}
 	for k, e := range f.extents {
 		if e > 1 {
 			f.vec = k
@@ -28,7 +29,7 @@ func newFlat(g *schedule.Stage, t *target.Target) *flat {
 	return f
 }
 
-func (f *flat) knobs(*target.Target) []Knob {
+func (f *flat) knobs(t *target.Target) []Knob {
 	if f.vec < 0 {
 		return nil
 	}
@@ -45,7 +46,7 @@ func (f *flat) knobs(*target.Target) []Knob {
 			open = append(open, k)
 		}
 	}
-	return open
+	return append(open, f.results.knobs(t)...)
 }
 
 // cost estimates cycles: one vector a cycle for each load, a few for each parallel chunk, and the imbalance of workers.
@@ -59,7 +60,7 @@ func (f *flat) cost(t *target.Target, set settings) float64 {
 	work := float64(outer*vectors) * (float64(1+f.loads) + 1/float64(max(1, set["unroll"])))
 	workers := int64(max(1, t.Threads))
 	balance := float64(ceilDiv(chunks, workers)*workers) / float64(chunks)
-	return work*balance/float64(workers) + 4*float64(chunks)
+	return work*balance/float64(workers) + 4*float64(chunks) + f.results.cost(t, set)
 }
 
 func (f *flat) legal(*target.Target, settings) error { return nil }
@@ -99,6 +100,7 @@ func (f *flat) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settin
 	if b.err == nil {
 		b.kind(s.Parallel, id, b.fuse(id, append(outer, blocks)))
 	}
+	f.results.apply(b, id, set)
 	for _, o := range slices.Backward(u.also) {
 		b.do(s.ComputeAt(o, id, loop))
 		vectors, lane := b.split(o, f.vec, f.lanes, peel)

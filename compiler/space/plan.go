@@ -77,11 +77,11 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		x := newTile(s, g, u.stored(s), t)
 		x.feed(s, g, u.feeds)
 		u.sketch = x
-		if len(u.also) == 0 { // the transforms back are computed for one reader
-			u.other = otherAlgorithm(s, g, t)
-		} else {
+		if len(u.also) > 0 {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
+		x.stream(s, s.Stages[u.out])
+		u.other = otherAlgorithm(s, g, t, x, len(u.also) == 0)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -91,7 +91,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
 		u.follow(s, taken)
 		taken[u.out] = true
-		u.sketch = newFlat(s.Stages[u.out], t)
+		u.sketch = newFlat(s, s.Stages[u.out], t)
 		p.units = append(p.units, u)
 	}
 	return p
@@ -258,7 +258,7 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen settings) er
 
 // chosen is the sketch of the algorithm that the settings choose.
 func (u *unit) chosen(set settings) sketch {
-	if set[algKnob] != direct {
+	if set[AlgorithmKnob] != direct {
 		return u.other
 	}
 	return u.sketch

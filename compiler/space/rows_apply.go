@@ -264,7 +264,7 @@ func (r *rows) applyPieces(b *builder, t *target.Target, set settings) error {
 			r.pieced(b, t, g, set)
 			continue
 		}
-		f := &unit{out: id, acc: -1, sketch: newFlat(g, t)}
+		f := &unit{out: id, acc: -1, sketch: newFlat(b.s, g, t)}
 		if b.err == nil {
 			b.do(f.apply(b.s, t, f.choose(t)))
 		}

@@ -109,47 +109,6 @@ func (s *Space) Cost(p Point) float64 {
 	return u.cost(s.Target, s.settings(p))
 }
 
-// defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near the best: so
-// that a model of many tasks waits a few milliseconds for each.
-const defaultDraws = 192
-
-// Default is the legal point of least analytic cost among the seeds and a fixed sample: the schedule for when nothing was
-// ever measured.
-func (s *Space) Default() Point {
-	rng := rand.New(rand.NewPCG(1, 2))
-	candidates := s.Seeds()
-	for range defaultDraws {
-		if p, ok := s.Random(rng); ok {
-			candidates = append(candidates, p)
-		}
-	}
-	best, cost := make(Point, len(s.Knobs)), math.Inf(1)
-	for _, p := range candidates {
-		if c := s.Cost(p); c < cost {
-			best, cost = p, c
-		}
-	}
-	for range 64 {
-		p := s.descend(best)
-		if s.Cost(p) >= s.Cost(best) {
-			break
-		}
-		best = p
-	}
-	return best
-}
-
-// descend is the best point that differs from p in one knob, or p.
-func (s *Space) descend(p Point) Point {
-	best, cost := p, s.Cost(p)
-	for _, q := range s.Neighbours(p) {
-		if c := s.Cost(q); c < cost {
-			best, cost = q, c
-		}
-	}
-	return best
-}
-
 // Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another algorithm has.
 func (s *Space) Neighbours(p Point) []Point {
 	var list []Point
@@ -189,7 +148,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 			if k >= len(s.Knobs) {
 				return nil, false
 			}
-			if !s.active(q, k) {
+			if !s.Active(q, k) {
 				continue
 			}
 			choices := len(s.Knobs[k].Values)
@@ -213,7 +172,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 // Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different kinds of
 // algorithms have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
-	if s.others > 0 && (a[0] == direct) != (b[0] == direct) {
+	if s.others > 0 && s.isDirect(a) != s.isDirect(b) {
 		return nil, false
 	}
 	for range 20 {
@@ -244,7 +203,7 @@ func (p Point) Key() string {
 func (s *Space) Format(p Point) string {
 	var parts []string
 	for k, v := range p {
-		if s.active(p, k) {
+		if s.Active(p, k) {
 			parts = append(parts, fmt.Sprintf("%s=%d", s.Knobs[k].Name, s.Knobs[k].Values[v]))
 		}
 	}

@@ -1,6 +1,8 @@
 package space
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -12,13 +14,14 @@ type strassenNests struct {
 	z   strassenSizes
 	ids schedule.StrassenStages
 	out int
-	// chunk and tile are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, and over the tiles.
-	chunk, tile int
+	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, over the tiles, and
+	// over pairs of vectors of a pair of rows.
+	chunk, tile, pair int
 }
 
 func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
 	b, z := &builder{s: s}, x.sizes(set)
-	ids, err := s.Strassen(u.acc, x.lanes)
+	ids, err := s.Strassen(u.acc, x.lanes, z.sums)
 	if err != nil {
 		return err
 	}
@@ -35,6 +38,9 @@ func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set se
 	}
 	n := &strassenNests{builder: b, x: x, z: z, ids: ids, out: u.out}
 	n.output()
+	for _, o := range slices.Backward(u.also) {
+		n.also(o)
+	}
 	n.left()
 	n.product(acc)
 	n.accumulate(acc)
@@ -45,6 +51,7 @@ func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set se
 // output is the nest of the map that ends the unit.
 //
 //	parallel over (blocks of rows, strips of columns)
+//	  the sums of the right operand's strip              unless they are compiled
 //	  for tiles of rows
 //	    the seven products of the tile
 //	    for rows, vectors of a block
@@ -64,8 +71,20 @@ func (n *strassenNests) output() {
 	n.do(n.s.Reorder(n.out, blocks, strips, tiles, rows, pairs, parity, side, lane))
 	n.kind(n.s.Unroll, n.out, parity, side)
 	n.kind(n.s.Vectorize, n.out, lane)
-	n.tile, n.chunk = tiles, n.fuse(n.out, []int{blocks, strips})
+	n.tile, n.pair, n.chunk = tiles, pairs, n.fuse(n.out, []int{blocks, strips})
 	n.kind(n.s.Parallel, n.out, n.chunk)
+}
+
+// also is an output on the way to the last one: four tiles of it at a time.
+func (n *strassenNests) also(id int) {
+	unit, lane := n.split(id, n.x.col, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, n.x.row, unit, lane))
+	n.kind(n.s.Unroll, id, n.x.row, unit)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.pair))
 }
 
 // left is the sums of the left operand: all seven of each vector along the reduction.
@@ -81,15 +100,41 @@ func (n *strassenNests) left() {
 	n.kind(n.s.Parallel, id, 1)
 }
 
-// right lays the sums of the right operand out as the tiles read them.
+// right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they are computed.
 func (n *strassenNests) right() {
-	width := n.z.vectors * n.x.lanes
+	constant, width := n.x.p.Constant, n.z.vectors*n.x.lanes
 	if n.err != nil {
 		return
 	}
-	n.do(n.s.Pack(n.x.p.Constant, []schedule.PackDim{{Dim: 2, Factor: width}, {Dim: 0}, {Dim: 1}, {Dim: 2, Factor: width, Inner: true}}))
+	layout := []schedule.PackDim{{Dim: 2, Factor: width}, {Dim: 0}, {Dim: 1}, {Dim: 2, Factor: width, Inner: true}}
+	if n.z.sums == schedule.Computed {
+		n.sums()
+		inner, column := n.x.p.InnerDim, 1-n.x.p.InnerDim
+		layout = []schedule.PackDim{
+			{Dim: column, Factor: 2 * width},
+			{Dim: inner, Factor: n.x.k, Inner: true}, {Dim: inner, Factor: n.x.k},
+			{Dim: column, Factor: 2 * width, Inner: true},
+		}
+	}
+	n.do(n.s.Pack(constant, layout))
 	if n.err == nil && n.z.pf > 0 {
-		n.do(n.s.Prefetch(n.x.p.Constant, n.z.pf))
+		n.do(n.s.Prefetch(constant, n.z.pf))
+	}
+}
+
+// sums are those of the right operand for a strip of columns: all seven of each vector.
+func (n *strassenNests) sums() {
+	id := n.ids.Right
+	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, 1, unit, 0, lane))
+	n.kind(n.s.Unroll, id, 0)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.chunk))
+	if n.err == nil && n.z.pf > 0 {
+		n.do(n.s.Fetch(id, n.z.pf))
 	}
 }
 

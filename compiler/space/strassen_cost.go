@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -19,7 +20,7 @@ func (x *strassen) knobs(*target.Target) []Knob {
 }
 
 // algorithms is the value of the knob that chooses this sketch.
-func (x *strassen) algorithms() []int64 { return []int64{seven} }
+func (x *strassen) algorithms() []int64 { return []int64{seven, sevenNow} }
 
 // seeds are register tiles that are known to be good.
 func (x *strassen) seeds(registers int) []string {
@@ -29,7 +30,9 @@ func (x *strassen) seeds(registers int) []string {
 	}
 	var seeds []string
 	for _, t := range tiles {
-		seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", algKnob, seven, t))
+		for _, alg := range x.algorithms() {
+			seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", AlgorithmKnob, alg, t))
+		}
 	}
 	return seeds
 }
@@ -44,14 +47,26 @@ func (x *strassen) legal(t *target.Target, set settings) error {
 const (
 	strassenOutputCycles = 20
 	strassenSumCycles    = 15
+	// strassenRightCycles is computing the seven sums of a vector of the right operand, which stay in the second cache.
+	strassenRightCycles = 20
 	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than the first cache, it
 	// is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then took 2.9 ms, not 2.1.
 	unforeseen = 1.6
-	// colder is how much more a line of the sums costs when it first comes from memory than one of weights: 7/4 as many for 7/8 of the
-	// multiplications, memory falls behind.
-	colder = 1.5
+	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many workers share
+	// the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
+	colder = 0.5
 	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
 	again = 1.5
+	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or through memory. 50176 x
+	// 64 by 64 x 64 took 9.7 ms, 5.7 directly.
+	sumsNear, sumsFar = 3, 30
+	// A tile of fewer accumulators than plenty loses some time for each that is missing: what it waits for is not hidden behind others.
+	// On Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, one of 4 x 2 8.1 ms.
+	plenty      = 12
+	lostForEach = 0.025
+	// nearestAhead bytes of prefetching are best; each factor of two more costs lostAhead.
+	nearestAhead = 512
+	lostAhead    = 0.03
 )
 
 // cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the products, too.
@@ -61,9 +76,34 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 	tile := p.sizes(settings{"tv": z.vectors, "tw": z.rows, "hb": z.rowTiles, "ku": z.ku, "pf": z.pf})
 	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.Threads))
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles
-	work := p.arithmetic(t, tile) + colder*p.cold(t, tile) + x.traffic(t, z) + outputs + chunkStart*chunks
+	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
+	work := few*p.arithmetic(t, tile) + x.right(z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
 	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles
+	sums += x.handedOn(t)
 	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
+}
+
+// handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
+func (x *strassen) handedOn(t *target.Target) float64 {
+	bytes := float64(seven*x.m*x.k) * float64(x.bytes)
+	lines := bytes / float64(max(1, t.CacheLineBytes))
+	switch {
+	case bytes <= 0.7*float64(t.L2Bytes):
+		return 0
+	case bytes <= 0.5*lastCache(t):
+		return sumsNear * lines
+	}
+	return sumsFar * lines
+}
+
+// right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come from memory, if
+// they are read as weights are.
+func (x *strassen) right(z strassenSizes, cold, workers float64) float64 {
+	if z.sums == schedule.Compiled {
+		return cold * (1 + colder*(1-1/workers))
+	}
+	blocks := ceilDiv(ceilDiv(x.m, z.rows), z.rowTiles)
+	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles
 }
 
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for
@@ -80,12 +120,25 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	left := float64(seven*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
 	strip := float64(seven*x.k*width) * bytes
 	hidden := ahead
-	if z.pf == 0 {
+	switch {
+	case z.pf == 0:
 		hidden = unforeseen
+	case z.sums == schedule.Computed:
+		hidden += lostAhead * math.Abs(math.Log2(float64(z.pf)/nearestAhead))
 	}
 	strips, tiles := float64(ceilDiv(x.n(), width)), float64(ceilDiv(x.m, z.rows))
 	blocks := tiles / float64(z.rowTiles)
 	return strips * (blocks*left*fill(left) + tiles*strip*fill(strip)*hidden + (blocks-1)*strip*again) / line
+}
+
+// endNest is the loops around the tiles of outputs.
+func (x *strassen) endNest(z strassenSizes) nest {
+	n := nest{tile: make([]int64, 3), limits: make([]int64, 3)}
+	n.limits[x.row], n.limits[x.col], n.limits[2] = x.rows, x.columns, x.p.Inner
+	rows, columns := 2*z.rows, 2*z.vectors*x.lanes
+	n.tile[x.row], n.tile[x.col] = min(rows, x.rows), min(columns, x.columns)
+	n.loops = []trip{{x.row, z.rowTiles}, {x.col, ceilDiv(x.columns, columns)}, {x.row, ceilDiv(x.rows, rows) / z.rowTiles}}
+	return n
 }
 
 // products are the seven products as one reduction of m x n elements.

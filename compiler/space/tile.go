@@ -53,8 +53,9 @@ type tile struct {
 	feedOps int
 	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the axes that it is
 	// made of; col is the last of them, which has all the positions.
-	joined *tile
-	joint  []int
+	joined  *tile
+	joint   []int
+	results streaming
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -237,7 +238,7 @@ func operations(e expr.Expr) int {
 	return count
 }
 
-func (x *tile) knobs(*target.Target) []Knob {
+func (x *tile) knobs(t *target.Target) []Knob {
 	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
 	if x.joined != nil {
 		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
@@ -264,6 +265,7 @@ func (x *tile) knobs(*target.Target) []Knob {
 	if x.joined != nil {
 		knobs = append(knobs, Knob{jointKnob, []int64{0, 1}})
 	}
+	knobs = append(knobs, x.results.knobs(t)...)
 	switch {
 	case x.fed == nil:
 	case x.dot != nil: // the terms of a step must lie side by side
@@ -334,7 +336,7 @@ func (x *tile) legal(t *target.Target, set settings) error {
 	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
 		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
 	}
-	return nil
+	return x.wholeLines(t, z, set)
 }
 
 func (x *tile) chunks(z sizes) int64 {

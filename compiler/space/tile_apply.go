@@ -91,6 +91,7 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settin
 	for _, f := range feeds {
 		x.applyFeed(b, u, l, f, set["feed"])
 	}
+	x.results.apply(b, u.out, set)
 	return b.err
 }
 

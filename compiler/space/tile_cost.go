@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/footprint"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -34,30 +35,6 @@ const (
 	chunkStart = 40
 )
 
-// level is a store that is filled line by line, or page by page, from a slower one.
-type level struct {
-	capacity float64 // lines or pages
-	pages    bool
-	cycles   float64 // a fill
-	// shared is set for the last cache: what fits it is there already, left by whatever made it.
-	shared bool
-}
-
-// levels are the caches and the translation buffer. A fill costs less than its latency, since fills overlap with one another and
-// with arithmetic.
-func levels(t *target.Target) []level {
-	line := float64(max(1, t.CacheLineBytes))
-	list := []level{
-		{capacity: 0.8 * float64(t.L1DataBytes) / line, cycles: 1},
-		{capacity: 0.7 * float64(t.L2Bytes) / line, cycles: 3},
-		{capacity: 64, pages: true, cycles: 6},
-	}
-	if t.L3Bytes > 0 {
-		list = append(list, level{capacity: 0.5 * float64(t.L3Bytes) / line, cycles: 8, shared: true})
-	}
-	return list
-}
-
 // cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds the
 // reduction, and what is lost because the workers' shares differ.
 func (x *tile) cost(t *target.Target, set settings) float64 {
@@ -76,7 +53,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 		work += x.copyCycles(z, n)
 	}
 	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
-	work += chunkStart * chunks
+	work += chunkStart*chunks + x.results.cost(t, set)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share
@@ -248,18 +225,18 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 	line := int64(max(1, t.CacheLineBytes))
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
-	for _, l := range levels(t) {
+	for _, l := range footprint.Levels(t) {
 		extents := append([]int64{}, n.tile...)
-		sum := l.touch(list, extents, line, inner)
+		sum := touch(l.Pages, list, extents, line, inner)
 		copy(fills, inner)
 		for _, loop := range n.loops {
 			if loop.axis < 0 || loop.times <= 1 {
 				continue
 			}
 			extents[loop.axis] = min(extents[loop.axis]*loop.times, n.limits[loop.axis])
-			grown := l.touch(list, extents, line, outer)
+			grown := touch(l.Pages, list, extents, line, outer)
 			for k := range fills {
-				if sum <= l.capacity {
+				if sum <= l.Capacity {
 					fills[k] *= outer[k] / inner[k]
 				} else {
 					fills[k] *= float64(loop.times)
@@ -268,26 +245,26 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 			sum = grown
 			inner, outer = outer, inner
 		}
-		if l.shared && sum <= l.capacity {
+		if l.Shared && sum <= l.Capacity {
 			continue
 		}
 		for k, f := range fills {
-			if list[k].packed && !l.pages {
+			if list[k].packed && !l.Pages {
 				f *= ahead
 			}
-			total += f * l.cycles
+			total += f * l.Cycles
 		}
 	}
 	return total
 }
 
 // touch puts the lines or pages that each access touches into each, and returns their sum.
-func (l level) touch(list []access, extents []int64, lineBytes int64, each []float64) float64 {
+func touch(inPages bool, list []access, extents []int64, lineBytes int64, each []float64) float64 {
 	sum := 0.0
 	for k := range list {
 		lines, pages := list[k].touched(extents, lineBytes)
 		each[k] = lines
-		if l.pages {
+		if inPages {
 			each[k] = pages
 		}
 		sum += each[k]

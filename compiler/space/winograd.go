@@ -70,7 +70,7 @@ type winogradSizes struct {
 func (z winogradSizes) blocked() bool { return z.rows > 0 }
 
 func (x *winograd) sizes(set settings) winogradSizes {
-	my, mx := outputTile(set[algKnob])
+	my, mx := outputTile(set[AlgorithmKnob])
 	z := winogradSizes{ty: ceilDiv(x.height, my), tx: ceilDiv(x.width, mx), ku: max(1, set["wku"])}
 	z.vectors = min(max(1, set["wv"]), ceilDiv(x.oc, x.lanes))
 	covered := x.images * z.ty * z.tx

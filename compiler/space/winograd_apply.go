@@ -19,7 +19,7 @@ type winogradNests struct {
 
 func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set settings) error {
 	b := &builder{s: s}
-	my, mx := outputTile(set[algKnob])
+	my, mx := outputTile(set[AlgorithmKnob])
 	ids, err := s.Winograd(u.acc, my, mx)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (x *winograd) seeds(registers int) []string {
 	for _, alg := range []int{smallest, largest, tall} {
 		for _, t := range tiles {
 			for _, rest := range []string{"wb=0 wcb=4 wku=2 wimage=0", "wb=14 wcb=64 wku=2 wimage=0", "wb=28 wcb=64 wku=2 wimage=2", "wb=112 wcb=64 wku=2 wimage=1 wpf=1024"} {
-				seeds = append(seeds, fmt.Sprintf("%s=%d %s %s", algKnob, alg, t, rest))
+				seeds = append(seeds, fmt.Sprintf("%s=%d %s %s", AlgorithmKnob, alg, t, rest))
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func (x *winograd) legal(t *target.Target, set settings) error {
 	if err := (registerTile{rows: z.tiles, vectors: z.vectors, unroll: z.ku}).legal(t); err != nil {
 		return err
 	}
-	if bytes := x.scratch(t, z, x.filterings[set[algKnob]].Products); bytes > maxWinogradScratch {
+	if bytes := x.scratch(t, z, x.filterings[set[AlgorithmKnob]].Products); bytes > maxWinogradScratch {
 		return fmt.Errorf("space: transformed tiles take %.0f bytes, more than %d", bytes, maxWinogradScratch)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) fl
 // cost estimates cycles as tile.cost does, for the three steps: the transform of the data, the product and the transform of the
 // product, and for the bytes that they hand on to each other and the weights that they read.
 func (x *winograd) cost(t *target.Target, set settings) float64 {
-	f, z := x.filterings[set[algKnob]], x.sizes(set)
+	f, z := x.filterings[set[AlgorithmKnob]], x.sizes(set)
 	workers := float64(max(1, t.Threads))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered

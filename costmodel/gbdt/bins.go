@@ -1,9 +1,6 @@
 package gbdt
 
-import (
-	"slices"
-	"sort"
-)
+import "math"
 
 // maxBins is the most bins of a feature, so that a bin's number is a byte.
 const maxBins = 63
@@ -22,28 +19,79 @@ func bin(d *Data, workers int) *binned {
 	rows, n := d.NumRows(), len(d.Features)
 	b := &binned{rows: rows, columns: make([][]uint8, n), bounds: make([][]float64, n)}
 	parallel(workers, n, func(f int) {
-		values := make([]float32, rows)
+		values := make([]placed, rows)
 		for i := range values {
-			values[i] = d.Rows[i*n+f]
+			values[i] = place(d.Rows[i*n+f], i)
 		}
-		sorted := slices.Clone(values)
-		slices.Sort(sorted)
+		sorted := sortPlaced(values)
 		bounds := boundsOf(sorted)
 		column := make([]uint8, rows)
-		for i, v := range values {
-			column[i] = uint8(sort.SearchFloat64s(bounds, float64(v)))
+		at := 0
+		for _, v := range sorted {
+			for at < len(bounds) && float64(v.value()) > bounds[at] {
+				at++
+			}
+			column[v.row()] = uint8(at)
 		}
 		b.columns[f], b.bounds[f] = column, bounds
 	})
 	return b
 }
 
+// placed is a value and the row where it stands, as a number whose order is that of the values.
+type placed uint64
+
+func place(v float32, row int) placed {
+	bits := math.Float32bits(v + 0) // -0 is 0
+	if bits>>31 == 1 {
+		bits = ^bits
+	} else {
+		bits |= 1 << 31
+	}
+	return placed(bits)<<32 | placed(uint32(row))
+}
+
+func (p placed) row() int { return int(uint32(p)) }
+
+func (p placed) value() float32 {
+	bits := uint32(p >> 32)
+	if bits>>31 == 1 {
+		bits &^= 1 << 31
+	} else {
+		bits = ^bits
+	}
+	return math.Float32frombits(bits)
+}
+
+// sortPlaced sorts by value, digit by digit, which for thousands of values is faster than comparing them. It uses the memory of list.
+func sortPlaced(list []placed) []placed {
+	const digit = 11
+	other := make([]placed, len(list))
+	for shift := 32; shift < 64; shift += digit {
+		var starts [1 << digit]int32
+		for _, p := range list {
+			starts[p>>shift&(1<<digit-1)]++
+		}
+		sum := int32(0)
+		for k, n := range starts {
+			starts[k], sum = sum, sum+n
+		}
+		for _, p := range list {
+			at := &starts[p>>shift&(1<<digit-1)]
+			other[*at] = p
+			*at++
+		}
+		list, other = other, list
+	}
+	return list
+}
+
 // boundsOf cuts sorted values, halfway between neighbours.
-func boundsOf(sorted []float32) []float64 {
-	between := func(i int) float64 { return (float64(sorted[i-1]) + float64(sorted[i])) / 2 }
+func boundsOf(sorted []placed) []float64 {
+	between := func(i int) float64 { return (float64(sorted[i-1].value()) + float64(sorted[i].value())) / 2 }
 	var cuts []int // where a new distinct value begins
 	for i := 1; i < len(sorted); i++ {
-		if sorted[i] != sorted[i-1] {
+		if sorted[i]>>32 != sorted[i-1]>>32 {
 			cuts = append(cuts, i)
 		}
 	}

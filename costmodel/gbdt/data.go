@@ -18,6 +18,8 @@ type Data struct {
 	// Groups are the lengths of consecutive runs of rows that are compared with each other by a loss of ranks: the candidates of
 	// one task. Nil means one group.
 	Groups []int
+	// Weights says how much each row counts, more than 0; nil means that all count alike.
+	Weights []float32
 }
 
 // NumRows is the number of samples.
@@ -53,7 +55,30 @@ func (d *Data) check() error {
 			return fmt.Errorf("gbdt: row %d: the label is %v, not a finite number", i, v)
 		}
 	}
+	if err := d.checkWeights(); err != nil {
+		return err
+	}
 	return d.checkGroups()
+}
+
+func (d *Data) checkWeights() error {
+	if d.Weights != nil && len(d.Weights) != len(d.Labels) {
+		return fmt.Errorf("gbdt: %d weights for %d rows", len(d.Weights), len(d.Labels))
+	}
+	for i, w := range d.Weights {
+		if !finite(w) || w <= 0 {
+			return fmt.Errorf("gbdt: row %d: the weight is %v: give more than 0", i, w)
+		}
+	}
+	return nil
+}
+
+// weight is how much row i counts.
+func (d *Data) weight(i int) float64 {
+	if d.Weights == nil {
+		return 1
+	}
+	return float64(d.Weights[i])
 }
 
 func (d *Data) checkGroups() error {

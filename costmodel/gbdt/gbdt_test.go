@@ -179,6 +179,25 @@ func TestATaskOfEqualLabelsMakesALeaf(t *testing.T) {
 	}
 }
 
+// TestAWeightCountsRows: a row of weight two is as two rows.
+func TestAWeightCountsRows(t *testing.T) {
+	weighted := friedman(200, 5, 1)
+	twice := friedman(200, 5, 1)
+	for i := range 200 {
+		weighted.Weights = append(weighted.Weights, float32(1+i%2))
+		if i%2 == 1 {
+			twice.Rows = append(twice.Rows, twice.row(i)...)
+			twice.Labels = append(twice.Labels, twice.Labels[i])
+		}
+	}
+	p := DefaultParams()
+	p.Trees, p.Leaves = 1, 2
+	a, b := train(t, weighted, Squared{}, p, nil), train(t, twice, Squared{}, p, nil)
+	if x, y := a.Trees[0].Nodes[0], b.Trees[0].Nodes[0]; x.Feature != y.Feature || math.Abs(x.Value-y.Value) > 1e-9 || math.Abs(x.Weight-y.Weight) > 1e-9 {
+		t.Errorf("%+v\ninstead of\n%+v", x, y)
+	}
+}
+
 func TestBadDataIsNamed(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, c := range []struct {
@@ -192,6 +211,8 @@ func TestBadDataIsNamed(t *testing.T) {
 		{Data{Features: []string{"x"}, Rows: []float32{nan}, Labels: []float32{1}}, `row 0: feature "x" is NaN`},
 		{Data{Features: []string{"x"}, Rows: []float32{1}, Labels: []float32{nan}}, "row 0: the label is NaN"},
 		{Data{Features: []string{"x"}, Rows: []float32{1}, Labels: []float32{1}, Groups: []int{2}}, "the groups have 2 rows"},
+		{Data{Features: []string{"x"}, Rows: []float32{1}, Labels: []float32{1}, Weights: []float32{1, 2}}, "2 weights for 1 rows"},
+		{Data{Features: []string{"x"}, Rows: []float32{1}, Labels: []float32{1}, Weights: []float32{0}}, "row 0: the weight is 0"},
 	} {
 		if _, err := Train(context.Background(), &c.data, Squared{}, DefaultParams(), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v instead of %q", err, c.want)

@@ -10,8 +10,8 @@ type grower struct {
 	workers int
 	// rows are those of the tree, leaf after leaf; scratch holds those that go right while a leaf is cut.
 	rows, scratch []int32
-	// first and second are the derivatives of the rows being counted, in their order.
-	first, second []float64
+	// derivatives are those of the rows being counted, in their order.
+	derivatives []sums
 	// splits has the best split of each of the tree's features, for one child and the other.
 	splits [2][]split
 	// free are histograms without a leaf.
@@ -21,7 +21,7 @@ type grower struct {
 func newGrower(b *binned, p *Params) *grower {
 	return &grower{
 		data: b, params: p, workers: p.workers(),
-		scratch: make([]int32, 0, b.rows), first: make([]float64, b.rows), second: make([]float64, b.rows),
+		scratch: make([]int32, 0, b.rows), derivatives: make([]sums, b.rows),
 	}
 }
 
@@ -135,7 +135,7 @@ func (g *grower) countChildren(parent, left, right *growing, features []int, fir
 func (g *grower) count(l, sibling *growing, features []int, first, second []float64) {
 	rows := g.rows[l.begin:l.end]
 	for i, r := range rows {
-		g.first[i], g.second[i] = first[r], second[r]
+		g.derivatives[i] = sums{first[r], second[r]}
 	}
 	l.histograms = g.take(len(features))
 	for side := range g.splits {
@@ -145,7 +145,7 @@ func (g *grower) count(l, sibling *growing, features []int, first, second []floa
 		f := features[i]
 		bins := len(g.data.bounds[f]) + 1
 		h := &l.histograms[i]
-		h.count(g.data.columns[f], bins, rows, g.first, g.second)
+		h.count(g.data.columns[f], bins, rows, g.derivatives)
 		g.splits[0][i] = h.best(f, bins, l.total, g.params)
 		if sibling != nil {
 			sibling.histograms[i].subtract(h, bins)

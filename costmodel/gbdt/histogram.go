@@ -11,14 +11,14 @@ func (s sums) score(l2 float64) float64 { return s.first * s.first / (s.second +
 // histogram has the sums of a leaf's rows for each bin of a feature. A byte needs no check of bounds.
 type histogram [maxBins + 1]sums
 
-// count fills the histogram of rows over a number of bins; first and second have the derivatives in the order of rows.
-func (h *histogram) count(column []uint8, bins int, rows []int32, first, second []float64) {
+// count fills the histogram of rows over a number of bins; derivatives are in the order of rows.
+func (h *histogram) count(column []uint8, bins int, rows []int32, derivatives []sums) {
 	clear(h[:bins])
-	first, second = first[:len(rows)], second[:len(rows)]
+	derivatives = derivatives[:len(rows)]
 	for i, r := range rows {
-		s := &h[column[r]]
-		s.first += first[i]
-		s.second += second[i]
+		s, d := &h[column[r]], derivatives[i]
+		s.first += d.first
+		s.second += d.second
 	}
 }
 
@@ -43,15 +43,13 @@ func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 	whole := total.score(l2)
 	most := whole
 	var left sums
-	b := 0
-	for ; b < bins-1 && left.second+h[b].second < least; b++ {
-		left.first += h[b].first
-		left.second += h[b].second
-	}
-	for ; b < bins-1; b++ {
-		left.first += h[b].first
-		left.second += h[b].second
+	for b, s := range h[:bins-1] {
+		left.first += s.first
+		left.second += s.second
 		right := total.minus(left)
+		if left.second < least {
+			continue
+		}
 		if right.second < least {
 			break
 		}

@@ -21,24 +21,26 @@ type Squared struct{}
 // Name is LightGBM's objective.
 func (Squared) Name() string { return "regression" }
 
-// Start is the mean of the labels.
+// Start is the weighted mean of the labels.
 func (Squared) Start(d *Data) float64 {
-	sum := 0.0
-	for _, y := range d.Labels {
-		sum += float64(y)
+	sum, weights := 0.0, 0.0
+	for i, y := range d.Labels {
+		sum += d.weight(i) * float64(y)
+		weights += d.weight(i)
 	}
-	return sum / float64(len(d.Labels))
+	return sum / weights
 }
 
-// Derivatives are the error and 1.
+// Derivatives are the error and 1, times the row's weight.
 func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *rand.Rand) {
 	for i, y := range d.Labels {
-		first[i], second[i] = predictions[i]-float64(y), 1
+		w := d.weight(i)
+		first[i], second[i] = w*(predictions[i]-float64(y)), w
 	}
 }
 
 // Rank is the logistic loss of pairs of one group: log(1 + exp(better - worse)) of their predictions, weighted by how far their
-// labels are apart. Only the order of predictions within a group has a meaning.
+// labels are apart and by the rows' weights. Only the order of predictions within a group has a meaning.
 type Rank struct {
 	// Pairs is how many rows each row is compared with in a round, drawn anew each time; 0 means 8.
 	Pairs int
@@ -67,7 +69,7 @@ func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *ra
 		for i := begin; n > 1 && i < begin+n; i++ {
 			for range pairs {
 				if j := begin + rng.IntN(n); j != i {
-					pull(d.Labels, predictions, first, second, i, j)
+					pull(d, predictions, first, second, i, j)
 				}
 			}
 		}
@@ -76,14 +78,15 @@ func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *ra
 }
 
 // pull adds the derivatives of one pair.
-func pull(labels []float32, predictions, first, second []float64, i, j int) {
+func pull(d *Data, predictions, first, second []float64, i, j int) {
+	labels := d.Labels
 	if labels[i] == labels[j] {
 		return
 	}
 	if labels[i] < labels[j] {
 		i, j = j, i
 	}
-	weight := float64(labels[i]) - float64(labels[j])
+	weight := (float64(labels[i]) - float64(labels[j])) * math.Sqrt(d.weight(i)*d.weight(j))
 	wrong := 1 / (1 + math.Exp(predictions[i]-predictions[j])) // the probability of the other order
 	first[i] -= weight * wrong
 	first[j] += weight * wrong

@@ -5,12 +5,22 @@ import (
 	"sync/atomic"
 )
 
+// shares is into how many parts each worker's share of the work is cut, so that none waits long for another.
+const shares = 8
+
 // parallel calls do(0) to do(n-1), several at a time. Each writes only what is its own, so that their order does not matter.
 func parallel(workers, n int, do func(i int)) {
+	part := max(1, n/(workers*shares))
 	var next atomic.Int64
 	work := func() {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			do(i)
+		for {
+			end := int(next.Add(int64(part)))
+			if end-part >= n {
+				return
+			}
+			for i := end - part; i < min(end, n); i++ {
+				do(i)
+			}
 		}
 	}
 	var wg sync.WaitGroup

@@ -3,93 +3,117 @@ package choice
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // Where a schedule comes from, as the package's manifest says it.
 const (
-	FromRecord  = "tuned"
-	FromDefault = "default"
+	FromRecord = "tuned"
+	// FromTransfer is the cost model's best guess, learnt from the records of other workloads.
+	FromTransfer = "transferred"
+	FromDefault  = "default"
 )
 
 // Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are left out.
 type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
-// Choose returns a schedule for each task of a program: that of the best record, or, where there is none or it does not
-// replay or is not allowed by the level of numerics, the default one. A nil lookup means default schedules for all. Where
-// algorithms would make the weights too large, tasks have the best schedule that computes direct sums.
-func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, lookup Lookup, log *slog.Logger) ([]aot.Choice, error) {
-	c := &chooser{target: t, lookup: lookup, log: log}
-	choices, schedules, err := c.choose(ctx, p.Tasks, numerics)
+// Learn returns what was measured of any workload on a target and on its siblings; nil when nothing was.
+type Learn func(context.Context, *target.Target) (*knowledge.History, error)
+
+// Sources are what schedules are chosen from. Both may be nil.
+type Sources struct {
+	Lookup Lookup
+	// Learn is called once, if some task has no record.
+	Learn Learn
+}
+
+// Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not replay or is
+// not allowed by the level of numerics, what the cost model thinks is best; and where nothing was measured of other workloads either, the
+// default one. Where the algorithms of these would make the weights too large, tasks get others, so that the sum of their times is
+// least within the limit.
+func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
+	c := &chooser{target: t, Sources: from, log: log}
+	tasks, err := c.alternatives(ctx, p.Tasks, numerics)
 	if err != nil {
 		return nil, err
 	}
-	var heavy []graph.Task
-	list := overweight(p, schedules)
-	for _, k := range list {
-		heavy = append(heavy, p.Tasks[k])
+	picked := make([]int, len(tasks))
+	if limit := limitOf(p); !fastest(tasks).within(limit) {
+		if err := c.addLighter(ctx, p.Tasks, tasks, numerics); err != nil {
+			return nil, err
+		}
+		picked = pick(p.Tasks, tasks, limit)
 	}
-	direct, _, err := c.choose(ctx, heavy, schedule.Strict)
-	if err != nil {
-		return nil, err
-	}
-	for i, k := range list {
-		choices[k] = direct[i]
+	choices := make([]aot.Choice, len(tasks))
+	for k, list := range tasks {
+		choices[k] = list[picked[k]].choice
 	}
 	return choices, nil
 }
 
 // chooser chooses for one target.
 type chooser struct {
+	Sources
 	target *target.Target
-	lookup Lookup
 	log    *slog.Logger
+	// history is what Learn returned, once it was called.
+	history *knowledge.History
+	learnt  bool
 }
 
-func (c *chooser) choose(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) ([]aot.Choice, []*schedule.Schedule, error) {
+// alternatives are what is known of each task without asking more of its records: its best one, or what the cost model and the
+// rules think of each algorithm, the fastest first.
+func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) ([][]alternative, error) {
 	best, err := c.best(ctx, tasks, numerics)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	choices, schedules := make([]aot.Choice, len(tasks)), make([]*schedule.Schedule, len(tasks))
+	lists := make([][]alternative, len(tasks))
 	for i, task := range tasks {
 		if r := best[task.Workload.Digest()]; r != nil {
-			m := r.GetMeasurement()
-			s, err := replay(task, m.GetCandidate().GetTrace(), numerics)
+			a, err := recorded(task, r, numerics)
 			if err == nil {
-				schedules[i] = s
-				choices[i] = aot.Choice{Trace: s.Trace(), Origin: FromRecord, LatencySeconds: m.GetLatencySeconds(), RelativeError: m.GetRelativeError()}
+				lists[i] = []alternative{a}
 				continue
 			}
-			c.log.Warn("record does not replay, using the default schedule", "task", task.Name, "error", err)
+			c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
 		}
-		s, err := job.Default(task.Workload, c.target, numerics)
-		if err != nil {
-			return nil, nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
+		if lists[i], err = c.unmeasured(ctx, task, numerics); err != nil {
+			return nil, err
 		}
-		choices[i], schedules[i] = aot.Choice{Trace: s.Trace(), Origin: FromDefault}, s
 	}
-	return choices, schedules, nil
+	return lists, nil
+}
+
+// addLighter adds to the records that make the weights larger what may be used in their place.
+func (c *chooser) addLighter(ctx context.Context, tasks []graph.Task, lists [][]alternative, numerics schedule.Numerics) (err error) {
+	for k, list := range lists {
+		if record := list[0]; record.choice.Origin == FromRecord && record.added.all > 0 {
+			if lists[k], err = c.lighter(ctx, tasks[k], record, numerics); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // best are the best records of tasks, by the workload's digest.
 func (c *chooser) best(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) (map[string]*tilthv1.Record, error) {
-	if c.lookup == nil || len(tasks) == 0 {
+	if c.Lookup == nil || len(tasks) == 0 {
 		return nil, nil
 	}
 	var digests []string
 	for _, task := range tasks {
 		digests = append(digests, task.Workload.Digest())
 	}
-	found, err := c.lookup(ctx, c.target.Fingerprint(), numerics, digests...)
+	found, err := c.Lookup(ctx, c.target.Fingerprint(), numerics, digests...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +124,15 @@ func (c *chooser) best(ctx context.Context, tasks []graph.Task, numerics schedul
 	return best, nil
 }
 
-// replay is the schedule of a trace, if the level of numerics allows it.
-func replay(task graph.Task, trace []byte, numerics schedule.Numerics) (*schedule.Schedule, error) {
-	s, err := schedule.Replay(task.Workload, trace)
-	if err == nil && s.Numerics() > numerics {
-		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
-	}
-	return s, err
-}
+// Tuned counts the choices that come from records of their own workload.
+func Tuned(choices []aot.Choice) int { return count(choices, FromRecord) }
 
-// Tuned counts the choices that come from records.
-func Tuned(choices []aot.Choice) (n int) {
+// Transferred counts the choices that were learnt from the records of other workloads.
+func Transferred(choices []aot.Choice) int { return count(choices, FromTransfer) }
+
+func count(choices []aot.Choice, origin string) (n int) {
 	for _, c := range choices {
-		if c.Origin == FromRecord {
+		if c.Origin == origin {
 			n++
 		}
 	}

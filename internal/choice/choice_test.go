@@ -10,9 +10,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 func program(t *testing.T) (*graph.Program, *target.Target) {
@@ -51,7 +53,7 @@ func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 		}
 		return []*tilthv1.Record{record(first.Digest(), s.Trace()), record(second.Digest(), []byte("tilth-trace 9\n"))}, nil
 	}
-	choices, err := Choose(t.Context(), p, machine, schedule.Strict, lookup, slog.New(slog.DiscardHandler))
+	choices, err := Choose(t.Context(), p, machine, schedule.Strict, Sources{Lookup: lookup}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestALookupThatFailsIsAnError(t *testing.T) {
 	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return nil, broken
 	}
-	if _, err := Choose(t.Context(), p, machine, schedule.Strict, lookup, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
+	if _, err := Choose(t.Context(), p, machine, schedule.Strict, Sources{Lookup: lookup}, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -100,12 +102,49 @@ output t2
 		return []*tilthv1.Record{record(w.Digest(), s.Trace())}, nil
 	}
 	for level, want := range map[schedule.Numerics]string{schedule.Strict: FromDefault, schedule.Default: FromRecord} {
-		choices, err := Choose(t.Context(), p, machine, level, lookup, slog.New(slog.DiscardHandler))
+		choices, err := Choose(t.Context(), p, machine, level, Sources{Lookup: lookup}, slog.New(slog.DiscardHandler))
 		if err != nil || choices[0].Origin != want {
 			t.Fatalf("%v: %v, want %s, %v", level, choices, want, err)
 		}
 		if level == schedule.Strict && schedule.TraceNumerics(choices[0].Trace) != schedule.Strict {
 			t.Errorf("strict uses\n%s", choices[0].Trace)
 		}
+	}
+}
+
+// TestATaskWithoutARecordGetsTheModelsGuess: learnt from another workload, whose default schedule was the slowest by far.
+func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
+	p, machine := program(t)
+	first := p.Tasks[0].Workload
+	s := space.New(first, machine, schedule.Strict)
+	task := &knowledge.Task{Workload: first, Target: machine}
+	slow := s.Format(s.Default())
+	for _, point := range append(s.Seeds(), s.Default()) {
+		trial := knowledge.Trial{Origin: s.Format(point), LatencySeconds: 1e-6 * s.Cost(point)}
+		if trial.Origin == slow {
+			trial.LatencySeconds *= 100
+		}
+		task.Trials = append(task.Trials, trial)
+	}
+	calls := 0
+	learn := func(_ context.Context, asked *target.Target) (*knowledge.History, error) {
+		calls++
+		return knowledge.NewHistory(asked, []*knowledge.Task{task}), nil
+	}
+	choices, err := Choose(t.Context(), p, machine, schedule.Strict, Sources{Learn: learn}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guessed := 0
+	for i, c := range choices {
+		if c.Origin == FromTransfer {
+			guessed++
+		}
+		if _, err := schedule.Replay(p.Tasks[i].Workload, c.Trace); err != nil {
+			t.Errorf("task %d: %v", i, err)
+		}
+	}
+	if guessed == 0 || guessed != Transferred(choices) || calls != 1 {
+		t.Errorf("%d of %d schedules are guesses, after asking %d times", guessed, len(choices), calls)
 	}
 }

@@ -1,12 +1,11 @@
 package choice
 
 import (
-	"cmp"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // What algorithms add to a package's weights may take this part of them, and as much as is spent without asking: runtimes that keep
@@ -18,53 +17,101 @@ const (
 	freeSumsBytes = 48 << 20
 )
 
-// The parts of a direct sum's time that the algorithms save.
-const (
-	savedByStrassen = 1.0 / 8
-	savedByWinograd = 1.0 / 2
-)
+// size is what algorithms add to the weights, in bytes: Strassen's sums, and everything.
+type size struct{ sums, all int64 }
 
-// addition is what a task's schedule adds to the weights.
-type addition struct {
-	task      int
-	sums, all int64
-	// gain is about how many operations it saves for each byte.
-	gain float64
-}
+func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= limit.all }
 
-// overweight are the tasks whose schedules add to the weights what the package may not hold, ascending. Those that gain most for
-// their bytes come first.
-func overweight(p *graph.Program, schedules []*schedule.Schedule) []int {
+// limitOf is what may be added to the weights of a program.
+func limitOf(p *graph.Program) size {
 	weights := 0.0
-	var additions []addition
-	for k, task := range p.Tasks {
+	for _, task := range p.Tasks {
 		for _, c := range task.Workload.Constants {
 			weights += float64(array.Elements(c.Shape)*c.DType.Bytes()) * float64(task.Count)
 		}
-		sums, all := schedules[k].AddedBytes()
-		if all <= 0 {
+	}
+	return size{sums: int64(max(sumsPart*weights, freeSumsBytes)), all: int64(addedPart*weights) + freeBytes}
+}
+
+// fastest is what the first alternatives of all tasks add.
+func fastest(tasks [][]alternative) (sum size) {
+	for _, list := range tasks {
+		sum.sums += list[0].added.sums
+		sum.all += list[0].added.all
+	}
+	return sum
+}
+
+// The limits are counted out in so many parts; what an alternative adds is rounded up.
+const (
+	sumsParts = 48
+	allParts  = 512
+)
+
+// pick chooses an alternative of each task so that the sum of the times of all calls is least within the limit: a knapsack, by dynamic
+// programming over the tasks and the parts of the limit. The first of equal ones is chosen. The first of a task is the fastest, and some
+// alternative of each adds nothing.
+func pick(tasks []graph.Task, lists [][]alternative, limit size) []int {
+	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
+	picked := make([]int, len(lists))
+	var open []int
+	for i, list := range lists {
+		if list[0].added.all > 0 {
+			open = append(open, i)
+			k.add(list, float64(tasks[i].Count))
+		}
+	}
+	for n, choice := range k.picked() {
+		picked[open[n]] = choice
+	}
+	return picked
+}
+
+// knapsack has the tasks so far.
+type knapsack struct {
+	limit size
+	// seconds is the least sum of times, by the parts of either limit that may be used: [sums][all], flattened.
+	seconds []float64
+	// steps are the choices of each task that lead there.
+	steps [][]step
+}
+
+// step is the alternative of a task, and how far back the cell of the tasks before it lies.
+type step struct{ alternative, back int32 }
+
+func (k *knapsack) add(list []alternative, count float64) {
+	next, steps := slices.Repeat([]float64{math.Inf(1)}, len(k.seconds)), make([]step, len(k.seconds))
+	for n, a := range list {
+		if !a.added.within(k.limit) {
 			continue
 		}
-		saved := savedByWinograd
-		if sums > 0 {
-			saved = savedByStrassen
+		sums, all := parts(a.added.sums, k.limit.sums, sumsParts), parts(a.added.all, k.limit.all, allParts)
+		back := sums*(allParts+1) + all
+		for row := sums; row <= sumsParts; row++ {
+			for cell := row*(allParts+1) + all; cell < (row+1)*(allParts+1); cell++ {
+				if s := k.seconds[cell-back] + count*a.seconds; s < next[cell] {
+					next[cell], steps[cell] = s, step{int32(n), int32(back)}
+				}
+			}
 		}
-		count := int64(task.Count)
-		additions = append(additions, addition{k, sums * count, all * count, saved * task.Workload.Flop() / float64(all)})
 	}
-	slices.SortStableFunc(additions, func(a, b addition) int {
-		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.all, a.all))
-	})
-	room, sumsRoom := int64(addedPart*weights)+freeBytes, int64(max(sumsPart*weights, freeSumsBytes))
-	var list []int
-	for _, a := range additions {
-		if a.all > room || a.sums > sumsRoom {
-			list = append(list, a.task)
-			continue
-		}
-		room -= a.all
-		sumsRoom -= a.sums
+	k.seconds, k.steps = next, append(k.steps, steps)
+}
+
+// picked goes back from where both limits may be used whole.
+func (k *knapsack) picked() []int {
+	picked, cell := make([]int, len(k.steps)), len(k.seconds)-1
+	for i, steps := range slices.Backward(k.steps) {
+		picked[i] = int(steps[cell].alternative)
+		cell -= int(steps[cell].back)
 	}
-	slices.Sort(list)
-	return list
+	return picked
+}
+
+// parts is how many of n parts of the limit bytes are, rounded up.
+func parts(bytes, limit int64, n int) int {
+	if bytes == 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(bytes) / float64(limit) * float64(n)))
 }

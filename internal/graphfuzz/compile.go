@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -23,49 +22,18 @@ type Compiler struct {
 	Parallel int
 }
 
-// Run compiles programs into one package in the folder dir, each task with a schedule drawn by the seed, and returns what each
-// computes on its inputs.
-func (c *Compiler) Run(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, seed uint64, dir string) ([]map[string]*array.Array, error) {
-	joined := graph.Join("graphs", programs)
-	choices, err := c.schedules(joined, rand.New(rand.NewPCG(seed, 1)))
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "graphs.tar")
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Choices: choices, Parallel: c.Parallel, Output: path}
-	if _, err := aot.Compile(ctx, joined, options); err != nil {
-		return nil, err
-	}
-	model, err := aot.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	defer model.Close()
-	feeds := map[string]*array.Array{}
-	for k, values := range inputs {
-		for name, a := range values {
-			feeds[graph.JoinedName(k, name)] = a
-		}
-	}
-	outputs, err := model.Run(feeds)
-	if err != nil {
-		return nil, err
-	}
-	results := make([]map[string]*array.Array, len(programs))
-	for k, p := range programs {
-		results[k] = map[string]*array.Array{}
-		for _, v := range p.Outputs {
-			name := p.Values[v].Name
-			results[k][name] = outputs[graph.JoinedName(k, name)]
-		}
-	}
-	return results, nil
+// Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
+func (c *Compiler) Run(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
+	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []graph.Task) ([]aot.Choice, error) {
+		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
+	})
 }
 
 // schedules draws a legal point of each task's space, or takes the default one where there is none.
-func (c *Compiler) schedules(p *graph.Program, rng *rand.Rand) ([]aot.Choice, error) {
-	choices := make([]aot.Choice, len(p.Tasks))
-	for k, task := range p.Tasks {
+func (c *Compiler) schedules(tasks []graph.Task, rng *rand.Rand) ([]aot.Choice, error) {
+	choices := make([]aot.Choice, len(tasks))
+	for k, task := range tasks {
 		s := space.New(task.Workload, c.Target, schedule.Default)
 		point, ok := s.Random(rng)
 		if !ok {

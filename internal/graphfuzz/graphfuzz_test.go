@@ -69,7 +69,7 @@ func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 		}
 		programs, inputs = append(programs, p), append(inputs, one.Inputs)
 	}
-	results, err := c.Run(t.Context(), programs, inputs, cases[0].Seed, t.TempDir())
+	results, err := c.Run(t.Context(), programs, inputs, cases[0].Seed)
 	if err != nil && len(cases) > 1 {
 		for _, one := range cases {
 			checkBatch(t, c, peer, []*Case{one})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -78,9 +79,15 @@ func TestSpecStandsByItself(t *testing.T) {
 			t.Errorf("task %s: the digest is not that of the workload", task.GetName())
 		}
 	}
-	for i, digest := range Untuned(spec) {
-		if !records.ValidDigest(digest) {
-			t.Errorf("task %d has no default schedule", i)
+	for i, r := range References(spec) {
+		if !records.ValidDigest(r.DefaultDigest) || r.PeakSeconds != 0 {
+			t.Errorf("task %d has the references %+v, want a default schedule and no limits", i, r)
+		}
+	}
+	spec.Target.Machine = roofline.Rates{FlopPerSecond: 1e9, Stores: []roofline.Store{{Name: "memory", Bytes: 1 << 40, BytesPerSecond: 1e9}}}.Encode()
+	for i, r := range References(spec) {
+		if r.PeakSeconds != spec.GetTasks()[i].GetFlop()/1e9 || !(r.ByteSeconds > 0) {
+			t.Errorf("task %d has the limits %+v", i, r)
 		}
 	}
 }

@@ -6,30 +6,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
-
-// Task is a task of a model under a name that no other task of it has.
-type Task struct {
-	// Index is the task's place among those of the model.
-	Index int
-	Name  string
-	graph.Task
-}
-
-// Tasks lists a program's tasks.
-func Tasks(p *graph.Program) []Task {
-	taken := map[string]int{}
-	var tasks []Task
-	for i, t := range p.Tasks {
-		tasks = append(tasks, Task{Index: i, Name: trials.UniqueName(taken, t.Name), Task: t})
-	}
-	return tasks
-}
 
 // Options say how to tune.
 type Options struct {
@@ -44,17 +24,23 @@ type Options struct {
 	Seed  uint64
 	// Numerics bounds the algorithms that are tried.
 	Numerics schedule.Numerics
+	// EarlyStop is how many trials in a row may bring nothing; 0 is no limit.
+	EarlyStop int
+	// NoTransfer passes over what other jobs measured.
+	NoTransfer bool
+	// Machine is what the target does at most, as roofline.Rates.Encode has it; nil when that is not known.
+	Machine []byte
 }
 
 // Spec is the job that tunes tasks.
 func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
-		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(),
+		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(), NoTransfer: o.NoTransfer,
 		Target: &tilthv1.TargetSpec{
 			Fingerprint: o.Target.Fingerprint(), Descriptor_: o.Target.Encode(),
-			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(),
+			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(), Machine: o.Machine,
 		},
-		Budget: &tilthv1.Budget{Trials: uint32(o.Trials)},
+		Budget: &tilthv1.Budget{Trials: uint32(o.Trials), EarlyStop: uint32(o.EarlyStop)},
 	}
 	if o.Time > 0 {
 		spec.Budget.Time = durationpb.New(o.Time)
@@ -62,7 +48,8 @@ func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 	for _, t := range tasks {
 		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{
 			Name: t.Name, WorkloadDigest: t.Workload.Digest(), Workload: []byte(t.Workload.Text()),
-			Weight: float64(t.Count), Flop: t.Flop,
+			Weight: t.Weight, Flop: t.Flop,
+			DefaultDigest: defaultDigest(t.Workload, o.Target, o.Numerics),
 		})
 	}
 	return spec

@@ -50,12 +50,16 @@ type Work struct {
 	// exceed the peak.
 	Flop           float64 `json:"flop"`
 	FlopsPerSecond float64 `json:"flops_per_second"`
-	// PeakShare is FlopsPerSecond over the machine's.
+	// IntegerOps is the operations in sums of integers.
+	IntegerOps float64 `json:"integer_ops,omitempty"`
+	// ArithmeticSeconds is the least time for both at the machine's rates; 0 where a rate that matters is not known.
+	ArithmeticSeconds float64 `json:"arithmetic_seconds"`
+	// PeakShare is ArithmeticSeconds over the time taken.
 	PeakShare float64 `json:"peak_share"`
 	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
 	Bytes          int64   `json:"bytes"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	// LimitSeconds is the least time for Flop and Bytes at the machine's rates, BoundBy which of the two it is; of a total,
+	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, BoundBy which of the two it is; of a total,
 	// which of the two most of the limit is.
 	LimitSeconds float64 `json:"limit_seconds"`
 	BoundBy      string  `json:"bound_by,omitempty"`
@@ -86,16 +90,18 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 	limits := map[string]float64{}
 	for i, c := range manifest.Calls {
 		task := manifest.Tasks[c.Task]
-		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], Work: work(task.Flop, task.Bytes, peak)}
-		call.rate(call.Seconds, peak)
+		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], Work: work(task, peak)}
+		call.rate(call.Seconds)
 		p.Calls = append(p.Calls, call)
 		p.Total.Seconds += call.Seconds
 		p.Total.Flop += call.Flop
+		p.Total.IntegerOps += call.IntegerOps
+		p.Total.ArithmeticSeconds += call.ArithmeticSeconds
 		p.Total.Bytes += call.Bytes
 		p.Total.LimitSeconds += call.LimitSeconds
 		limits[call.BoundBy] += call.LimitSeconds
 	}
-	p.Total.rate(p.Total.Seconds, peak)
+	p.Total.rate(p.Total.Seconds)
 	if p.Total.LimitSeconds > 0 {
 		p.Total.BoundBy = ByArithmetic
 		if limits[ByMemory] > limits[ByArithmetic] {
@@ -109,14 +115,17 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 	return p
 }
 
-// work is the limit of so many operations and bytes.
-func work(flop float64, bytes int64, peak aot.Peak) Work {
-	w := Work{Flop: flop, Bytes: bytes}
-	arithmetic, memory := ratio(flop, peak.FlopsPerSecond), ratio(float64(bytes), peak.BytesPerSecond)
-	w.LimitSeconds = max(arithmetic, memory)
+// work is the limit of a task's operations and bytes.
+func work(task aot.TaskInfo, peak aot.Peak) Work {
+	w := Work{Flop: task.Flop, IntegerOps: task.IntegerOps, Bytes: task.Bytes}
+	if task.IntegerOps == 0 || peak.IntegersPerSecond > 0 {
+		w.ArithmeticSeconds = ratio(task.Flop, peak.FlopsPerSecond) + ratio(task.IntegerOps, peak.IntegersPerSecond)
+	}
+	memory := ratio(float64(task.Bytes), peak.BytesPerSecond)
+	w.LimitSeconds = max(w.ArithmeticSeconds, memory)
 	switch {
 	case w.LimitSeconds == 0:
-	case arithmetic >= memory:
+	case w.ArithmeticSeconds >= memory:
 		w.BoundBy = ByArithmetic
 	default:
 		w.BoundBy = ByMemory
@@ -124,10 +133,10 @@ func work(flop float64, bytes int64, peak aot.Peak) Work {
 	return w
 }
 
-func (w *Work) rate(seconds float64, peak aot.Peak) {
+func (w *Work) rate(seconds float64) {
 	w.FlopsPerSecond = ratio(w.Flop, seconds)
 	w.BytesPerSecond = ratio(float64(w.Bytes), seconds)
-	w.PeakShare = ratio(w.FlopsPerSecond, peak.FlopsPerSecond)
+	w.PeakShare = ratio(w.ArithmeticSeconds, seconds)
 }
 
 // ratio is 0 where what it is compared with is not known.

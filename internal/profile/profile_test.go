@@ -73,6 +73,29 @@ func TestProfileForPeople(t *testing.T) {
 	}
 }
 
+// TestSumsOfIntegersHaveAPeakOfTheirOwn: a quantised product of 4 G operations with a float behind each of a million.
+func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
+	quantised := &aot.Manifest{
+		Target: &target.Target{Threads: 1},
+		Tasks:  []aot.TaskInfo{{Name: "qconv", Origin: "default", Flop: 1e6, IntegerOps: 4e9, Bytes: 1e6}},
+		Calls:  []aot.CallInfo{{Name: "a"}},
+	}
+	for rate, want := range map[float64]string{400e9: "20.0 ms 100.0 % 200 50.0 %", 0: "20.0 ms 100.0 % 200 -"} {
+		var out strings.Builder
+		p := summarize(quantised, []float64{0.020}, aot.Peak{FlopsPerSecond: 100e9, IntegersPerSecond: rate, BytesPerSecond: 10e9})
+		if err := p.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(out.String(), "\n")
+		if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("with a peak of %g integers a second: %s, want %s ...", rate, got, want)
+		}
+		if !strings.Contains(lines[0], " GOP/s") || strings.Contains(out.String(), "400 GOP/s of those of integers") != (rate > 0) {
+			t.Errorf("with a peak of %g integers a second:\n%s", rate, out.String())
+		}
+	}
+}
+
 func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
 	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, aot.Peak{})
 	var out strings.Builder

@@ -10,20 +10,36 @@ import (
 
 // Write writes the profile as a table for people, with the totals behind it.
 func (p *Profile) Write(w io.Writer) error {
-	table := show.NewTable(">TIME", ">SHARE", ">GFLOP/s", ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := show.NewTable(">TIME", ">SHARE", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	for _, c := range p.Calls {
-		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
+		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
 			c.bound(), c.Origin, c.algorithm(), c.Task, c.Call)
 	}
 	if err := table.Write(w); err != nil {
 		return err
 	}
 	t := p.Total
-	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s GFLOP/s, %s of the peak; at the machine's limits %s\n"+
-		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds, %s GB/s from memory\n",
-		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop, t.Seconds), t.peakShare(), show.Seconds(t.LimitSeconds),
-		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), show.GFLOPS(p.Peak.BytesPerSecond, 1))
+	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s %s, %s of the peak; at the machine's limits %s\n"+
+		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds%s, %s GB/s from memory\n",
+		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.peakShare(), show.Seconds(t.LimitSeconds),
+		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
+}
+
+// unit is that of the rate of operations.
+func (p *Profile) unit() string {
+	if p.Total.IntegerOps > 0 {
+		return "GOP/s"
+	}
+	return "GFLOP/s"
+}
+
+// integers is the peak of the model's sums of integers, if it has any.
+func (p *Profile) integers() string {
+	if p.Total.IntegerOps == 0 || p.Peak.IntegersPerSecond == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s GOP/s of those of integers", show.GFLOPS(p.Peak.IntegersPerSecond, 1))
 }
 
 // algorithm is missing for sums computed term by term.

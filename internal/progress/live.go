@@ -6,74 +6,53 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
+	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/internal/trials"
 )
 
-const (
-	refreshEvery = 200 * time.Millisecond
-	barWidth     = 10
-)
+// refreshEvery is how often the picture is drawn anew.
+const refreshEvery = 200 * time.Millisecond
 
-// Live redraws a line a task and one for the whole job.
+// Terminal is where a Live display draws.
+type Terminal struct {
+	io.Writer
+	// Size is its columns and lines at the moment; 0 for what is not known.
+	Size func() (width, height int)
+}
+
+// Live redraws a table of the tasks and the job as a whole, in place.
 type Live struct {
-	bars   *mpb.Progress
-	budget Budget
-	now    func() time.Time
+	terminal Terminal
+	budget   Budget
+	now      func() time.Time
+	stop     chan struct{}
+	stopped  sync.WaitGroup
 
 	mu    sync.Mutex
 	shown *snapshot
-	ended time.Duration // job time at Close
-	lines []*mpb.Bar
+	drawn []string // the lines above the cursor
 }
 
-// NewLive makes a display on a terminal that is height lines high (0 = unknown). now is the clock that the job's elapsed
-// time goes by.
-func NewLive(w io.Writer, t *trials.Tally, budget Budget, height int, now func() time.Time) *Live {
-	l := &Live{
-		bars:   mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRefreshRate(refreshEvery)),
-		budget: budget, now: now, shown: take(t),
-	}
-	count := len(l.shown.tasks)
-	if height > 0 {
-		// What does not fit would scroll away and be drawn anew below.
-		count = min(count, max(height-3, 0))
-	}
-	for i := range count {
-		l.add(func() string { return l.task(i) })
-	}
-	l.add(l.total)
+// NewLive makes a display on a terminal. now is the clock that the job's elapsed time goes by.
+func NewLive(terminal Terminal, t *trials.Tally, budget Budget, now func() time.Time) *Live {
+	l := &Live{terminal: terminal, budget: budget, now: now, stop: make(chan struct{}), shown: take(t)}
+	l.draw()
+	l.stopped.Go(l.refresh)
 	return l
 }
 
-// add draws a line at the bottom.
-func (l *Live) add(text func() string) {
-	draw := func(w io.Writer, stat decor.Statistics) error {
-		_, err := io.WriteString(w, clip(text(), stat.AvailableWidth))
-		return err
+func (l *Live) refresh() {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.draw()
+		case <-l.stop:
+			return
+		}
 	}
-	l.lines = append(l.lines, l.bars.MustAdd(0, mpb.BarFillerFunc(draw), mpb.BarFillerTrim()))
-}
-
-func (l *Live) task(i int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.shown.tasks[i]
-}
-
-func (l *Live) total() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	elapsed := l.ended
-	if elapsed == 0 {
-		elapsed = max(l.now().Sub(l.shown.started), 0)
-	}
-	full := int(l.budget.spent(l.shown.trials, elapsed) * barWidth)
-	bar := strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full)
-	return fmt.Sprintf("[%s] %s", bar, l.budget.total(l.shown, elapsed))
 }
 
 // Update implements Display.
@@ -84,18 +63,66 @@ func (l *Live) Update(t *trials.Tally) {
 	l.shown = s
 }
 
-// Write implements Display.
-func (l *Live) Write(p []byte) (int, error) { return l.bars.Write(p) }
-
-// Close implements Display; the tasks' lines go.
-func (l *Live) Close() {
+func (l *Live) draw() {
 	l.mu.Lock()
-	l.ended = max(l.now().Sub(l.shown.started), 1)
-	l.mu.Unlock()
-	// The closing table will say more of the tasks; the line of the whole job stays.
-	last := len(l.lines) - 1
-	for i, line := range l.lines {
-		line.Abort(i != last)
+	defer l.mu.Unlock()
+	width, height := l.terminal.Size()
+	l.replace(frame(l.shown, l.budget, l.elapsed(), width, height), width)
+}
+
+func (l *Live) elapsed() time.Duration { return max(l.now().Sub(l.shown.started), 0) }
+
+// replace draws lines over those that stand there, with one write, so that nothing flickers.
+func (l *Live) replace(lines []string, width int) {
+	var out strings.Builder
+	out.WriteString(l.home(width))
+	for _, line := range lines {
+		out.WriteString(line + "\x1b[K\n")
 	}
-	l.bars.Wait()
+	out.WriteString("\x1b[J")
+	_, _ = io.WriteString(l.terminal, out.String())
+	l.drawn = lines
+}
+
+// home moves the cursor to the beginning of what is drawn. In a terminal that became narrower a line takes several.
+func (l *Live) home(width int) string {
+	rows := 0
+	for _, line := range l.drawn {
+		rows++
+		if n := utf8.RuneCountInString(line); width > 0 && n > width {
+			rows += (n - 1) / width
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\r\x1b[%dA", rows)
+}
+
+// Write implements Display: the message comes to stand above the picture.
+func (l *Live) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	width, _ := l.terminal.Size()
+	below := l.drawn
+	text := strings.TrimSuffix(string(p), "\n")
+	if _, err := io.WriteString(l.terminal, l.home(width)+"\x1b[J"+text+"\n"); err != nil {
+		return 0, err
+	}
+	l.drawn = nil
+	l.replace(below, width)
+	return len(p), nil
+}
+
+// Close implements Display. The closing table will say more of the tasks, so their lines go; those of the whole job stay.
+func (l *Live) Close() {
+	close(l.stop)
+	l.stopped.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	width, _ := l.terminal.Size()
+	if width == 0 {
+		width = usualWidth
+	}
+	l.replace(footer(l.shown, l.budget, l.elapsed(), width), width)
 }

@@ -20,7 +20,7 @@ func newTally() *trials.Tally {
 	return trials.NewTally(&tilthv1.Job{
 		CreatedAt: timestamppb.New(began),
 		Spec:      &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 2, Flop: 1e6}}},
-	}, []string{"default"})
+	}, []trials.Reference{{DefaultDigest: "default", PeakSeconds: 0.0002, ByteSeconds: 0.0005}})
 }
 
 func add(t *trials.Tally, after time.Duration, digest string, latency, best float64) {
@@ -47,9 +47,9 @@ func TestSparseLinesKeepTheirDistance(t *testing.T) {
 		d.Update(tally)
 	}
 	d.Close()
-	want := "trials 1/10  0:01/2:00  model 4.00 ms (untuned 4.00 ms, 1.00x)\n" +
-		"trials 4/10  0:11/2:00  model 1.00 ms (untuned 4.00 ms, 4.00x)\n" +
-		"trials 5/10  0:12/2:00  model 800 µs (untuned 4.00 ms, 5.00x)\n"
+	want := "trials 1/10  0:01/2:00  left 0:09  model 4.00 ms (untuned 4.00 ms, 1.00x; limit 1.00 ms)\n" +
+		"trials 4/10  0:11/2:00  left 0:17  model 1.00 ms (untuned 4.00 ms, 4.00x; limit 1.00 ms)\n" +
+		"trials 5/10  0:12/2:00  left 0:12  model 800 µs (untuned 4.00 ms, 5.00x; limit 1.00 ms)\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
@@ -70,26 +70,6 @@ func TestQuietShowsMessagesOnly(t *testing.T) {
 	}
 }
 
-func TestLiveLeavesTheLastStateStanding(t *testing.T) {
-	var out strings.Builder
-	tally := newTally()
-	now := began
-	d := NewLive(&out, tally, Budget{Trials: 2}, 40, func() time.Time { return now })
-	add(tally, time.Second, "default", 0.002, 0.002)
-	add(tally, 2*time.Second, "other", 0.001, 0.001)
-	now = began.Add(3 * time.Second)
-	d.Update(tally)
-	d.Close()
-	_, last, _ := strings.Cut(strings.TrimSpace(out.String()), "[==========] ")
-	if want := "trials 2/2  0:03  model 2.00 ms (untuned 4.00 ms, 2.00x)"; !strings.HasSuffix(last, want) {
-		t.Errorf("the last line is not %q in\n%s", want, out.String())
-	}
-	lines := d.shown.tasks
-	if want := "conv  2x       2  2.00 ms  1.00 ms     2.00x     1.00  -"; lines[1] != want {
-		t.Errorf("the task's line is %q, want %q", lines[1], want)
-	}
-}
-
 func TestBudgetSpent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -105,6 +85,29 @@ func TestBudgetSpent(t *testing.T) {
 	} {
 		if got := c.budget.spent(c.trials, c.elapsed); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		budget  Budget
+		trials  int
+		elapsed time.Duration
+		want    time.Duration
+		ok      bool
+	}{
+		{"no limit", Budget{}, 100, time.Hour, 0, false},
+		{"time", Budget{Time: time.Minute}, 0, 45 * time.Second, 15 * time.Second, true},
+		{"time that is over", Budget{Time: time.Minute}, 0, time.Hour, 0, true},
+		{"trials, none yet", Budget{Trials: 100}, 0, time.Minute, 0, false},
+		{"trials at the rate so far", Budget{Trials: 100}, 25, time.Minute, 3 * time.Minute, true},
+		{"the nearer of both", Budget{Trials: 100, Time: time.Hour}, 25, time.Minute, 3 * time.Minute, true},
+		{"more trials than asked for", Budget{Trials: 100}, 101, time.Minute, 0, true},
+	} {
+		if got, ok := c.budget.left(c.trials, c.elapsed); got != c.want || ok != c.ok {
+			t.Errorf("%s: %v, %v, want %v", c.name, got, ok, c.want)
 		}
 	}
 }

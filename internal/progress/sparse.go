@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/trials"
@@ -27,7 +28,7 @@ func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
 // Update implements Display.
 func (s *Sparse) Update(t *trials.Tally) {
 	elapsed, n := t.Elapsed(), t.Trials()
-	line := func() (string, int) { return s.budget.total(take(t), elapsed), n }
+	line := func() (string, int) { return strings.Join(take(t).parts(s.budget, elapsed), "  "), n }
 	s.final = line
 	if n == 0 || s.shown && elapsed-s.last < s.every {
 		return

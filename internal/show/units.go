@@ -50,6 +50,14 @@ func Ratio(before, after float64) string {
 	return fmt.Sprintf("%.2fx", before/after)
 }
 
+// Percent shows what part of whole, both in the same unit, e.g. "87 %"; Missing when either is unknown.
+func Percent(part, whole float64) string {
+	if !(part > 0) || !(whole > 0) {
+		return Missing
+	}
+	return fmt.Sprintf("%.0f %%", 100*part/whole)
+}
+
 // Bytes shows a size in binary units.
 func Bytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

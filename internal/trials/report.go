@@ -3,6 +3,8 @@ package trials
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/tilth-dev/tilth/internal/show"
@@ -10,11 +12,11 @@ import (
 
 // WriteTable writes what tuning achieved: a row a task, and a row for the model, which is the sum of its tasks.
 func (t *Tally) WriteTable(w io.Writer) error {
-	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", ">SPEED-UP", ">GFLOP/s", ">TRIALS", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS")
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
 		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds),
-			show.Ratio(task.UntunedSeconds, task.BestSeconds), show.GFLOPS(task.Flop, task.BestSeconds),
+			show.Ratio(task.UntunedSeconds, task.BestSeconds), show.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
 			strconv.Itoa(task.Trials), show.Counts(task.Errors))
 	}
 	var flop float64
@@ -23,55 +25,53 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	}
 	untuned, best := t.UntunedSeconds(), t.BestSeconds()
 	table.Row("all tasks", "", show.Seconds(untuned), show.Seconds(best), show.Ratio(untuned, best),
-		show.GFLOPS(flop, best), strconv.Itoa(t.Trials()), show.Counts(t.Errors()))
+		show.GFLOPS(flop, best), show.Percent(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), show.Counts(t.Errors()))
 	return table.Write(w)
 }
 
-// Summary is what tuning achieved, for scripts.
-type Summary struct {
-	Job            string         `json:"job"`
-	State          string         `json:"state"`
-	Reason         string         `json:"reason"`
-	Target         string         `json:"target"`
-	Records        string         `json:"records,omitempty"`
-	Tracker        string         `json:"tracker,omitempty"`
-	ElapsedSeconds float64        `json:"elapsed_s"`
-	Trials         int            `json:"trials"`
-	Errors         map[string]int `json:"errors"`
-	DeadLetters    int            `json:"dead_letters"`
-	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs; null while a task has none.
-	UntunedSeconds *float64      `json:"untuned_s"`
-	BestSeconds    *float64      `json:"best_s"`
-	Tasks          []TaskSummary `json:"tasks"`
-}
-
-// TaskSummary is one task of a Summary.
-type TaskSummary struct {
-	Task           string         `json:"task"`
-	Weight         float64        `json:"weight"`
-	Flop           float64        `json:"flop"`
-	Trials         int            `json:"trials"`
-	Errors         map[string]int `json:"errors"`
-	UntunedSeconds *float64       `json:"untuned_s"`
-	BestSeconds    *float64       `json:"best_s"`
-	BuildSeconds   float64        `json:"build_s"`
-	RunSeconds     float64        `json:"run_s"`
-}
-
-// Summary sums up the tally; what it does not know (job, target, where the records are) is left to the caller.
-func (t *Tally) Summary() Summary {
-	s := Summary{
-		State: show.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
-		Errors: t.Errors(), DeadLetters: t.DeadLetters, UntunedSeconds: positive(t.UntunedSeconds()),
-		BestSeconds: positive(t.BestSeconds()), Tasks: []TaskSummary{},
+// OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what bytes bound,
+// of their rates. An algorithm that needs fewer multiplications may exceed the peak.
+func (t *Task) OfLimit() string {
+	limit, byBytes := t.Limit()
+	text := show.Percent(limit, t.BestSeconds)
+	if byBytes && text != show.Missing {
+		text += " bytes"
 	}
+	return text
+}
+
+// WriteFailures writes, of each task without a right candidate, what became of its trials: classes of errors with their counts and
+// the first message of each; and, when the job has ended, how many tasks were not tried. It writes nothing when there is nothing to say.
+func (t *Tally) WriteFailures(w io.Writer) error {
+	untried := 0
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
-		s.Tasks = append(s.Tasks, TaskSummary{
-			Task: task.Name, Weight: task.Weight, Flop: task.Flop, Trials: task.Trials, Errors: task.Errors,
-			UntunedSeconds: positive(task.UntunedSeconds), BestSeconds: positive(task.BestSeconds),
-			BuildSeconds: task.BuildSeconds, RunSeconds: task.RunSeconds,
-		})
+		if task.BestSeconds == 0 && task.Trials == 0 {
+			untried++
+		}
+		if err := task.writeFailure(w); err != nil {
+			return err
+		}
 	}
-	return s
+	if untried == 0 || !t.ended() {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d tasks have no latency: none of their candidates was measured; give more --trials or --time\n",
+		untried, len(t.Tasks))
+	return err
+}
+
+func (t *Task) writeFailure(w io.Writer) error {
+	if !t.Failed() {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\n%s has no latency: none of %d trials was right\n", t.Name, t.Trials); err != nil {
+		return err
+	}
+	for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
+		if _, err := fmt.Fprintf(w, "  %s, %d times; the first said: %s\n", class, t.Errors[class], t.Messages[class]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

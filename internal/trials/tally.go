@@ -4,27 +4,8 @@ package trials
 import (
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
-
-// Task is what is known of one task of a job.
-type Task struct {
-	// Name is unique within the job.
-	Name   string
-	Weight float64
-	Flop   float64
-	// Trials counts those recorded, failures included.
-	Trials int
-	// Errors counts failures by class, e.g. "timeout".
-	Errors map[string]int
-	// UntunedSeconds is the latency of the default schedule, BestSeconds that of the fastest; 0 = not measured.
-	UntunedSeconds, BestSeconds float64
-	// BuildSeconds and RunSeconds are the sums over all trials.
-	BuildSeconds, RunSeconds float64
-
-	untuned string // digest of the default schedule's trace
-}
 
 // Tally follows one job.
 type Tally struct {
@@ -38,22 +19,41 @@ type Tally struct {
 	DeadLetters int
 	// Started is when the job was made; Last when its last event happened.
 	Started, Last time.Time
+	// SearchSeconds is what finding the candidates took, as far as tuners tell.
+	SearchSeconds float64
+	// Curve is how the latency of the whole came down.
+	Curve Curve
 }
 
-// NewTally begins to follow a job before its first event. untuned has, for each task, the digest of its default
-// schedule's trace, or an empty one where that is not known.
-func NewTally(job *tilthv1.Job, untuned []string) *Tally {
+// NewTally begins to follow a job before its first event. references has what is known of each task beforehand; it may be
+// shorter than the tasks.
+func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 	t := &Tally{State: job.GetState(), Started: job.GetCreatedAt().AsTime()}
 	t.Last = t.Started
 	names := map[string]int{}
 	for i, task := range job.GetSpec().GetTasks() {
-		one := Task{
-			Name: UniqueName(names, task.GetName()), Weight: task.GetWeight(), Flop: task.GetFlop(), Errors: map[string]int{},
+		var reference Reference
+		if i < len(references) {
+			reference = references[i]
 		}
-		if i < len(untuned) {
-			one.untuned = untuned[i]
+		var known *tilthv1.TaskProgress
+		if i < len(job.GetProgress()) {
+			known = job.GetProgress()[i]
 		}
-		t.Tasks = append(t.Tasks, one)
+		t.Tasks = append(t.Tasks, newTask(UniqueName(names, task.GetName()), task, known, reference))
+	}
+	t.Curve.add(t)
+	return t
+}
+
+// OfProgress is a tally of what the job itself says of its tasks, without its events: it has no curve and no times.
+func OfProgress(job *tilthv1.Job, references []Reference) *Tally {
+	t := NewTally(job, references)
+	t.Reason, t.DeadLetters = job.GetReason(), len(job.GetDeadLetters())
+	for i := range t.Tasks {
+		if i < len(job.GetProgress()) {
+			t.Tasks[i].set(job.GetProgress()[i])
+		}
 	}
 	return t
 }
@@ -67,25 +67,13 @@ func (t *Tally) Add(event *tilthv1.JobEvent) {
 		t.State, t.Reason = e.State.GetState(), e.State.GetReason()
 	case *tilthv1.JobEvent_DeadLetter:
 		t.DeadLetters++
+	case *tilthv1.JobEvent_Proposed:
+		t.SearchSeconds += e.Proposed.GetSearchSeconds()
 	case *tilthv1.JobEvent_Trial:
 		if i := int(e.Trial.GetTaskIndex()); i < len(t.Tasks) {
 			t.Tasks[i].add(e.Trial)
+			t.Curve.add(t)
 		}
-	}
-}
-
-func (t *Task) add(trial *tilthv1.TrialRecorded) {
-	m := trial.GetMeasurement()
-	t.Trials++
-	t.BuildSeconds += m.GetBuildSeconds()
-	t.RunSeconds += m.GetRunSeconds()
-	if best := trial.GetBestSeconds(); best > 0 {
-		t.BestSeconds = best
-	}
-	if class := show.ErrorClass(m.GetError()); class != "" {
-		t.Errors[class]++
-	} else if m.GetCandidate().GetDigest() == t.untuned {
-		t.UntunedSeconds = m.GetLatencySeconds()
 	}
 }
 
@@ -93,6 +81,14 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 func (t *Tally) Trials() (n int) {
 	for i := range t.Tasks {
 		n += t.Tasks[i].Trials
+	}
+	return n
+}
+
+// KnownTrials counts the trials of earlier jobs that this one goes on from.
+func (t *Tally) KnownTrials() (n int) {
+	for i := range t.Tasks {
+		n += t.Tasks[i].KnownTrials
 	}
 	return n
 }
@@ -118,6 +114,11 @@ func (t *Tally) UntunedSeconds() float64 {
 	return t.sum(func(task *Task) float64 { return task.UntunedSeconds })
 }
 
+// LimitSeconds is the same sum at the machine's limits; 0 when they are not known.
+func (t *Tally) LimitSeconds() float64 {
+	return t.sum(func(task *Task) float64 { limit, _ := task.Limit(); return limit })
+}
+
 func (t *Tally) sum(seconds func(*Task) float64) (total float64) {
 	for i := range t.Tasks {
 		s := seconds(&t.Tasks[i])
@@ -127,6 +128,25 @@ func (t *Tally) sum(seconds func(*Task) float64) (total float64) {
 		total += s * t.Tasks[i].Weight
 	}
 	return total
+}
+
+// ended says that nothing more is to come.
+func (t *Tally) ended() bool {
+	switch t.State {
+	case tilthv1.JobState_JOB_STATE_DONE, tilthv1.JobState_JOB_STATE_FAILED, tilthv1.JobState_JOB_STATE_CANCELLED:
+		return true
+	}
+	return false
+}
+
+// NothingRight says that there were trials, and not one of any task, earlier ones included, was right.
+func (t *Tally) NothingRight() bool {
+	for i := range t.Tasks {
+		if t.Tasks[i].BestSeconds > 0 {
+			return false
+		}
+	}
+	return t.Trials() > 0
 }
 
 // Elapsed is the time from the job's making to its last event.

@@ -49,7 +49,7 @@ func events() []*tilthv1.JobEvent {
 }
 
 func TestTally(t *testing.T) {
-	tally := NewTally(job(), []string{"default", "default2"})
+	tally := NewTally(job(), []Reference{{DefaultDigest: "default"}, {DefaultDigest: "default2"}})
 	if tally.BestSeconds() != 0 || tally.UntunedSeconds() != 0 {
 		t.Error("a job without trials has a latency")
 	}
@@ -75,7 +75,7 @@ func TestTally(t *testing.T) {
 }
 
 func TestTableOfTally(t *testing.T) {
-	tally := NewTally(job(), []string{"default", ""})
+	tally := NewTally(job(), []Reference{{DefaultDigest: "default", PeakSeconds: 0.0005, ByteSeconds: 0.0008}, {PeakSeconds: 0.0045}})
 	for _, e := range events() {
 		tally.Add(e)
 	}
@@ -83,10 +83,10 @@ func TestTableOfTally(t *testing.T) {
 	if err := tally.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	want := "TASK       TIMES  UNTUNED    TUNED  SPEED-UP  GFLOP/s  TRIALS  ERRORS\n" +
-		"conv          2x  2.00 ms  1.00 ms     2.00x     2.00       3  crash 1\n" +
-		"conv #2       1x        -  3.00 ms         -    0.333       1  -\n" +
-		"all tasks               -  5.00 ms         -     1.00       4  crash 1\n"
+	want := "TASK       TIMES  UNTUNED    TUNED  SPEED-UP  GFLOP/s  OF LIMIT    TRIALS  ERRORS\n" +
+		"conv          2x  2.00 ms  1.00 ms     2.00x     2.00  80 % bytes       3  crash 1\n" +
+		"conv #2       1x        -  3.00 ms         -    0.333  150 %            1  -\n" +
+		"all tasks               -  5.00 ms         -     1.00  122 %            4  crash 1\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}

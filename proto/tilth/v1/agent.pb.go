@@ -252,7 +252,9 @@ type DeviceClass struct {
 	// Compared for equality with TargetSpec.device_class.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The compiler's description of the hardware (target.Target as JSON), for clients that want to tune for it.
-	Descriptor_   []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	Descriptor_ []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	// What it does at most (roofline.Rates as JSON); empty = not known.
+	Machine       []byte `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -297,6 +299,13 @@ func (x *DeviceClass) GetName() string {
 func (x *DeviceClass) GetDescriptor_() []byte {
 	if x != nil {
 		return x.Descriptor_
+	}
+	return nil
+}
+
+func (x *DeviceClass) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
 	}
 	return nil
 }
@@ -945,7 +954,10 @@ type MeasureWork struct {
 	Candidates []*Candidate           `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	Artifacts  []*ArtifactRef         `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Best latency of the task so far, in seconds; 0 = none. Measuring may stop early on what is clearly slower.
-	BestSeconds   float64 `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
+	BestSeconds float64   `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
+	Mode        BatchMode `protobuf:"varint,8,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	// The measurement that best_seconds is the median of, without the candidate's trace; absent = none.
+	Best          *Measurement `protobuf:"bytes,9,opt,name=best,proto3" json:"best,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1027,6 +1039,20 @@ func (x *MeasureWork) GetBestSeconds() float64 {
 		return x.BestSeconds
 	}
 	return 0
+}
+
+func (x *MeasureWork) GetMode() BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return BatchMode_BATCH_MODE_UNSPECIFIED
+}
+
+func (x *MeasureWork) GetBest() *Measurement {
+	if x != nil {
+		return x.Best
+	}
+	return nil
 }
 
 type ReturnLeaseRequest struct {
@@ -1370,9 +1396,13 @@ type ProposeBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	// 0, 1, 2, ... within the job, over all tuners that held it: the number of batches proposed before.
-	Proposal      uint64       `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
-	TaskIndex     uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	Candidates    []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Proposal  uint64 `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
+	TaskIndex uint32 `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	// A batch of finalists has at most 8, the best so far first.
+	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	// Time the search took to find the candidates, learning included.
+	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
+	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1433,6 +1463,20 @@ func (x *ProposeBatchRequest) GetCandidates() []*Candidate {
 		return x.Candidates
 	}
 	return nil
+}
+
+func (x *ProposeBatchRequest) GetSearchSeconds() float64 {
+	if x != nil {
+		return x.SearchSeconds
+	}
+	return 0
+}
+
+func (x *ProposeBatchRequest) GetMode() BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
 type ProposeBatchResponse struct {
@@ -1894,12 +1938,13 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x06tuners\x18\b \x03(\tR\x06tuners\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
 	"\vDeviceClass\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"descriptor\x18\x02 \x01(\fR\n" +
-	"descriptor\"\x9a\x02\n" +
+	"descriptor\x12\x18\n" +
+	"\amachine\x18\x03 \x01(\fR\amachine\"\x9a\x02\n" +
 	"\x05Agent\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12*\n" +
@@ -1942,7 +1987,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x04task\x18\x04 \x01(\v2\x12.tilth.v1.TaskSpecR\x04task\x123\n" +
 	"\n" +
 	"candidates\x18\x05 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"\xa2\x02\n" +
+	"candidates\"\xf6\x02\n" +
 	"\vMeasureWork\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12,\n" +
@@ -1952,7 +1997,9 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"candidates\x18\x05 \x03(\v2\x13.tilth.v1.CandidateR\n" +
 	"candidates\x123\n" +
 	"\tartifacts\x18\x06 \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\x12!\n" +
-	"\fbest_seconds\x18\a \x01(\x01R\vbestSeconds\"@\n" +
+	"\fbest_seconds\x18\a \x01(\x01R\vbestSeconds\x12'\n" +
+	"\x04mode\x18\b \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12)\n" +
+	"\x04best\x18\t \x01(\v2\x15.tilth.v1.MeasurementR\x04best\"@\n" +
 	"\x12ReturnLeaseRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\"\x15\n" +
 	"\x13ReturnLeaseResponse\"(\n" +
@@ -1966,7 +2013,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x0fGetAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\x10GetAgentResponse\x12%\n" +
-	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xb1\x01\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\x81\x02\n" +
 	"\x13ProposeBatchRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -1974,7 +2021,9 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"task_index\x18\x03 \x01(\rR\ttaskIndex\x123\n" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"R\n" +
+	"candidates\x12%\n" +
+	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"R\n" +
 	"\x14ProposeBatchResponse\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1f\n" +
 	"\vfirst_trial\x18\x02 \x01(\rR\n" +
@@ -2087,9 +2136,10 @@ var file_tilth_v1_agent_proto_goTypes = []any{
 	(*TaskSpec)(nil),                   // 37: tilth.v1.TaskSpec
 	(*Candidate)(nil),                  // 38: tilth.v1.Candidate
 	(*ArtifactRef)(nil),                // 39: tilth.v1.ArtifactRef
-	(JobState)(0),                      // 40: tilth.v1.JobState
-	(ErrorClass)(0),                    // 41: tilth.v1.ErrorClass
-	(*Measurement)(nil),                // 42: tilth.v1.Measurement
+	(BatchMode)(0),                     // 40: tilth.v1.BatchMode
+	(*Measurement)(nil),                // 41: tilth.v1.Measurement
+	(JobState)(0),                      // 42: tilth.v1.JobState
+	(ErrorClass)(0),                    // 43: tilth.v1.ErrorClass
 }
 var file_tilth_v1_agent_proto_depIdxs = []int32{
 	0,  // 0: tilth.v1.AgentSpec.kind:type_name -> tilth.v1.AgentKind
@@ -2116,49 +2166,52 @@ var file_tilth_v1_agent_proto_depIdxs = []int32{
 	37, // 21: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
 	38, // 22: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
 	39, // 23: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	7,  // 24: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
-	0,  // 25: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
-	4,  // 26: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	4,  // 27: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
-	7,  // 28: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	38, // 29: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	7,  // 30: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	40, // 31: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	41, // 32: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
-	7,  // 33: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	27, // 34: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	39, // 35: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	41, // 36: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	7,  // 37: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	42, // 38: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	41, // 39: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	5,  // 40: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
-	8,  // 41: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
-	10, // 42: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	15, // 43: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	17, // 44: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	19, // 45: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	21, // 46: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	23, // 47: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	25, // 48: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	28, // 49: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	30, // 50: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 51: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 52: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	11, // 53: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	16, // 54: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	18, // 55: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	20, // 56: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	22, // 57: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	24, // 58: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	26, // 59: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	29, // 60: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	31, // 61: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	51, // [51:62] is the sub-list for method output_type
-	40, // [40:51] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	40, // 24: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	41, // 25: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	7,  // 26: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
+	0,  // 27: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
+	4,  // 28: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
+	4,  // 29: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
+	7,  // 30: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
+	38, // 31: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	40, // 32: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	7,  // 33: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
+	42, // 34: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	43, // 35: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	7,  // 36: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
+	27, // 37: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	39, // 38: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	43, // 39: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	7,  // 40: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
+	41, // 41: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	43, // 42: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	5,  // 43: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
+	8,  // 44: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
+	10, // 45: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
+	15, // 46: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	17, // 47: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	19, // 48: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	21, // 49: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	23, // 50: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	25, // 51: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	28, // 52: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	30, // 53: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 54: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 55: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	11, // 56: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	16, // 57: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	18, // 58: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	20, // 59: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	22, // 60: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	24, // 61: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	26, // 62: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	29, // 63: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	31, // 64: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	54, // [54:65] is the sub-list for method output_type
+	43, // [43:54] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_agent_proto_init() }

@@ -102,7 +102,9 @@ type TaskSpec struct {
 	// How often the workload occurs in the model; the tuner weighs latency by it.
 	Weight float64 `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Floating point operations of one execution.
-	Flop          float64 `protobuf:"fixed64,5,opt,name=flop,proto3" json:"flop,omitempty"`
+	Flop float64 `protobuf:"fixed64,5,opt,name=flop,proto3" json:"flop,omitempty"`
+	// Digest of the default schedule's trace, by which clients tell what tuning gained; empty = not known.
+	DefaultDigest string `protobuf:"bytes,6,opt,name=default_digest,json=defaultDigest,proto3" json:"default_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -172,6 +174,13 @@ func (x *TaskSpec) GetFlop() float64 {
 	return 0
 }
 
+func (x *TaskSpec) GetDefaultDigest() string {
+	if x != nil {
+		return x.DefaultDigest
+	}
+	return ""
+}
+
 // TargetSpec says for what the job is tuned; every field is opaque to the tracker and compared for equality only.
 type TargetSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -182,7 +191,10 @@ type TargetSpec struct {
 	// A builder must offer this toolchain, e.g. "clang-19.1.4".
 	Toolchain string `protobuf:"bytes,3,opt,name=toolchain,proto3" json:"toolchain,omitempty"`
 	// A runner must offer this device class.
-	DeviceClass   string `protobuf:"bytes,4,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
+	DeviceClass string `protobuf:"bytes,4,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
+	// What the machine does at most (roofline.Rates as JSON), to see latencies against; no part of the target's identity.
+	// Empty = not known.
+	Machine       []byte `protobuf:"bytes,5,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -245,13 +257,23 @@ func (x *TargetSpec) GetDeviceClass() string {
 	return ""
 }
 
+func (x *TargetSpec) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
 // Budget bounds a job; whichever limit is met first ends it. At least one of trials and time is set.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Trials over all tasks together; 0 = no limit.
 	Trials uint32 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// Wall-clock time since the job was first leased by a tuner; absent = no limit.
-	Time          *durationpb.Duration `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Time *durationpb.Duration `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Trials in a row, over all tasks together, that did not lower the job's weighted latency, after which the job ends;
+	// 0 = no limit.
+	EarlyStop     uint32 `protobuf:"varint,3,opt,name=early_stop,json=earlyStop,proto3" json:"early_stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -300,6 +322,13 @@ func (x *Budget) GetTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *Budget) GetEarlyStop() uint32 {
+	if x != nil {
+		return x.EarlyStop
+	}
+	return 0
+}
+
 // JobSpec is what a client submits.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -315,7 +344,9 @@ type JobSpec struct {
 	// Seed of the search; the same seed and measurements give the same candidates.
 	Seed uint64 `protobuf:"varint,7,opt,name=seed,proto3" json:"seed,omitempty"`
 	// strict, default or fast: which algorithms are allowed.
-	Numerics      string `protobuf:"bytes,8,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	Numerics string `protobuf:"bytes,8,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	// Learn nothing from records that other jobs made, and measure what they measured again.
+	NoTransfer    bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +435,13 @@ func (x *JobSpec) GetNumerics() string {
 		return x.Numerics
 	}
 	return ""
+}
+
+func (x *JobSpec) GetNoTransfer() bool {
+	if x != nil {
+		return x.NoTransfer
+	}
+	return false
 }
 
 // Job is a job as the tracker holds it.
@@ -529,12 +567,25 @@ type TaskProgress struct {
 	Proposed uint32 `protobuf:"varint,2,opt,name=proposed,proto3" json:"proposed,omitempty"`
 	// Failures by ErrorClass name.
 	Errors map[string]uint32 `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Lowest median latency of this job's verified trials in seconds; 0 = none yet.
+	// Median latency of the best of this job's verified trials in seconds; 0 = none yet. It rises when the best is measured again
+	// and turns out slower. See records.Supersedes for what is best.
 	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	// Trace of that trial.
-	BestTrace     []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BestTrace []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
+	// The first message of each class of errors.
+	Messages map[string]string `protobuf:"bytes,6,rep,name=messages,proto3" json:"messages,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Trials of this workload on this target that were recorded before the job was made; 0 when the job's spec has no_transfer.
+	KnownTrials uint32 `protobuf:"varint,7,opt,name=known_trials,json=knownTrials,proto3" json:"known_trials,omitempty"`
+	// The lowest latency among those of them that the job's numerics allow, in seconds; 0 = none.
+	KnownBestSeconds float64 `protobuf:"fixed64,8,opt,name=known_best_seconds,json=knownBestSeconds,proto3" json:"known_best_seconds,omitempty"`
+	// The latency of the default schedule among them, in seconds; 0 = none.
+	KnownDefaultSeconds float64 `protobuf:"fixed64,9,opt,name=known_default_seconds,json=knownDefaultSeconds,proto3" json:"known_default_seconds,omitempty"`
+	// Measurement of the trial with best_seconds, without trace and origin.
+	Best *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
+	// Digest of the candidate with known_best_seconds. When the job measures it again, its own measurement takes that one's place.
+	KnownBestDigest string `protobuf:"bytes,11,opt,name=known_best_digest,json=knownBestDigest,proto3" json:"known_best_digest,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TaskProgress) Reset() {
@@ -600,6 +651,48 @@ func (x *TaskProgress) GetBestTrace() []byte {
 		return x.BestTrace
 	}
 	return nil
+}
+
+func (x *TaskProgress) GetMessages() map[string]string {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+func (x *TaskProgress) GetKnownTrials() uint32 {
+	if x != nil {
+		return x.KnownTrials
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetKnownBestSeconds() float64 {
+	if x != nil {
+		return x.KnownBestSeconds
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetKnownDefaultSeconds() float64 {
+	if x != nil {
+		return x.KnownDefaultSeconds
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetBest() *Measurement {
+	if x != nil {
+		return x.Best
+	}
+	return nil
+}
+
+func (x *TaskProgress) GetKnownBestDigest() string {
+	if x != nil {
+		return x.KnownBestDigest
+	}
+	return ""
 }
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
@@ -1345,9 +1438,12 @@ type BatchProposed struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	// The tuner's own number of the batch; see ProposeBatchRequest.
-	Proposal      uint64       `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
-	TaskIndex     uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	Candidates    []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Proposal   uint64       `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
+	TaskIndex  uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	// As in ProposeBatchRequest.
+	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
+	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1408,6 +1504,20 @@ func (x *BatchProposed) GetCandidates() []*Candidate {
 		return x.Candidates
 	}
 	return nil
+}
+
+func (x *BatchProposed) GetSearchSeconds() float64 {
+	if x != nil {
+		return x.SearchSeconds
+	}
+	return 0
+}
+
+func (x *BatchProposed) GetMode() BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
 // TrialRecorded reports one finished trial, failed or not.
@@ -1484,13 +1594,14 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\"\x8f\x01\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\"\xb6\x01\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x03 \x01(\fR\bworkload\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x12\n" +
-	"\x04flop\x18\x05 \x01(\x01R\x04flop\"\x8f\x01\n" +
+	"\x04flop\x18\x05 \x01(\x01R\x04flop\x12%\n" +
+	"\x0edefault_digest\x18\x06 \x01(\tR\rdefaultDigest\"\xa9\x01\n" +
 	"\n" +
 	"TargetSpec\x12 \n" +
 	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12\x1e\n" +
@@ -1498,10 +1609,13 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"descriptor\x18\x02 \x01(\fR\n" +
 	"descriptor\x12\x1c\n" +
 	"\ttoolchain\x18\x03 \x01(\tR\ttoolchain\x12!\n" +
-	"\fdevice_class\x18\x04 \x01(\tR\vdeviceClass\"O\n" +
+	"\fdevice_class\x18\x04 \x01(\tR\vdeviceClass\x12\x18\n" +
+	"\amachine\x18\x05 \x01(\fR\amachine\"n\n" +
 	"\x06Budget\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12-\n" +
-	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\"\xfb\x01\n" +
+	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x1d\n" +
+	"\n" +
+	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\x9c\x02\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12,\n" +
@@ -1510,7 +1624,9 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06budget\x18\x05 \x01(\v2\x10.tilth.v1.BudgetR\x06budget\x12\x14\n" +
 	"\x05tuner\x18\x06 \x01(\tR\x05tuner\x12\x12\n" +
 	"\x04seed\x18\a \x01(\x04R\x04seed\x12\x1a\n" +
-	"\bnumerics\x18\b \x01(\tR\bnumerics\"\x98\x03\n" +
+	"\bnumerics\x18\b \x01(\tR\bnumerics\x12\x1f\n" +
+	"\vno_transfer\x18\t \x01(\bR\n" +
+	"noTransfer\"\x98\x03\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -1522,17 +1638,27 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
-	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xfb\x01\n" +
+	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xd6\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
 	"\x06errors\x18\x03 \x03(\v2\".tilth.v1.TaskProgress.ErrorsEntryR\x06errors\x12!\n" +
 	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds\x12\x1d\n" +
 	"\n" +
-	"best_trace\x18\x05 \x01(\fR\tbestTrace\x1a9\n" +
+	"best_trace\x18\x05 \x01(\fR\tbestTrace\x12@\n" +
+	"\bmessages\x18\x06 \x03(\v2$.tilth.v1.TaskProgress.MessagesEntryR\bmessages\x12!\n" +
+	"\fknown_trials\x18\a \x01(\rR\vknownTrials\x12,\n" +
+	"\x12known_best_seconds\x18\b \x01(\x01R\x10knownBestSeconds\x122\n" +
+	"\x15known_default_seconds\x18\t \x01(\x01R\x13knownDefaultSeconds\x12)\n" +
+	"\x04best\x18\n" +
+	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12*\n" +
+	"\x11known_best_digest\x18\v \x01(\tR\x0fknownBestDigest\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xa8\x01\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +
+	"\rMessagesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x01\n" +
 	"\n" +
 	"DeadLetter\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1d\n" +
@@ -1577,7 +1703,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9a\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xea\x01\n" +
 	"\rBatchProposed\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -1585,7 +1711,9 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"task_index\x18\x03 \x01(\rR\ttaskIndex\x123\n" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"\xa5\x01\n" +
+	"candidates\x12%\n" +
+	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"\xa5\x01\n" +
 	"\rTrialRecorded\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x12\x19\n" +
@@ -1620,7 +1748,7 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_tilth_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: tilth.v1.JobState
 	(*TaskSpec)(nil),              // 1: tilth.v1.TaskSpec
@@ -1645,56 +1773,61 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	(*BatchProposed)(nil),         // 20: tilth.v1.BatchProposed
 	(*TrialRecorded)(nil),         // 21: tilth.v1.TrialRecorded
 	nil,                           // 22: tilth.v1.TaskProgress.ErrorsEntry
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(ErrorClass)(0),               // 25: tilth.v1.ErrorClass
-	(*Candidate)(nil),             // 26: tilth.v1.Candidate
-	(*Measurement)(nil),           // 27: tilth.v1.Measurement
+	nil,                           // 23: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Measurement)(nil),           // 26: tilth.v1.Measurement
+	(ErrorClass)(0),               // 27: tilth.v1.ErrorClass
+	(*Candidate)(nil),             // 28: tilth.v1.Candidate
+	(BatchMode)(0),                // 29: tilth.v1.BatchMode
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	23, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	24, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
 	4,  // 4: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
 	0,  // 5: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	24, // 6: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	24, // 7: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	24, // 8: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	25, // 6: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	25, // 7: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	25, // 8: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
 	6,  // 9: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
 	7,  // 10: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
 	22, // 11: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	25, // 12: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 13: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 14: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 15: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	0,  // 16: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 17: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	18, // 18: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	5,  // 19: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	24, // 20: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	19, // 21: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	20, // 22: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	21, // 23: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 24: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	0,  // 25: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	26, // 26: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	27, // 27: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 28: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 29: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 30: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 31: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 32: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	9,  // 33: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 34: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 35: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 36: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 37: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	33, // [33:38] is the sub-list for method output_type
-	28, // [28:33] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	23, // 12: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	26, // 13: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	27, // 14: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 15: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 16: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 17: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	0,  // 18: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 19: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	18, // 20: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	5,  // 21: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	25, // 22: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	19, // 23: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	20, // 24: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	21, // 25: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 26: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	0,  // 27: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	28, // 28: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	29, // 29: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	26, // 30: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 31: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 32: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 33: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	14, // 34: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	16, // 35: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	9,  // 36: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 37: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 38: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	15, // 39: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	17, // 40: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	36, // [36:41] is the sub-list for method output_type
+	31, // [31:36] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -1715,7 +1848,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -109,6 +109,60 @@ func (ErrorClass) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{0}
 }
 
+// BatchMode is how the candidates of a batch are measured.
+type BatchMode int32
+
+const (
+	// Means SEARCH, the only mode there was before.
+	BatchMode_BATCH_MODE_UNSPECIFIED BatchMode = 0
+	// One after the other; what is clearly slower than the best so far gets few samples.
+	BatchMode_BATCH_MODE_SEARCH BatchMode = 1
+	// Candidates that were measured before, the best of them first: they take turns (A B C A B C ...) for many samples, so that
+	// whatever disturbs the device disturbs all of them.
+	BatchMode_BATCH_MODE_FINALISTS BatchMode = 2
+)
+
+// Enum value maps for BatchMode.
+var (
+	BatchMode_name = map[int32]string{
+		0: "BATCH_MODE_UNSPECIFIED",
+		1: "BATCH_MODE_SEARCH",
+		2: "BATCH_MODE_FINALISTS",
+	}
+	BatchMode_value = map[string]int32{
+		"BATCH_MODE_UNSPECIFIED": 0,
+		"BATCH_MODE_SEARCH":      1,
+		"BATCH_MODE_FINALISTS":   2,
+	}
+)
+
+func (x BatchMode) Enum() *BatchMode {
+	p := new(BatchMode)
+	*p = x
+	return p
+}
+
+func (x BatchMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BatchMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_tilth_v1_measurement_proto_enumTypes[1].Descriptor()
+}
+
+func (BatchMode) Type() protoreflect.EnumType {
+	return &file_tilth_v1_measurement_proto_enumTypes[1]
+}
+
+func (x BatchMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BatchMode.Descriptor instead.
+func (BatchMode) EnumDescriptor() ([]byte, []int) {
+	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{1}
+}
+
 // Candidate is one schedule of a task.
 type Candidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -192,6 +246,68 @@ func (x *Candidate) GetNumerics() string {
 	return ""
 }
 
+// Interval is where the median of a candidate's latency lies, as far as its samples tell.
+type Interval struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	LowSeconds  float64                `protobuf:"fixed64,1,opt,name=low_seconds,json=lowSeconds,proto3" json:"low_seconds,omitempty"`
+	HighSeconds float64                `protobuf:"fixed64,2,opt,name=high_seconds,json=highSeconds,proto3" json:"high_seconds,omitempty"`
+	// Probability that the interval holds the median, by order statistics of independent samples; 0 for a single sample.
+	Level         float64 `protobuf:"fixed64,3,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Interval) Reset() {
+	*x = Interval{}
+	mi := &file_tilth_v1_measurement_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Interval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Interval) ProtoMessage() {}
+
+func (x *Interval) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_measurement_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Interval.ProtoReflect.Descriptor instead.
+func (*Interval) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Interval) GetLowSeconds() float64 {
+	if x != nil {
+		return x.LowSeconds
+	}
+	return 0
+}
+
+func (x *Interval) GetHighSeconds() float64 {
+	if x != nil {
+		return x.HighSeconds
+	}
+	return 0
+}
+
+func (x *Interval) GetLevel() float64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 // Measurement is the outcome of one trial.
 type Measurement struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -210,15 +326,19 @@ type Measurement struct {
 	// Time this candidate held the device.
 	RunSeconds float64 `protobuf:"fixed64,8,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
 	// Device that measured it; empty when it never reached one.
-	Device        string                 `protobuf:"bytes,9,opt,name=device,proto3" json:"device,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Device string                 `protobuf:"bytes,9,opt,name=device,proto3" json:"device,omitempty"`
+	At     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
+	// Of the median of samples_seconds; absent on failure and in records made before there were intervals.
+	Interval *Interval `protobuf:"bytes,11,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Time of the calibration kernel beside this measurement over the device's best known: 1 on a quiet device. 0 = not known.
+	CalibrationRatio float64 `protobuf:"fixed64,12,opt,name=calibration_ratio,json=calibrationRatio,proto3" json:"calibration_ratio,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_tilth_v1_measurement_proto_msgTypes[1]
+	mi := &file_tilth_v1_measurement_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -230,7 +350,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_measurement_proto_msgTypes[1]
+	mi := &file_tilth_v1_measurement_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -243,7 +363,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{1}
+	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Measurement) GetCandidate() *Candidate {
@@ -316,6 +436,20 @@ func (x *Measurement) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Measurement) GetInterval() *Interval {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *Measurement) GetCalibrationRatio() float64 {
+	if x != nil {
+		return x.CalibrationRatio
+	}
+	return 0
+}
+
 // Record is a measurement together with what it belongs to: the unit of the records store, of export and of import.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -333,7 +467,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_tilth_v1_measurement_proto_msgTypes[2]
+	mi := &file_tilth_v1_measurement_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +479,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_measurement_proto_msgTypes[2]
+	mi := &file_tilth_v1_measurement_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +492,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{2}
+	return file_tilth_v1_measurement_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Record) GetWorkloadDigest() string {
@@ -406,7 +540,12 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\x05trace\x18\x02 \x01(\fR\x05trace\x12\x16\n" +
 	"\x06origin\x18\x03 \x01(\fR\x06origin\x12\x14\n" +
 	"\x05trial\x18\x04 \x01(\rR\x05trial\x12\x1a\n" +
-	"\bnumerics\x18\x05 \x01(\tR\bnumerics\"\x89\x03\n" +
+	"\bnumerics\x18\x05 \x01(\tR\bnumerics\"d\n" +
+	"\bInterval\x12\x1f\n" +
+	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
+	"lowSeconds\x12!\n" +
+	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\xe6\x03\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
@@ -419,7 +558,9 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"runSeconds\x12\x16\n" +
 	"\x06device\x18\t \x01(\tR\x06device\x12*\n" +
 	"\x02at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xb5\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12.\n" +
+	"\binterval\x18\v \x01(\v2\x12.tilth.v1.IntervalR\binterval\x12+\n" +
+	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\"\xb5\x01\n" +
 	"\x06Record\x12'\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x02 \x01(\fR\bworkload\x12\x16\n" +
@@ -438,7 +579,11 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\x13ERROR_CLASS_TIMEOUT\x10\a\x12\x1b\n" +
 	"\x17ERROR_CLASS_BUILD_INFRA\x10\x10\x12\x1c\n" +
 	"\x18ERROR_CLASS_DEVICE_INFRA\x10\x11\x12\x1a\n" +
-	"\x16ERROR_CLASS_FARM_INFRA\x10\x12B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x16ERROR_CLASS_FARM_INFRA\x10\x12*X\n" +
+	"\tBatchMode\x12\x1a\n" +
+	"\x16BATCH_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11BATCH_MODE_SEARCH\x10\x01\x12\x18\n" +
+	"\x14BATCH_MODE_FINALISTS\x10\x02B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_measurement_proto_rawDescOnce sync.Once
@@ -452,25 +597,28 @@ func file_tilth_v1_measurement_proto_rawDescGZIP() []byte {
 	return file_tilth_v1_measurement_proto_rawDescData
 }
 
-var file_tilth_v1_measurement_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_measurement_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_tilth_v1_measurement_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_tilth_v1_measurement_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_tilth_v1_measurement_proto_goTypes = []any{
 	(ErrorClass)(0),               // 0: tilth.v1.ErrorClass
-	(*Candidate)(nil),             // 1: tilth.v1.Candidate
-	(*Measurement)(nil),           // 2: tilth.v1.Measurement
-	(*Record)(nil),                // 3: tilth.v1.Record
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(BatchMode)(0),                // 1: tilth.v1.BatchMode
+	(*Candidate)(nil),             // 2: tilth.v1.Candidate
+	(*Interval)(nil),              // 3: tilth.v1.Interval
+	(*Measurement)(nil),           // 4: tilth.v1.Measurement
+	(*Record)(nil),                // 5: tilth.v1.Record
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_tilth_v1_measurement_proto_depIdxs = []int32{
-	1, // 0: tilth.v1.Measurement.candidate:type_name -> tilth.v1.Candidate
+	2, // 0: tilth.v1.Measurement.candidate:type_name -> tilth.v1.Candidate
 	0, // 1: tilth.v1.Measurement.error:type_name -> tilth.v1.ErrorClass
-	4, // 2: tilth.v1.Measurement.at:type_name -> google.protobuf.Timestamp
-	2, // 3: tilth.v1.Record.measurement:type_name -> tilth.v1.Measurement
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	6, // 2: tilth.v1.Measurement.at:type_name -> google.protobuf.Timestamp
+	3, // 3: tilth.v1.Measurement.interval:type_name -> tilth.v1.Interval
+	4, // 4: tilth.v1.Record.measurement:type_name -> tilth.v1.Measurement
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_measurement_proto_init() }
@@ -483,8 +631,8 @@ func file_tilth_v1_measurement_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_measurement_proto_rawDesc), len(file_tilth_v1_measurement_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   3,
+			NumEnums:      2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

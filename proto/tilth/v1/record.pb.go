@@ -31,7 +31,11 @@ type BestRecordsRequest struct {
 	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
 	// The level of numerics that the records' schedules must be allowed by: strict, default or fast; empty = every level. Without
 	// workload digests it has no effect.
-	Numerics      string `protobuf:"bytes,3,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	Numerics string `protobuf:"bytes,3,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	// Without workload digests: at most so many records in a response; 0 = all in one.
+	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,9 +91,25 @@ func (x *BestRecordsRequest) GetNumerics() string {
 	return ""
 }
 
+func (x *BestRecordsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *BestRecordsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type BestRecordsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Records       []*Record              `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Records []*Record              `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	// Where the next page begins; empty after the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -129,6 +149,13 @@ func (x *BestRecordsResponse) GetRecords() []*Record {
 		return x.Records
 	}
 	return nil
+}
+
+func (x *BestRecordsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type ListRecordsRequest struct {
@@ -329,13 +356,17 @@ var File_tilth_v1_record_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\"s\n" +
+	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\"\xaf\x01\n" +
 	"\x12BestRecordsRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
 	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\x12\x1a\n" +
-	"\bnumerics\x18\x03 \x01(\tR\bnumerics\"A\n" +
+	"\bnumerics\x18\x03 \x01(\tR\bnumerics\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"i\n" +
 	"\x13BestRecordsResponse\x12*\n" +
-	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\"U\n" +
+	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"U\n" +
 	"\x12ListRecordsRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\"?\n" +

@@ -91,13 +91,16 @@ static int prepare(struct bench *b, struct prepared *p, const struct tilth_pack 
   return 0;
 }
 
-int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel) {
+int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel) {
+  return kernel->workspace_bytes + b->runtime->workers * kernel->worker_bytes;
+}
+
+static int prepare_all(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel) {
   l->kernel = kernel;
   if (kernel->n_prepared < 0 || kernel->n_prepared > MOST_PREPARED) {
     report_error("kernel %s has %d packed constants", kernel->id, kernel->n_prepared);
     return -1;
   }
-  if (open_own(&l->workspace, "workspace", kernel->workspace_bytes + b->runtime->workers * kernel->worker_bytes)) return -1;
   keep_prepared(l, kernel);
   for (int32_t k = 0; k < kernel->n_prepared; k++) {
     if (prepare(b, &l->prepared[k], kernel->packs[k])) return -1;
@@ -106,7 +109,25 @@ int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *ker
   return 0;
 }
 
-void bench_unload(struct loaded *l) { buffer_close(&l->workspace); }
+int bench_reserve(const struct bench *b, struct buffer *scratch, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit) {
+  int64_t most = 0;
+  for (int32_t k = 0; k < n; k++) {
+    int64_t bytes = bench_workspace(b, kernels[k]);
+    if (bytes > most && bytes <= limit) most = bytes;
+  }
+  return open_own(scratch, "workspace", most);
+}
+
+int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, struct buffer *scratch) {
+  int64_t bytes = bench_workspace(b, kernel);
+  if (bytes < 0 || bytes > scratch->bytes) {
+    buffer_close(scratch);
+    if (open_own(scratch, "workspace", bytes)) return -1;
+  }
+  l->workspace = buffer_tail(scratch, bytes);
+  buffer_poison(&l->workspace);
+  return prepare_all(b, l, kernel);
+}
 
 /* A constant larger than this is not read by a kernel that has packed ones: it was packed. */
 #define SMALL_CONSTANT (64 << 10)
@@ -194,7 +215,7 @@ const char *bench_verify(const struct bench *b, const struct loaded *l, double *
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset) {
   for (int32_t k = 0; k < b->n_args; k++)
     if (buffer_holds(&b->buffers[k], address, offset)) return &b->buffers[k];
-  for (int32_t k = 0; k < MOST_PREPARED; k++)
+  for (int32_t k = 0; l && k < MOST_PREPARED; k++)
     if (buffer_holds(&l->prepared[k].buffer, address, offset)) return &l->prepared[k].buffer;
-  return buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
+  return l && buffer_holds(&l->workspace, address, offset) ? &l->workspace : NULL;
 }

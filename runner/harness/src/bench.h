@@ -26,7 +26,7 @@ struct prepared {
   struct buffer buffer;
 };
 
-/* A kernel with the buffers of its own. Packed constants stay for the next kernel, which may want the same. */
+/* A kernel with its buffers. Packed constants stay for the next kernel, which may want the same. */
 struct loaded {
   const struct tilth_kernel *kernel;
   int32_t n_prepared;
@@ -46,10 +46,16 @@ int bench_matches(const struct bench *b, const struct tilth_module *module);
 /* Computes the expected results, or reads them from the cache. */
 int bench_reference(struct bench *b, const struct tilth_kernel *kernel);
 
-/* Allocates what the kernel asks for and packs its constants, but those that the kernel loaded before had packed alike. `l` is all
- * zero before the first. */
-int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel);
-void bench_unload(struct loaded *l);
+/* How many bytes of scratch memory the kernel asks for. */
+int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel);
+
+/* Opens the scratch memory that kernels share, as large as the largest of those wants it that want no more than `limit` bytes. They
+ * share it as in a model: how fast a kernel is depends by up to a quarter on which pages of memory it was given. */
+int bench_reserve(const struct bench *b, struct buffer *scratch, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit);
+
+/* Gives the kernel its part of the scratch memory, which is replaced when it is too small, and packs its constants, but those that the
+ * kernel loaded before had packed alike. `l` is all zero before the first. */
+int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, struct buffer *scratch);
 
 /* Puts the constants that the kernel reads out of the caches. All workers take part, so that they are awake afterwards, as they
  * are between the kernels of a model: waking a sleeping processor can take longer than a kernel. */
@@ -64,11 +70,8 @@ void bench_poison(struct bench *b);
 /* Looks at the canaries and compares the outputs. Returns "ok", "overrun" or "wrong", the latter two with a message. */
 const char *bench_verify(const struct bench *b, const struct loaded *l, double *relative_error, char *message, int message_bytes);
 
-/* The buffer an address belongs to, for messages; NULL when it is none. */
+/* The buffer an address belongs to, for messages; NULL when it is none. `l` may be NULL. */
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset);
-
-/* Verifies and times one kernel. `samples` has room for MOST_SAMPLES_KEPT. */
-void measure(struct bench *b, struct loaded *l, struct outcome *o, double *samples, char *message, int message_bytes);
 
 double seconds_now(void);
 

@@ -54,6 +54,12 @@ int buffer_holds(const struct buffer *b, const void *address, int64_t *offset) {
   return b->pages && p >= b->pages - GUARD_BYTES && p < b->pages + b->pages_bytes + GUARD_BYTES;
 }
 
+struct buffer buffer_tail(const struct buffer *b, int64_t bytes) {
+  unsigned char *data = b->data + round_up(b->bytes, ALIGN) - round_up(bytes, ALIGN);
+  int64_t page = sysconf(_SC_PAGESIZE), before = (data - b->pages) / page * page;
+  return (struct buffer){b->name, data, bytes, b->pages + before, b->pages_bytes - before};
+}
+
 void buffer_close(struct buffer *b) {
   if (b->pages) munmap(b->pages - GUARD_BYTES, b->pages_bytes + 2 * GUARD_BYTES);
   b->pages = NULL;

@@ -31,6 +31,10 @@ int64_t buffer_overrun(const struct buffer *b);
 /* Whether the address is in the buffer or in its guards; then *offset is relative to data. */
 int buffer_holds(const struct buffer *b, const void *address, int64_t *offset);
 
+/* The last `bytes` of a buffer, with the guard behind it and canaries of their own: what reaches as far as the page before them spoils
+ * these. Not to be closed. */
+struct buffer buffer_tail(const struct buffer *b, int64_t bytes);
+
 void buffer_close(struct buffer *b);
 
 #endif

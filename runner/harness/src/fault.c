@@ -35,14 +35,14 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
   _exit(128 + signal);
 }
 
-void fault_catch(const struct bench *b, const struct loaded *l) {
+void fault_catch(const struct bench *b) {
   static unsigned char stack[64 << 10]; /* the kernel's own may be what overflowed */
   static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXFSZ};
-  watched.bench = b, watched.loaded = l;
+  watched.bench = b;
   stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   sigaltstack(&alternate, NULL);
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   for (unsigned k = 0; k < sizeof signals / sizeof *signals; k++) sigaction(signals[k], &action, NULL);
 }
 
-void fault_index(int32_t index) { watched.index = index; }
+void fault_watch(int32_t index, const struct loaded *l) { watched.index = index, watched.loaded = l; }

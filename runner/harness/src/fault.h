@@ -3,10 +3,10 @@
 #define TILTH_FAULT_H
 #include "bench.h"
 
-/* Catches faults from now on; a fault is reported as one of kernel fault_index(), then the process exits. */
-void fault_catch(const struct bench *b, const struct loaded *l);
+/* Catches faults from now on; a fault is reported as one of the kernel last named by fault_watch, then the process exits. */
+void fault_catch(const struct bench *b);
 
-/* The kernel that runs next. */
-void fault_index(int32_t index);
+/* The kernel that runs next, with its buffers; NULL when it has none. */
+void fault_watch(int32_t index, const struct loaded *l);
 
 #endif

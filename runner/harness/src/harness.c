@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "bench.h"
+#include "calm.h"
 #include "fault.h"
+#include "finalists.h"
+#include "measure.h"
 #include "pool.h"
 #include "sandbox.h"
 
@@ -24,35 +27,62 @@ static const struct tilth_module *load_module(const char *path) {
   return NULL;
 }
 
-static int measure_kernel(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, int32_t index) {
-  double samples[MOST_SAMPLES_KEPT], begin = seconds_now();
-  char message[512] = "";
-  struct outcome o = {0};
-  fault_index(index);
-  report_start(index);
-  if (bench_load(b, l, kernel)) return -1;
-  measure(b, l, &o, samples, message, sizeof message);
-  bench_unload(l);
-  o.run_seconds = seconds_now() - begin;
-  report_outcome(index, kernel->id, &o);
+enum { MOST_KERNELS = 4096 };
+
+struct kernels {
+  const struct tilth_kernel *all[MOST_KERNELS];
+  int32_t n;
+};
+
+static int is_chosen(const struct options *o, const char *id) {
+  for (int32_t k = 0; k < o->n_chosen; k++)
+    if (strcmp(o->chosen[k], id) == 0) return 1;
+  return o->n_chosen == 0;
+}
+
+/* Loads all modules and gathers those of their kernels that are to be measured. */
+static int gather(const struct options *o, const struct bench *b, struct kernels *kernels) {
+  for (int32_t m = 0; m < o->n_modules; m++) {
+    const struct tilth_module *module = load_module(o->modules[m]);
+    if (!module || bench_matches(b, module)) return -1;
+    for (int32_t k = 0; k < module->n_kernels; k++) {
+      if (!is_chosen(o, module->kernels[k].id)) continue;
+      if (kernels->n == MOST_KERNELS) {
+        report_error("more than %d kernels", MOST_KERNELS);
+        return -1;
+      }
+      kernels->all[kernels->n++] = &module->kernels[k];
+    }
+  }
   return 0;
+}
+
+/* Finalists stand in the order in which they were chosen: the best so far is the first. */
+static void in_chosen_order(const struct options *o, struct kernels *kernels) {
+  int32_t sorted = 0;
+  for (int32_t c = 0; c < o->n_chosen; c++)
+    for (int32_t k = sorted; k < kernels->n; k++)
+      if (strcmp(kernels->all[k]->id, o->chosen[c]) == 0) {
+        const struct tilth_kernel *kernel = kernels->all[k];
+        kernels->all[k] = kernels->all[sorted], kernels->all[sorted++] = kernel;
+      }
 }
 
 static int run(const struct options *o, const struct tilth_runtime *rt) {
   static struct bench bench;
-  static struct loaded loaded;
+  static struct kernels kernels;
+  struct calm calm;
   const struct tilth_module *reference = load_module(o->reference);
-  if (!reference || bench_open(&bench, o, rt, reference)) return -1;
+  if (!reference || bench_open(&bench, o, rt, reference) || calm_open(&calm, o, rt)) return -1;
   report_start(-1);
-  fault_index(-1);
-  fault_catch(&bench, &loaded);
+  fault_watch(-1, NULL);
+  fault_catch(&bench);
   if (bench_reference(&bench, reference->kernels)) return -1;
   sandbox_close();
-  const struct tilth_module *candidates = load_module(o->candidates);
-  if (!candidates || bench_matches(&bench, candidates)) return -1;
-  report_module(candidates);
-  for (int32_t k = o->first; k < candidates->n_kernels; k++)
-    if (measure_kernel(&bench, &loaded, &candidates->kernels[k], k)) return -1;
+  if (gather(o, &bench, &kernels)) return -1;
+  if (o->finalists) in_chosen_order(o, &kernels);
+  report_module(kernels.all, kernels.n);
+  if ((o->finalists ? finalists_race : measure_all)(&bench, &calm, kernels.all, kernels.n)) return -1;
   report_done();
   return 0;
 }

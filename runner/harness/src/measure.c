@@ -1,18 +1,36 @@
 #define _GNU_SOURCE
+#include "measure.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "bench.h"
+#include "fault.h"
+#include "race.h"
 
-/* A kernel whose better of two single runs is so many times the incumbent gets no further samples. */
-#define HOPELESS 1.5
-/* After so many samples one whose fastest is still slower than this many times the incumbent is dropped. */
-#define RACE_SAMPLES 3
-#define RACE_SLOWER 1.05
+/* A kernel whose first two runs take so many times as long as the best gets no sample beyond them. */
+#define HOPELESS 3
+/* What is measured between two calibrations takes about so long: these then cost three per cent. */
+#define SEGMENT_SECONDS 60e-3
+/* A kernel that wants more scratch memory than this gets it when its turn comes. */
+#define MOST_SHARED (256 << 20)
 
-/* Seconds of one execution, averaged over repeats, each with cold constants. */
-static double sample(const struct bench *b, const struct loaded *l, int64_t repeats) {
-  double total = 0;
+double measure_first(struct bench *b, struct loaded *l, struct sheet *s) {
+  bench_poison(b);
+  s->outcome = (struct outcome){.message = s->message, .samples = s->samples};
+  s->message[0] = 0;
+  double seconds = bench_run(b, l);
+  s->outcome.status = bench_verify(b, l, &s->outcome.relative_error, s->message, sizeof s->message);
+  return seconds;
+}
+
+void measure_last(struct bench *b, struct loaded *l, struct sheet *s) {
+  s->outcome.status = bench_verify(b, l, &s->outcome.relative_error, s->message, sizeof s->message);
+  if (strcmp(s->outcome.status, "ok")) s->outcome.n_samples = 0;
+}
+
+double measure_sample(const struct bench *b, const struct loaded *l, double estimate) {
+  double least = b->options->sample_seconds, total = 0;
+  int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, 1e-8)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
     bench_chill(b, l);
     total += bench_run(b, l);
@@ -20,36 +38,90 @@ static double sample(const struct bench *b, const struct loaded *l, int64_t repe
   return total / (double)repeats;
 }
 
-/* Takes samples until the budget is spent or the race with the incumbent is lost. Returns how many. */
-static int take_samples(const struct bench *b, const struct loaded *l, double estimate, double *samples) {
+/* The best candidate so far: its median, and the upper end of its interval, which others must not be slower than. 0 while there is none. */
+struct incumbent {
+  double median, seconds, spread;
+};
+
+/* Takes samples until the budget is spent or the race is lost. Returns how many. The run that was verified is a look like others, so
+ * that mostly one sample is enough. */
+static int take_samples(const struct bench *b, const struct loaded *l, const struct incumbent *best, double first, double *samples) {
   const struct options *o = b->options;
-  double best = INFINITY, begin = seconds_now(); /* not the estimate: its constants were warm */
-  int64_t repeats = estimate < o->sample_seconds ? (int64_t)(o->sample_seconds / (estimate > 1e-8 ? estimate : 1e-8)) + 1 : 1;
+  double begin = seconds_now(), looks[MOST_SAMPLES_KEPT + 1] = {first};
   for (int n = 0; n < o->samples;) {
-    samples[n] = sample(b, l, repeats);
-    if (samples[n] < best) best = samples[n];
+    double started = seconds_now();
+    samples[n] = measure_sample(b, l, first);
+    looks[n + 1] = samples[n];
     n++;
-    int lost = o->incumbent_seconds > 0 && n >= RACE_SAMPLES && best > RACE_SLOWER * o->incumbent_seconds;
-    if (lost || seconds_now() - begin + samples[n - 1] * (double)repeats > o->budget_seconds) return n;
+    double now = seconds_now();
+    int lost = best->seconds > 0 && race_lost(looks, n + 1, best->seconds, best->spread);
+    if (lost || now - begin + (now - started) > o->budget_seconds) return n;
   }
   return o->samples;
 }
 
-void measure(struct bench *b, struct loaded *l, struct outcome *o, double *samples, char *message, int message_bytes) {
-  bench_poison(b);
-  o->message = message, o->samples = samples;
-  double first = bench_run(b, l);
-  o->status = bench_verify(b, l, &o->relative_error, message, message_bytes);
-  if (strcmp(o->status, "ok")) return;
-  double second = bench_run(b, l), incumbent = b->options->incumbent_seconds;
-  double estimate = first < second ? first : second;
-  if (incumbent > 0 && estimate > HOPELESS * incumbent) {
-    samples[0] = first, samples[1] = second;
-    o->n_samples = 2;
-  } else {
-    o->n_samples = take_samples(b, l, estimate, samples);
+static void challenge(struct incumbent *best, const struct outcome *o) {
+  if (o->n_samples == 0) return;
+  double median = race_median(o->samples, o->n_samples);
+  if (best->seconds > 0 && median >= best->median) return;
+  *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
+}
+
+static void measure(struct bench *b, struct loaded *l, struct incumbent *best, struct sheet *s) {
+  double first = measure_first(b, l, s);
+  if (strcmp(s->outcome.status, "ok")) return;
+  int hopeless = best->seconds > 0 && first > HOPELESS * best->seconds;
+  if (hopeless) {
+    s->samples[0] = bench_run(b, l), s->outcome.n_samples = 1;
+    hopeless = s->samples[0] > HOPELESS * best->seconds;
   }
-  /* Again, for kernels that only get the first run right. */
-  o->status = bench_verify(b, l, &o->relative_error, message, message_bytes);
-  if (strcmp(o->status, "ok")) o->n_samples = 0;
+  if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
+  measure_last(b, l, s);
+  challenge(best, &s->outcome);
+}
+
+/* What the kernels of a process leave to those after them. */
+struct state {
+  struct incumbent best;
+  struct buffer scratch;
+  struct loaded loaded;
+};
+
+static int measure_kernel(struct bench *b, struct state *state, const struct tilth_kernel *kernel, int32_t index) {
+  struct sheet s;
+  double begin = seconds_now();
+  fault_watch(index, &state->loaded);
+  report_start(index);
+  if (bench_load(b, &state->loaded, kernel, &state->scratch)) return -1;
+  measure(b, &state->loaded, &state->best, &s);
+  s.outcome.run_seconds = seconds_now() - begin;
+  report_outcome(index, kernel->id, &s.outcome);
+  return 0;
+}
+
+static int measure_some(struct bench *b, struct state *state, const struct tilth_kernel *const *kernels, int32_t begin, int32_t end) {
+  for (int32_t k = begin; k < end; k++)
+    if (measure_kernel(b, state, kernels[k], k)) return -1;
+  return 0;
+}
+
+int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
+  static struct state state;
+  state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
+  if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
+  report_calibration(calm_wait(c, calm_measure(c)));
+  double started = seconds_now();
+  for (int32_t begin = b->options->first, end = begin; end < n;) {
+    if (measure_kernel(b, &state, kernels[end], end)) return -1;
+    if (++end < n && seconds_now() - started < SEGMENT_SECONDS) continue;
+    double seconds = calm_measure(c);
+    while (calm_disturbed(c, seconds) && c->patience > 0) {
+      calm_wait(c, seconds);
+      if (measure_some(b, &state, kernels, begin, end)) return -1;
+      seconds = calm_measure(c);
+    }
+    report_calibration(seconds);
+    begin = end, started = seconds_now();
+  }
+  return 0;
 }

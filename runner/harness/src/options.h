@@ -1,19 +1,32 @@
-/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so */
+/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so... */
 #ifndef TILTH_OPTIONS_H
 #define TILTH_OPTIONS_H
 #include <stdint.h>
 
+enum { MOST_CHOSEN = 1024 };
+
 struct options {
-  const char *reference, *candidates; /* shared objects */
+  const char *reference; /* shared object */
+  char **modules;        /* those of the candidates, whose kernels are numbered through */
+  int32_t n_modules;
+  const char *chosen[MOST_CHOSEN]; /* ids of the kernels to measure; none = all */
+  int32_t n_chosen;
   int32_t threads;
   uint64_t seed;                /* of the data */
   int32_t first;                /* kernels before it are skipped */
+  int32_t finalists;            /* whether kernels take turns */
+  uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
   const char *reference_cache;  /* file with the reference's results, made when it is missing; NULL = none */
   int64_t memory_bytes;         /* address space; 0 = no bound */
-  double incumbent_seconds;     /* best latency so far; 0 = none */
+  double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
+  double incumbent_median;      /* of the best latency so far */
+  double incumbent_spread;      /* standard deviation of a sample of the best, in seconds */
   double sample_seconds;        /* a timed sample repeats the kernel for at least so long */
   double budget_seconds;        /* time for the samples of one kernel */
+  double calibration_seconds;   /* least time of a calibration known of this device; 0 = none */
+  double patience_seconds;      /* time that may be spent on waiting for a calm device */
   int32_t samples;              /* at most so many */
+  int32_t least_samples;        /* of a finalist */
 };
 
 /* 0 on success; otherwise *wrong is the argument that does not fit. */

@@ -55,11 +55,12 @@ int bench_reference(struct bench *b, const struct tilth_kernel *kernel) {
   const char *cache = b->options->reference_cache;
   if (cache && read_cache(b, cache) == 0) return 0;
   struct loaded l = {0};
-  if (bench_load(b, &l, kernel)) return -1;
+  struct buffer scratch = {0};
+  if (bench_load(b, &l, kernel, &scratch)) return -1;
   bench_run(b, &l);
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->expected[k]) memcpy(b->expected[k], b->pointers[k], b->args[k].bytes);
-  bench_unload(&l);
+  buffer_close(&scratch);
   if (cache) write_cache(b, cache);
   return 0;
 }

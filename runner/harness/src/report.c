@@ -42,12 +42,12 @@ static const char *escape(char *out, const char *text) {
 
 static void put_text(const char *text) { put(text, (int)strlen(text)); }
 
-void report_module(const struct tilth_module *module) {
+void report_module(const struct tilth_kernel *const *kernels, int32_t n) {
   char name[TEXT_BYTES];
   put_text("{\"event\":\"module\",\"kernels\":[");
-  for (int32_t k = 0; k < module->n_kernels; k++) {
+  for (int32_t k = 0; k < n; k++) {
     put_text(k ? ",\"" : "\"");
-    put_text(escape(name, module->kernels[k].id));
+    put_text(escape(name, kernels[k]->id));
     put_text("\"");
   }
   put_text("]}\n");
@@ -66,6 +66,11 @@ void report_outcome(int32_t index, const char *id, const struct outcome *o) {
   n += snprintf(line + n, sizeof line - n, "\"relative_error\":%.6g,\"samples\":[", isfinite(o->relative_error) ? o->relative_error : 1e300);
   for (int k = 0; k < o->n_samples; k++) n += snprintf(line + n, sizeof line - n, "%s%.9g", k ? "," : "", o->samples[k]);
   put(line, n + snprintf(line + n, sizeof line - n, "]}\n"));
+}
+
+void report_calibration(double seconds) {
+  char line[LINE_BYTES];
+  put(line, snprintf(line, sizeof line, "{\"event\":\"calibration\",\"seconds\":%.9g}\n", seconds));
 }
 
 void report_fault(int32_t index, const char *message) {

@@ -7,7 +7,7 @@
 int report_open(void);
 
 /* The candidates were loaded: their ids in order. */
-void report_module(const struct tilth_module *module);
+void report_module(const struct tilth_kernel *const *kernels, int32_t n);
 
 /* Kernel `index` is about to be loaded with data and run; -1 stands for the reference. */
 void report_start(int32_t index);
@@ -22,6 +22,9 @@ struct outcome {
 };
 
 void report_outcome(int32_t index, const char *id, const struct outcome *o);
+
+/* How long the calibration kernel took just now. What was reported since the calibration before was timed between the two. */
+void report_calibration(double seconds);
 
 /* Kernel `index` touched memory that is not its own. Safe in a signal handler as far as snprintf is. */
 void report_fault(int32_t index, const char *message);

@@ -134,3 +134,5 @@ API void tilth_profile(struct tilth_model *m, double *seconds) {
 API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
   tilth_measure_peak(tilth_pool_runtime(m->pool), flops, bytes);
 }
+
+API double tilth_integer_peak(struct tilth_model *m) { return tilth_measure_integer_peak(tilth_pool_runtime(m->pool)); }

@@ -52,6 +52,45 @@ static void multiply_add(void *closure, int64_t begin, int64_t end, int32_t work
   job->sinks[16 * worker] = total[0];
 }
 
+/* A step of sums of products of small integers by the instructions that kernels have for it: TERMS products are added to each 32 bits
+ * of a sum. The empty assembly keeps compilers from computing products once for all steps. */
+typedef int words __attribute__((vector_size(VECTOR_BYTES)));
+typedef short halves __attribute__((vector_size(VECTOR_BYTES)));
+#if defined __AVX512VNNI__ && VECTOR_BYTES == 64
+#define TERMS 4
+#define DOT(s) s = (words)__builtin_ia32_vpdpbusd512(s, x, y);
+#elif defined __AVXVNNI__ && VECTOR_BYTES == 32
+#define TERMS 4
+#define DOT(s) s = (words)__builtin_ia32_vpdpbusd256(s, x, y);
+#elif defined __AVX512BW__ && VECTOR_BYTES == 64
+#define TERMS 2
+#define DOT(s) __asm__ volatile("" : "+v"(x)); s += (words)__builtin_ia32_pmaddwd512((halves)x, (halves)y);
+#elif defined __AVX2__ && VECTOR_BYTES == 32
+#define TERMS 2
+#define DOT(s) __asm__ volatile("" : "+x"(x)); s += (words)__builtin_ia32_pmaddwd256((halves)x, (halves)y);
+#elif defined __SSE2__ && VECTOR_BYTES == 16
+#define TERMS 2
+#define DOT(s) __asm__ volatile("" : "+x"(x)); s += (words)__builtin_ia32_pmaddwd128((halves)x, (halves)y);
+#elif defined __ARM_FEATURE_DOTPROD
+#define TERMS 4
+#define DOT(s) __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(s) : "w"(x), "w"(y));
+#else
+#define TERMS 0
+#define DOT(s) s += x;
+#endif
+
+static void multiply_add_integers(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  const struct job *job = closure;
+  words x, y;
+  for (unsigned k = 0; k < LANES; k++) x[k] = 0, y[k] = (int)job->rounds;
+#define START_INTEGERS(s) words s = y;
+  EACH_SUM(START_INTEGERS)
+  for (int64_t round = 0; round < job->rounds; round++) { EACH_SUM(DOT) }
+  words total = x;
+  EACH_SUM(SUM)
+  job->sinks[16 * worker] = (float)total[0];
+}
+
 /* Reads blocks begin..end of 256 bytes. */
 static void stream(void *closure, int64_t begin, int64_t end, int32_t worker) {
   const struct job *job = closure;
@@ -75,10 +114,11 @@ static double least(const struct tilth_runtime *rt, tilth_body body, struct job 
   return best;
 }
 
-static double arithmetic(const struct tilth_runtime *rt, struct job *job) {
+/* The operations a second of a body whose steps are multiply-adds of so many terms in each lane. */
+static double arithmetic(const struct tilth_runtime *rt, struct job *job, tilth_body body, int terms) {
   double seconds = 0;
-  for (job->rounds = 1 << 12; seconds < LEAST_SECONDS; job->rounds *= 2) seconds = least(rt, multiply_add, job, rt->workers);
-  return 2.0 * (double)(job->rounds / 2) * SUMS * LANES * rt->workers / seconds;
+  for (job->rounds = 1 << 12; seconds < LEAST_SECONDS; job->rounds *= 2) seconds = least(rt, body, job, rt->workers);
+  return 2.0 * (double)(job->rounds / 2) * SUMS * LANES * terms * rt->workers / seconds;
 }
 
 static double reading(const struct tilth_runtime *rt, struct job *job) {
@@ -93,7 +133,14 @@ static double reading(const struct tilth_runtime *rt, struct job *job) {
 
 void tilth_measure_peak(const struct tilth_runtime *rt, double *flops, double *bytes) {
   struct job job = {.sinks = calloc(rt->workers, 64)};
-  *flops = job.sinks ? arithmetic(rt, &job) : 0;
+  *flops = job.sinks ? arithmetic(rt, &job, multiply_add, 1) : 0;
   *bytes = job.sinks ? reading(rt, &job) : 0;
   free(job.sinks);
+}
+
+double tilth_measure_integer_peak(const struct tilth_runtime *rt) {
+  struct job job = {.sinks = calloc(rt->workers, 64)};
+  double operations = job.sinks && TERMS > 0 ? arithmetic(rt, &job, multiply_add_integers, TERMS) : 0;
+  free(job.sinks);
+  return operations;
 }

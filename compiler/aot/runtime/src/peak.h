@@ -7,4 +7,8 @@
  * read from memory; 0 for what could not be measured. */
 void tilth_measure_peak(const struct tilth_runtime *rt, double *flops, double *bytes);
 
+/* Measures, on the runtime's workers together, the operations a second of multiply-adds of 8-bit integers (16-bit ones where there is
+ * no instruction for those); 0 where there is no instruction for sums of products. */
+double tilth_measure_integer_peak(const struct tilth_runtime *rt);
+
 #endif

@@ -70,6 +70,10 @@ int32_t tilth_call_count(void);
  * so, and 128 MiB of memory. */
 void tilth_peak(struct tilth_model *model, double *flops, double *bytes);
 
+/* The operations a second of sums of products of 8-bit integers (of 16-bit ones where there is no instruction for those) on the model's
+ * threads, a multiplication and an addition counting as two; 0 where there is no instruction for them. */
+double tilth_integer_peak(struct tilth_model *model);
+
 /* The model's nodes that a call computes. NULL when the index is out of range. */
 const char *tilth_call_name(int32_t index);
 

@@ -196,6 +196,7 @@ type BatchRow struct {
 	BuildSeconds []float64 `protobuf:"fixed64,12,rep,packed,name=build_seconds,json=buildSeconds,proto3" json:"build_seconds,omitempty"`
 	// What the build made.
 	Artifacts     []*v1.ArtifactRef `protobuf:"bytes,13,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	Mode          v1.BatchMode      `protobuf:"varint,14,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +322,13 @@ func (x *BatchRow) GetArtifacts() []*v1.ArtifactRef {
 	return nil
 }
 
+func (x *BatchRow) GetMode() v1.BatchMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.BatchMode(0)
+}
+
 // EventRow is an event of a job's log. A trial's measurement is kept once, among the records.
 type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -379,7 +387,7 @@ var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\"\xdc\x01\n" +
+	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xdc\x01\n" +
 	"\x06JobRow\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12*\n" +
 	"\x05lease\x18\x02 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x18\n" +
@@ -387,7 +395,7 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\x06faults\x18\x04 \x01(\rR\x06faults\x12\x1c\n" +
 	"\tproposals\x18\x05 \x01(\x04R\tproposals\x125\n" +
 	"\vfinished_by\x18\x06 \x01(\v2\x14.tilth.v1.LeaseTokenR\n" +
-	"finishedBy\"\xd5\x03\n" +
+	"finishedBy\"\xfe\x03\n" +
 	"\bBatchRow\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
 	"\n" +
@@ -404,7 +412,8 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	" \x03(\v2\x14.tilth.v1.LeaseTokenR\asettled\x12\x1a\n" +
 	"\brecorded\x18\v \x01(\fR\brecorded\x12#\n" +
 	"\rbuild_seconds\x18\f \x03(\x01R\fbuildSeconds\x123\n" +
-	"\tartifacts\x18\r \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\"S\n" +
+	"\tartifacts\x18\r \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\x12'\n" +
+	"\x04mode\x18\x0e \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"S\n" +
 	"\bEventRow\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
 	"\n" +
@@ -437,7 +446,8 @@ var file_tilth_store_v1_store_proto_goTypes = []any{
 	(*v1.Job)(nil),         // 4: tilth.v1.Job
 	(*v1.LeaseToken)(nil),  // 5: tilth.v1.LeaseToken
 	(*v1.ArtifactRef)(nil), // 6: tilth.v1.ArtifactRef
-	(*v1.JobEvent)(nil),    // 7: tilth.v1.JobEvent
+	(v1.BatchMode)(0),      // 7: tilth.v1.BatchMode
+	(*v1.JobEvent)(nil),    // 8: tilth.v1.JobEvent
 }
 var file_tilth_store_v1_store_proto_depIdxs = []int32{
 	4, // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
@@ -447,12 +457,13 @@ var file_tilth_store_v1_store_proto_depIdxs = []int32{
 	5, // 4: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
 	5, // 5: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
 	6, // 6: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
-	7, // 7: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	7, // 7: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
+	8, // 8: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_tilth_store_v1_store_proto_init() }

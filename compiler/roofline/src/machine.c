@@ -11,9 +11,9 @@
 
 typedef float vector __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { ROUNDS = 15, STEPS = 2000000, LANES = VECTOR_BYTES / 4, ACCUMULATORS = 12 };
+enum { READS = 100, MULTIPLIES = 60, STEPS = 500000, LANES = VECTOR_BYTES / 4, ACCUMULATORS = 12, PIECE = 4096 };
 static const size_t most_bytes = 192 << 20;      /* of one thread */
-static const size_t bytes_a_round = 192 << 20; /* read by one thread */
+static const size_t bytes_a_round = 32 << 20; /* read by one thread */
 
 static pthread_barrier_t start, end;
 static size_t reading; /* bytes of each thread; 0 = multiply */
@@ -38,15 +38,21 @@ static void multiply(void) {
   sink = sum[0];
 }
 
-static void read_all(const vector *data, size_t bytes) {
+/* Reads a round's bytes from an offset on, again from the beginning where they end; returns where the next round goes on, so that
+ * what a cache does not hold has left it when it is read again. */
+static size_t read_round(const char *data, size_t bytes, size_t at) {
   vector a = {0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
-  for (size_t times = bytes_a_round / bytes; times > 0; times--) {
-    for (const vector *v = data, *last = data + bytes / sizeof *data - 8; v <= last; v += 8)
+  for (size_t left = bytes_a_round; left > 0;) {
+    size_t part = bytes - at < left ? bytes - at : left;
+    for (const vector *v = (const vector *)(data + at), *last = v + part / sizeof *v; v < last; v += 8)
       a += v[0], b += v[1], c += v[2], d += v[3], e += v[4], f += v[5], g += v[6], h += v[7];
     __asm__ volatile("" : "+r"(data));
+    left -= part;
+    at = (at + part) % bytes;
   }
   a += b + c + d + e + f + g + h;
   sink = a[0];
+  return at;
 }
 
 /* A worker's span of the current round. */
@@ -71,23 +77,25 @@ static void pin(int number) {
 static void *work(void *argument) {
   struct span *own = argument;
   pin(own->worker);
-  vector *data = aligned_alloc(2 << 20, most_bytes);
+  char *data = aligned_alloc(2 << 20, most_bytes);
+  size_t at = 0;
   if (!data) exit(1);
   memset(data, 0, most_bytes);
   for (;;) {
     pthread_barrier_wait(&start);
     own->begin = now();
-    if (reading) read_all(data, reading);
+    if (reading) at = read_round(data, reading, at % reading);
     else multiply();
     own->end = now();
     pthread_barrier_wait(&end);
   }
 }
 
-/* Seconds from the first worker's begin to the last one's end, in the best round. */
-static double fastest(const struct span *spans, int threads) {
+/* Seconds from the first worker's begin to the last one's end, in the best round. Many short rounds find the peak of a machine that
+ * others use too: a round is shorter than what the system gives a process at a time. */
+static double fastest(const struct span *spans, int threads, int rounds) {
   double best = 1e30;
-  for (int k = 0; k < ROUNDS; k++) {
+  for (int k = 0; k < rounds; k++) {
     pthread_barrier_wait(&start);
     pthread_barrier_wait(&end);
     double begin = spans[0].begin, last = spans[0].end;
@@ -108,14 +116,15 @@ int main(int argc, char **argv) {
   struct span *spans = calloc(threads, sizeof *spans);
   for (int k = 0; k < threads; k++)
     if (!spans || (spans[k].worker = k, pthread_create(&thread, NULL, work, &spans[k]))) return 1;
-  double flop = 2.0 * STEPS * LANES * ACCUMULATORS * threads / fastest(spans, threads);
+  double flop = 2.0 * STEPS * LANES * ACCUMULATORS * threads / fastest(spans, threads, MULTIPLIES);
   printf("%.6g", flop);
   for (int k = 2; k < argc; k++) {
     reading = strtoull(argv[k], NULL, 10) / threads;
-    if (reading < 1024 || reading > most_bytes) reading = most_bytes;
-    double bytes = (double)(bytes_a_round / reading * reading) * threads;
-    fastest(spans, threads); /* brings the data where it stays */
-    printf(" %.6g", bytes / fastest(spans, threads));
+    reading -= reading % PIECE;
+    if (!reading || reading > most_bytes) reading = most_bytes;
+    double bytes = (double)bytes_a_round * threads;
+    fastest(spans, threads, READS); /* brings the data where it stays */
+    printf(" %.6g", bytes / fastest(spans, threads, READS));
   }
   printf("\n");
   return 0;

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/internal/job"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/replay/record"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+const benchRecordLong = `Record sets for 'tilth bench search': build, verify and time every candidate of a
+part of each task's space on this machine, a file a task.
+
+Without a model the tasks are a standard list of those of built-in models. What
+was cut short goes on; tasks whose set is there already are left alone.`
+
+// recordFlags say what to record and how.
+type recordFlags struct {
+	model                        modelFlags
+	numerics                     numericsFlag
+	tasks, target, compiler, dir string
+	threads, fewest, most, pilot int
+	launcher                     string
+}
+
+func newBenchRecord(a *app) *cobra.Command {
+	var f recordFlags
+	c := &cobra.Command{
+		Use: "record [MODEL.onnx]", Short: "Measure all candidates of tasks", Long: benchRecordLong,
+		Example: "  tilth bench record -o sets\n  tilth bench record resnet18.onnx --tasks 2,5 -o sets",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f.model.add(c)
+	f.numerics.add(c)
+	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to record: `numbers`, ranges and parts of names (default all)")
+	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
+	c.Flags().StringVar(&f.target, "target", "native", "what to record for: native, a preset such as x86-64-v3, or a JSON `file`")
+	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
+	c.Flags().IntVar(&f.fewest, "fewest", 2000, "schedules that a set has at least, where the space has as many")
+	c.Flags().IntVar(&f.most, "most", 2600, "schedules that a set has at most")
+	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space before, which help to choose the part")
+	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts what times, e.g. 'chrt -f 20'")
+	compilerFlag(c, &f.compiler)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 {
+			return usagef("--threads %d, --fewest %d, --most %d, --pilot %d: want positive numbers, and no fewer at most than at least",
+				f.threads, f.fewest, f.most, f.pilot)
+		}
+		if err := f.numerics.check(); err != nil {
+			return err
+		}
+		tasks, err := f.load(args)
+		if err != nil {
+			return err
+		}
+		return f.record(ctx, a, tasks)
+	})
+}
+
+// load is the tasks of a model's file, or the standard ones, that are selected.
+func (f *recordFlags) load(args []string) ([]record.Task, error) {
+	if len(args) == 0 {
+		all, err := record.Standard()
+		if err != nil {
+			return nil, err
+		}
+		named := make([]job.Task, len(all))
+		for k, t := range all {
+			named[k] = job.Task{Index: k, Name: t.Name}
+		}
+		selected, err := job.Select(named, f.tasks)
+		if err != nil {
+			return nil, err
+		}
+		var list []record.Task
+		for _, t := range selected {
+			list = append(list, all[t.Index])
+		}
+		return list, nil
+	}
+	p, err := f.model.load(args[0])
+	if err != nil {
+		return nil, err
+	}
+	selected, err := job.Select(job.Tasks(p), f.tasks)
+	if err != nil {
+		return nil, err
+	}
+	var list []record.Task
+	for _, t := range selected {
+		list = append(list, record.Task{Name: t.Name, Model: strings.TrimSuffix(filepath.Base(args[0]), ".onnx"), Workload: t.Workload})
+	}
+	return list, nil
+}
+
+const (
+	// recordPatience is generous, since a machine that does other things meanwhile makes a candidate wait.
+	recordPatience = time.Minute
+	recordBatch    = 32
+	// Finalists are measured again in turns.
+	recordFinalists, recordRounds = 48, 8
+	recordCacheBytes              = 256 << 20
+)
+
+func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (err error) {
+	machine, tc, err := localTarget(ctx, f.target, f.threads, f.compiler)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "tilth-record-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	cache, err := builder.OpenCache(filepath.Join(scratch, "objects"), recordCacheBytes)
+	if err != nil {
+		return err
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return err
+	}
+	r := &record.Recorder{
+		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
+		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
+		Lock: lock, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
+		Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
+		Progress: func(p record.Progress) {
+			fmt.Fprintf(a.stderr, "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
+		},
+	}
+	for _, t := range tasks {
+		path, err := r.Record(ctx, t)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.stdout, path)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/replay"
+	"github.com/tilth-dev/tilth/replay/contest"
+)
+
+const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to come
+near the best schedule of the set, and how near it is after so many trials.
+
+A search of another name than its algorithm's lacks a part (gbdt-no-model), or knows
+more: gbdt knows all other workloads of the sets on the same target, gbdt-known an
+earlier search of the same workload too. The same sets, seeds and budget give the
+same tables.`
+
+// searchFlags say what to compare.
+type searchFlags struct {
+	searches      []string
+	budget, seeds int
+	batches       contest.Batches
+	noise, tasks  bool
+	asJSON        bool
+}
+
+func newBenchSearch(a *app) *cobra.Command {
+	var f searchFlags
+	c := &cobra.Command{
+		Use: "search SET|FOLDER...", Short: "Compare searches on recorded sets", Long: benchSearchLong,
+		Example: "  tilth bench search sets\n  tilth bench search sets --tuner gbdt,ga --seeds 20 --json > searches.json",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+strings.Join(searchNames(), ", ")+" (default all)")
+	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
+	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with a seed of its own")
+	c.Flags().IntVar(&f.batches.Most, "batch", 16, "candidates that a search proposes before it hears what became of them, at most")
+	c.Flags().IntVar(&f.batches.Fewest, "first-batch", 4, "those that it proposes first; then as many as it tried, up to --batch")
+	c.Flags().BoolVar(&f.noise, "noise", false, "replay single samples, as noisy as the device was, and judge by latencies")
+	c.Flags().BoolVar(&f.tasks, "tasks", false, "also show each task")
+	jsonFlag(c, &f.asJSON)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if f.budget < 1 || f.seeds < 1 || f.batches.Fewest < 1 || f.batches.Most < f.batches.Fewest {
+			return usagef("--budget %d, --seeds %d, --batch %d, --first-batch %d: want positive numbers, the last no larger than the one before",
+				f.budget, f.seeds, f.batches.Most, f.batches.Fewest)
+		}
+		variants, err := contest.Choose(f.searches)
+		if err != nil {
+			return usagef("--tuner: %w", err)
+		}
+		sets, err := replay.ReadAll(args)
+		if err != nil {
+			return err
+		}
+		report, err := contest.Run(ctx, sets, contest.Options{
+			Variants: variants, Budget: f.budget, Seeds: f.seeds, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
+		})
+		if err != nil {
+			return err
+		}
+		if f.asJSON {
+			return writeJSON(a.stdout, report)
+		}
+		return writeSearches(a.stdout, report, f.tasks)
+	})
+}
+
+func searchNames() []string {
+	var names []string
+	for _, v := range contest.Variants() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// tenths writes each further tenth that is done.
+func tenths(w io.Writer) func(done, all int) {
+	said := 0
+	return func(done, all int) {
+		if t := 10 * done / all; t > said {
+			said = t
+			fmt.Fprintf(w, "%d of %d runs\n", done, all)
+		}
+	}
+}

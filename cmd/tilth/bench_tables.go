@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/replay/contest"
+)
+
+// writeSearches writes what came out of a comparison: a row for each task, the medians, and who was best; with each, all that is known of
+// each task before.
+func writeSearches(w io.Writer, r *contest.Report, each bool) error {
+	var text strings.Builder
+	if each {
+		for _, t := range r.Tasks {
+			fmt.Fprintf(&text, "%s (%s): %d schedules, best %s, the default reaches %.0f %%\n", t.Task, t.Model, t.Points, show.Seconds(t.Best),
+				100*t.Default)
+			writeResults(&text, r, t.Results)
+			text.WriteString("\n")
+		}
+	}
+	writeTasks(&text, r)
+	fmt.Fprintf(&text, "\nMedian of %d tasks, %d seeds: trials to a share of the best known speed, and the share after so many trials\n",
+		len(r.Tasks), r.Seeds)
+	writeResults(&text, r, r.Median)
+	if r.HardTasks > 0 && r.HardTasks < len(r.Tasks) {
+		fmt.Fprintf(&text, "\nMedian of the %d of them whose default schedule does not reach %.0f %%\n", r.HardTasks, 100*contest.HardShare)
+		writeResults(&text, r, r.Hard)
+	}
+	text.WriteString("\n")
+	for k, b := range r.Budgets {
+		fmt.Fprintf(&text, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), show.Missing))
+	}
+	fmt.Fprintf(&text, "+ some runs did not come there within %d trials, and count as so many\n", r.Budget)
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// writeTasks has a row for each task with the trials of each search to the share that makes a task hard.
+func writeTasks(w *strings.Builder, r *contest.Report) {
+	share := 0
+	headings := []string{"TASK", ">SCHEDULES", ">BEST", ">DEFAULT"}
+	for k, s := range r.Shares {
+		if s == contest.HardShare {
+			share = k
+		}
+	}
+	for _, one := range r.Median {
+		headings = append(headings, ">"+one.Search)
+	}
+	table := show.NewTable(headings...)
+	for _, t := range r.Tasks {
+		cells := []string{t.Task, strconv.Itoa(t.Points), show.Seconds(t.Best), fmt.Sprintf("%.0f %%", 100*t.Default)}
+		for _, one := range t.Results {
+			cells = append(cells, trialsCell(one, share))
+		}
+		table.Row(cells...)
+	}
+	fmt.Fprintf(w, "Trials to %.0f %% of the best known speed, and the share of it that the default schedule reaches\n", 100*r.Shares[share])
+	_ = table.Write(w) // a builder takes everything
+}
+
+// writeResults has a row for each search.
+func writeResults(w *strings.Builder, r *contest.Report, results []contest.Result) {
+	headings := []string{"SEARCH"}
+	for _, s := range r.Shares {
+		headings = append(headings, fmt.Sprintf(">TO %.0f %%", 100*s))
+	}
+	for _, b := range r.Budgets {
+		headings = append(headings, fmt.Sprintf(">AFTER %d", b))
+	}
+	table := show.NewTable(headings...)
+	for _, one := range results {
+		cells := []string{one.Search}
+		for k := range one.Trials {
+			cells = append(cells, trialsCell(one, k))
+		}
+		for _, share := range one.After {
+			cells = append(cells, fmt.Sprintf("%.1f %%", 100*share))
+		}
+		table.Row(cells...)
+	}
+	_ = table.Write(w) // a builder takes everything
+}
+
+func trialsCell(r contest.Result, share int) string {
+	mark := " "
+	if r.Missed[share] > 0 {
+		mark = "+"
+	}
+	return fmt.Sprintf("%.1f%s", r.Trials[share], mark)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/internal/job"
+)
+
+// objectiveFlags say of which models and tasks the latency is to come down, and what each counts.
+type objectiveFlags struct {
+	model   modelFlags
+	tasks   string
+	weights string
+	list    string
+}
+
+// objective is what a job is to bring down.
+type objective struct {
+	// name is that of the models.
+	name  string
+	tasks []job.Task
+}
+
+func (f *objectiveFlags) add(c *cobra.Command) {
+	f.model.add(c)
+	c.Flags().StringVar(&f.weights, "weight", "", "what one execution of each model counts, in their order: `numbers`, e.g. 3,1 (default 1 each)")
+	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to tune: `numbers`, ranges and parts of names, e.g. 0,3-5,dense (default all)")
+	c.Flags().StringVar(&f.list, "task-weights", "", "`file` of the tasks to tune and what one execution of each counts: lines such as '2.5 dense'")
+	c.MarkFlagsMutuallyExclusive("task-weights", "tasks")
+	c.MarkFlagsMutuallyExclusive("task-weights", "weight")
+}
+
+// check says what is wrong with the flags, for a number of models.
+func (f *objectiveFlags) check(models int) error {
+	_, err := f.modelWeights(models)
+	return err
+}
+
+// modelWeights are what each model counts.
+func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
+	weights := make([]float64, models)
+	for i := range weights {
+		weights[i] = 1
+	}
+	if f.weights == "" {
+		return weights, nil
+	}
+	parts := strings.Split(f.weights, ",")
+	if len(parts) != models {
+		return nil, usagef("--weight %s: want a number for each of the %d models, in their order, such as 3,1", f.weights, models)
+	}
+	for i, part := range parts {
+		weight, err := job.ParseWeight(strings.TrimSpace(part))
+		if err != nil {
+			return nil, usagef("--weight %s: %w", f.weights, err)
+		}
+		weights[i] = weight
+	}
+	return weights, nil
+}
+
+// load reads the models and selects their tasks.
+func (f *objectiveFlags) load(paths []string) (objective, error) {
+	weights, err := f.modelWeights(len(paths))
+	if err != nil {
+		return objective{}, err
+	}
+	var models []job.Model
+	var names []string
+	err = f.model.loadAll(paths, func(path string, p *graph.Program) error {
+		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".onnx"))
+		return nil
+	})
+	if err != nil {
+		return objective{}, err
+	}
+	tasks, err := f.choose(job.Join(models...))
+	if err == nil && len(tasks) == 0 {
+		err = fmt.Errorf("%s: it computes nothing, so there is nothing to tune", strings.Join(paths, ", "))
+	}
+	return objective{name: strings.Join(names, "+"), tasks: tasks}, err
+}
+
+func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
+	if f.list == "" {
+		return job.Select(tasks, f.tasks)
+	}
+	file, err := os.Open(f.list)
+	if err != nil {
+		return nil, fmt.Errorf("--task-weights: %w", err)
+	}
+	defer file.Close()
+	chosen, err := job.Weigh(tasks, file)
+	if err != nil {
+		return nil, fmt.Errorf("--task-weights: %s: %w", f.list, err)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/plot"
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// plotFlag is the file for a drawing of how a job's latency came down; empty = none.
+type plotFlag string
+
+func (f *plotFlag) add(c *cobra.Command) {
+	c.Flags().StringVar((*string)(f), "plot", "", "SVG `file` for the curve of the models' latency over time and trials")
+}
+
+// begin writes an empty drawing, so that a file that cannot be written is known before anything else is done.
+func (f plotFlag) begin() error { return f.draw(plot.Curve{Title: "not measured yet"}) }
+
+// write draws what a tally of a job has.
+func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {
+	return f.draw(plot.Of(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
+}
+
+func (f plotFlag) draw(c plot.Curve) error {
+	if f == "" {
+		return nil
+	}
+	return atomicfile.Write(string(f), func(w io.Writer) error { return plot.Write(w, c) })
+}

@@ -1,0 +1,32 @@
+package aot
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+)
+
+// TestProgramsThatRunTogetherKeepTheirNames: the same program twice, with other inputs.
+func TestProgramsThatRunTogetherKeepTheirNames(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	inputs := []map[string]*array.Array{{inputName(p): sample(10, rows, width)}, {inputName(p): sample(11, rows, width)}}
+	schedules := func([]graph.Task) ([]Choice, error) { return o.Choices, nil }
+	outputs, err := RunOnce(t.Context(), []*graph.Program{p, p}, inputs, o, schedules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, got := range outputs {
+		want, err := p.Evaluate(inputs[k])
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, got, want)
+	}
+	broken := errors.New("no schedules")
+	if _, err := RunOnce(t.Context(), []*graph.Program{p}, inputs[:1], o, func([]graph.Task) ([]Choice, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,64 @@
+// Package footprint says how much of the memory hierarchy a part of a tensor occupies, and what the levels of a target's hierarchy
+// hold. The analytic cost of a schedule and the features of the learnt one are both made from it.
+package footprint
+
+import "github.com/tilth-dev/tilth/compiler/target"
+
+// PageBytes is the size of a page of memory.
+const PageBytes = 4096
+
+// Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it reaches. Packed
+// tensors lie in the order in which they are read, so that any box of them is contiguous.
+func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
+	run, runs, gap := elementBytes, int64(1), elementBytes
+	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
+	for d := len(shape) - 1; d >= 0; d-- {
+		e := box[d]
+		if whole {
+			run *= e
+		} else {
+			runs *= e
+		}
+		whole = whole && (e == shape[d] || packed)
+		if !whole && runs == 1 {
+			gap *= shape[d]
+		} else if whole {
+			gap *= shape[d]
+		}
+	}
+	lines = float64(runs) * float64((run+lineBytes-1)/lineBytes)
+	if gap%lineBytes != 0 { // runs begin anywhere in a line
+		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
+	}
+	pages = float64(runs) * (float64(run)/PageBytes + 1)
+	if gap < PageBytes {
+		pages = float64(runs*max(gap, run))/PageBytes + 1
+	}
+	return lines, pages
+}
+
+// Level is a store that is filled line by line, or page by page, from a slower one.
+type Level struct {
+	// Capacity is how many lines or pages it holds of what a loop reads, leaving room for all else.
+	Capacity float64
+	// Pages is set for the translation buffer.
+	Pages bool
+	// Cycles is what a fill costs: less than its latency, since fills overlap with one another and with arithmetic.
+	Cycles float64
+	// Shared is set for the last cache: what fits it is there already, left by whatever made it.
+	Shared bool
+}
+
+// Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there is one.
+func Levels(t *target.Target) []Level {
+	line := float64(max(1, t.CacheLineBytes))
+	list := []Level{
+		{Capacity: 0.8 * float64(t.L1DataBytes) / line, Cycles: 1},
+		{Capacity: 0.7 * float64(t.L2Bytes) / line, Cycles: 3},
+		{Capacity: 64, Pages: true, Cycles: 6},
+	}
+	if t.L3Bytes > 0 {
+		list = append(list, Level{Capacity: 0.5 * float64(t.L3Bytes) / line, Cycles: 8, Shared: true})
+	}
+	return list
+}

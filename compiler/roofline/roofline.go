@@ -1,0 +1,104 @@
+// Package roofline tells the least time that a workload can take on a machine: by its arithmetic and by its bytes (Williams,
+// Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache).
+package roofline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Rates are what all threads of a machine together can do at most.
+type Rates struct {
+	// FlopPerSecond is of fused multiply-adds on float32, two operations each.
+	FlopPerSecond float64 `json:"flop_per_second"`
+	// Stores are the caches that are worth telling apart and the memory, fastest first.
+	Stores []Store `json:"stores"`
+}
+
+// Store is where data may lie.
+type Store struct {
+	Name           string  `json:"name"`
+	Bytes          int64   `json:"bytes"` // that it holds for all threads together
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// memoryBytes is far more than any cache holds.
+const memoryBytes = 1 << 40
+
+// Encode writes the rates as JSON, which Decode reads.
+func (r Rates) Encode() []byte {
+	text, err := json.Marshal(r)
+	if err != nil { // a rate that is no number, which no machine has
+		return nil
+	}
+	return text
+}
+
+// Decode reads rates as JSON. The error says what is wrong with them.
+func Decode(text []byte) (r Rates, err error) {
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Rates{}, fmt.Errorf("rates of a machine: %w", err)
+	}
+	if err := r.check(); err != nil {
+		return Rates{}, fmt.Errorf("rates of a machine: %w", err)
+	}
+	return r, nil
+}
+
+func (r Rates) check() error {
+	if !positive(r.FlopPerSecond) {
+		return fmt.Errorf("%v FLOP/s is no rate", r.FlopPerSecond)
+	}
+	if len(r.Stores) == 0 {
+		return errors.New("there is no memory")
+	}
+	for _, s := range r.Stores {
+		if !positive(s.BytesPerSecond) || s.Bytes < 0 {
+			return fmt.Errorf("%s: %d bytes at %v bytes/s", s.Name, s.Bytes, s.BytesPerSecond)
+		}
+	}
+	return nil
+}
+
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
+// String is the rates for people, on one line.
+func (r Rates) String() string {
+	parts := []string{fmt.Sprintf("%.0f GFLOP/s", r.FlopPerSecond/1e9)}
+	for _, s := range r.Stores {
+		parts = append(parts, fmt.Sprintf("%s %.0f GB/s", s.Name, s.BytesPerSecond/1e9))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Limits are the least seconds a workload of so many floating point operations can take: for the operations, each sum computed
+// directly, and for reading and writing each argument once. Constants come from memory, where the harness puts them before each
+// sample and where they are in a model; inputs and outputs lie in the fastest store, and what it does not hold in the next. The
+// rates must be whole, as Measure and Decode return them.
+func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64) {
+	constants, others := Bytes(w)
+	bytes = float64(constants) / r.Stores[len(r.Stores)-1].BytesPerSecond
+	for _, s := range r.Stores {
+		part := min(others, s.Bytes)
+		others -= part
+		bytes += float64(part) / s.BytesPerSecond
+	}
+	return flop / r.FlopPerSecond, bytes
+}
+
+// Bytes are those of a workload's constants, and of its inputs and outputs.
+func Bytes(w *expr.Workload) (constants, others int64) {
+	size := func(list []*expr.Tensor) (total int64) {
+		for _, t := range list {
+			total += array.Elements(t.Shape) * t.DType.Bytes()
+		}
+		return total
+	}
+	return size(w.Constants), size(w.Inputs) + size(w.Outputs)
+}

@@ -1,0 +1,87 @@
+package roofline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
+	m := Rates{FlopPerSecond: 2, Stores: []Store{{"L2", 4096, 1000}, {"memory", memoryBytes, 10}}}
+	for _, c := range []struct {
+		name string
+		rows int64
+		want float64
+	}{{"within the cache", 8, 1024/10.0 + 2*512/1000.0}, {"beyond it", 64, 1024/10.0 + 4096/1000.0 + 4096/10.0}} {
+		x, k := expr.NewInput("x", array.Float32, c.rows, 16), expr.NewConstant("k", array.Float32, 16, 16)
+		sum := expr.ReduceOver("y", expr.Sum, []int64{c.rows, 16}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), k.At(r[0], i[1]))
+		})
+		w, err := expr.NewWorkload([]*expr.Tensor{sum})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if arithmetic, bytes := m.Limits(w, 10); arithmetic != 5 || bytes != c.want {
+			t.Errorf("%s: %v and %v seconds, want 5 and %v", c.name, arithmetic, bytes, c.want)
+		}
+	}
+}
+
+func TestThisMachineHasRates(t *testing.T) {
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tc, err := toolchain.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates, err := Measure(t.Context(), tc, machine, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode(rates.Encode())
+	if err != nil || again.String() != rates.String() {
+		t.Errorf("%v came back as %v, %v", rates, again, err)
+	}
+}
+
+func TestRatesThatAreNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      "unexpected end of JSON input",
+		"{}":                    "0 FLOP/s is no rate",
+		`{"flop_per_second":1}`: "there is no memory",
+		`{"flop_per_second":1,"stores":[{"name":"L2","bytes":-1,"bytes_per_second":1}]}`: "L2: -1 bytes",
+		`{"flop_per_second":1,"stores":[{"name":"L2","bytes":1}]}`:                       "L2: 1 bytes at 0 bytes/s",
+	} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestRatesBetweenThoseMeasured(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates := func(flop, caches, memory float64) Rates {
+		r := Rates{FlopPerSecond: flop, Stores: storesOf(machine)}
+		for i := range r.Stores {
+			r.Stores[i].BytesPerSecond = caches
+		}
+		r.Stores[len(r.Stores)-1].BytesPerSecond = memory
+		return r
+	}
+	one, eight := rates(10, 100, 20), rates(66, 730, 50)
+	if got, want := Between(one, eight, 1, 8, machine).String(), rates(26, 280, 50).String(); got != want {
+		t.Errorf("on 3 threads: %s, want %s", got, want)
+	}
+	if got := Between(one, one, 1, 1, machine).String(); got != one.String() {
+		t.Errorf("with one measurement: %s", got)
+	}
+}

@@ -1,0 +1,87 @@
+package schedule
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Sums says when the sums of the constant operand of Strassen's algorithm are computed.
+type Sums uint8
+
+const (
+	// Compiled sums are computed in double when the model is compiled, and take 7/4 of the constant's place.
+	Compiled Sums = iota
+	// Computed sums are a stage of the schedule, which reads the constant.
+	Computed
+)
+
+// algorithm names what the sums are a part of.
+func (s Sums) algorithm() string {
+	if s == Computed {
+		return "Strassen+sums"
+	}
+	return "Strassen"
+}
+
+// leftSums reads the activation: block 2a+b has rows a, a+2, a+4 and so on of half b of the reduction, zeros beyond.
+func (q *quartering) leftSums() *expr.Tensor {
+	return expr.Compute("left", []int64{strassen.products(), q.m, q.k}, func(i []expr.Expr) expr.Expr {
+		return choose(i[0], strassen.products(), func(p int64) expr.Expr {
+			return combination(strassen.left[p], func(block int64) expr.Expr {
+				row, inner := expr.AddE(expr.MulE(i[1], expr.I(2)), expr.I(block/2)), expr.AddE(i[2], expr.I(block%2*q.k))
+				load := expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner})
+				inside := both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
+				return where(inside, load)
+			})
+		})
+	})
+}
+
+// transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns those from b on,
+// zeros beyond. They are computed in double and rounded once.
+func (q *quartering) transform() *Transform {
+	source := expr.NewConstant("right", q.p.dtype, q.p.right.Tensor.Shape...)
+	sums := q.rightSums(source, array.Float64)
+	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, sums.Shape...), quartered: true, compute: q.sums}
+}
+
+// rightSums are the sums of a constant, computed in the given type and rounded once.
+func (q *quartering) rightSums(source *expr.Tensor, d array.DType) *expr.Tensor {
+	group := expr.I(q.group)
+	return expr.Compute("sums", []int64{strassen.products(), q.k, q.n}, func(i []expr.Expr) expr.Expr {
+		pair := expr.MulE(expr.Bin(expr.FloorDiv, i[2], group), expr.I(2*q.group))
+		first := expr.AddE(pair, expr.Bin(expr.FloorMod, i[2], group))
+		sum := choose(i[0], strassen.products(), func(p int64) expr.Expr {
+			return combination(strassen.right[p], func(block int64) expr.Expr {
+				inner, column := expr.AddE(i[1], expr.I(block/2*q.k)), expr.AddE(first, expr.I(block%2*q.group))
+				load := expr.To(d, source.At(q.p.inRight(inner, column)...))
+				return where(both(below(inner, q.p.inner, 2*q.k), below(column, q.p.column, 2*q.n)), load)
+			})
+		})
+		return expr.To(q.p.dtype, sum)
+	})
+}
+
+// sums is what transform's workload computes, to the bit.
+func (q *quartering) sums(source *array.Array) *array.Array {
+	result := array.New(q.p.dtype, strassen.products(), q.k, q.n)
+	perInner, perColumn := q.p.column.Extent, int64(1)
+	if wholeIndex(q.p.right, q.p.column) == 0 {
+		perInner, perColumn = 1, q.p.inner.Extent
+	}
+	row := make([]float64, q.n)
+	for at := range strassen.products() * q.k {
+		p, r := at/q.k, at%q.k
+		combine(row, strassen.right[p], func(block, c int64) float64 {
+			inner, column := r+block/2*q.k, c/q.group*2*q.group+c%q.group+block%2*q.group
+			if inner >= q.p.inner.Extent || column >= q.p.column.Extent {
+				return 0
+			}
+			return source.Float(inner*perInner + column*perColumn)
+		})
+		for c, v := range row {
+			result.SetFloat(at*q.n+int64(c), v)
+		}
+	}
+	return result
+}

@@ -1,0 +1,80 @@
+package accuracy
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that were told apart, given
+// the faster one first; of equal scores every second pair counts as right. Candidates that failed, whose latency is 0, are left out.
+func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) (share float64, pairs int) {
+	order := measured(latencies)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })
+	right := 0.0
+	for i, fast := range order {
+		for _, slow := range order[i+1:] {
+			if !apart(fast, slow) {
+				continue
+			}
+			pairs++
+			switch {
+			case scores[fast] > scores[slow]:
+				right++
+			case scores[fast] == scores[slow]:
+				right += 0.5
+			}
+		}
+	}
+	if pairs == 0 {
+		return 0, 0
+	}
+	return right / float64(pairs), pairs
+}
+
+// Recall is how many of the fastest candidates are among as many of the best score; top is the share of the candidates that are called
+// fastest, one at least.
+func Recall(latencies, scores []float64, top float64) float64 {
+	fastest := measured(latencies)
+	best := slices.Clone(fastest)
+	n := min(len(best), max(1, int(top*float64(len(best))+0.5)))
+	if n == 0 {
+		return 0
+	}
+	slices.SortStableFunc(fastest, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })
+	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	found := 0
+	for _, k := range best[:n] {
+		if slices.Contains(fastest[:n], k) {
+			found++
+		}
+	}
+	return float64(found) / float64(n)
+}
+
+// Regret is how much slower the fastest of the n candidates of the best score is than the fastest of all, as a share of the latter.
+func Regret(latencies, scores []float64, n int) float64 {
+	order := measured(latencies)
+	if len(order) == 0 {
+		return 0
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	found, best := latencies[order[0]], latencies[order[0]]
+	for k, c := range order {
+		best = min(best, latencies[c])
+		if k < n {
+			found = min(found, latencies[c])
+		}
+	}
+	return found/best - 1
+}
+
+// measured are the numbers of the candidates that did not fail.
+func measured(latencies []float64) []int {
+	var list []int
+	for k, l := range latencies {
+		if l > 0 {
+			list = append(list, k)
+		}
+	}
+	return list
+}

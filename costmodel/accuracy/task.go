@@ -1,0 +1,145 @@
+package accuracy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/replay"
+)
+
+// Task is the measured candidates of one workload.
+type Task struct {
+	Name    string
+	Samples []costmodel.Sample
+	// Cycles is the analytic cost of each; NaN when it is not known.
+	Cycles []float64
+	// Intervals has where each one's median lies.
+	Intervals []stat.Interval
+}
+
+// workload is the digest of the task's workload.
+func (t *Task) workload() string {
+	if len(t.Samples) == 0 {
+		return ""
+	}
+	return t.Samples[0].Task
+}
+
+// latencies are those of the samples.
+func (t *Task) latencies() []float64 {
+	list := make([]float64, len(t.Samples))
+	for k, s := range t.Samples {
+		list[k] = s.LatencySeconds
+	}
+	return list
+}
+
+// rows are the samples' features.
+func (t *Task) rows() [][]float32 {
+	rows := make([][]float32, len(t.Samples))
+	for k, s := range t.Samples {
+		rows[k] = s.Features
+	}
+	return rows
+}
+
+func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
+	row := features.Append(nil, s, on, cycles)
+	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
+	t.Cycles = append(t.Cycles, cycles)
+	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
+}
+
+// FromSet takes the candidates of a recorded set.
+func FromSet(s *replay.Set) (Task, error) {
+	sp, err := s.Space()
+	if err != nil {
+		return Task{}, err
+	}
+	t := Task{Name: s.Task}
+	digest := s.Workload.Digest()
+	for k := range s.Points {
+		p, ok := sp.Parse(s.Points[k].Origin)
+		if !ok {
+			return Task{}, fmt.Errorf("accuracy: %s: candidate %q is not in the space: record the set again", s.Task, s.Points[k].Origin)
+		}
+		sch, err := sp.Apply(p)
+		if err != nil {
+			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
+		}
+		t.add(sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
+	}
+	return t, nil
+}
+
+// FromRecords takes the records of a target from an export, workload by workload in the order of their digests. Records whose schedule this
+// version does not have are left out.
+func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
+	from, err := records.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*recorded{}
+	for {
+		record, err := from.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if record.Target != on.Fingerprint() {
+			continue
+		}
+		digest := record.WorkloadDigest
+		if known[digest] == nil {
+			w, err := expr.Parse(string(record.Workload))
+			if err != nil {
+				return nil, fmt.Errorf("accuracy: workload %s: %w", show.Digest(digest), err)
+			}
+			known[digest] = &recorded{Task{Name: show.Digest(digest)}, space.New(w, on, schedule.Fast)}
+		}
+		known[digest].add(record, on)
+	}
+	var list []Task
+	for _, digest := range slices.Sorted(maps.Keys(known)) {
+		list = append(list, known[digest].Task)
+	}
+	return list, nil
+}
+
+// recorded is a workload with records.
+type recorded struct {
+	Task
+	space *space.Space
+}
+
+func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
+	c := r.Measurement.Candidate
+	s, err := schedule.Replay(t.space.Workload, c.Trace)
+	if err != nil {
+		return
+	}
+	cycles := math.NaN()
+	if p, ok := t.space.Parse(string(c.Origin)); ok {
+		if same, err := t.space.Apply(p); err == nil && bytes.Equal(same.Trace(), c.Trace) {
+			cycles = t.space.Cost(p)
+		}
+	}
+	t.Task.add(s, on, cycles, r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
+}

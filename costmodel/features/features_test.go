@@ -1,0 +1,236 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/graphfuzz"
+)
+
+func parseTarget(t testing.TB, name string, threads int) *target.Target {
+	t.Helper()
+	m, err := target.Parse(name, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// tasksOf are a model's workloads, those of several nodes first.
+func tasksOf(t testing.TB, m *onnx.Model) []*expr.Workload {
+	t.Helper()
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*expr.Workload
+	for _, task := range p.Tasks {
+		list = append(list, task.Workload)
+	}
+	return list
+}
+
+func builtin(t testing.TB, name string) []*expr.Workload {
+	t.Helper()
+	m, err := model.Build(name, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasksOf(t, m)
+}
+
+// scheduled is a random candidate of a workload.
+func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedule, float64) {
+	t.Helper()
+	p, ok := sp.Random(rng)
+	if !ok {
+		p = sp.Default()
+	}
+	s, err := sp.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, sp.Cost(p)
+}
+
+// TestFeaturesOfAnyCandidate: every candidate of every workload has finite features, the same each time, and the same for a schedule that
+// was replayed from its trace.
+func TestFeaturesOfAnyCandidate(t *testing.T) {
+	targets := []*target.Target{parseTarget(t, "x86-64-v4", 2), parseTarget(t, "x86-64-v3", 1), parseTarget(t, "arm64", 4)}
+	check := func(t testing.TB, w *expr.Workload, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		on := targets[rng.IntN(len(targets))]
+		sp := space.New(w, on, schedule.Default)
+		s, cost := scheduled(t, sp, rng)
+		row := Append(nil, s, on, cost)
+		if len(row) != len(Names()) {
+			t.Fatalf("%d features for %d names", len(row), len(Names()))
+		}
+		for k, v := range row {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Fatalf("%s is %v\n%s\n%s", Names()[k], v, w.Text(), s.Trace())
+			}
+		}
+		again, err := schedule.Replay(w, s.Trace())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := Append(nil, again, on, cost); !slices.Equal(row, other) {
+			t.Fatalf("features of the same schedule differ\n%s\n%s", w.Text(), s.Trace())
+		}
+		Append(nil, s, on, math.NaN())
+	}
+	t.Run("models", func(t *testing.T) {
+		for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "squeezenet-v1.1"} {
+			for k, w := range builtin(t, name) {
+				for n := range 4 {
+					check(t, w, uint64(100*k+n))
+				}
+			}
+		}
+	})
+	t.Run("random", func(t *testing.T) {
+		rapid.Check(t, func(r *rapid.T) {
+			m := graphfuzz.Generate(rapid.Uint64().Draw(r, "model")).Model
+			p, err := graph.Import(m, graph.Options{})
+			if err != nil {
+				r.Skip(err)
+			}
+			for _, task := range p.Tasks {
+				check(t, task.Workload, rapid.Uint64().Draw(r, "point"))
+			}
+		})
+	})
+}
+
+func TestEveryFeatureIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/features.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			documented = append(documented, strings.Trim(strings.TrimSpace(cells[1]), "`"))
+		}
+	}
+	for _, name := range Names() {
+		if !slices.Contains(documented, name) {
+			t.Errorf("docs/features.md does not describe %s", name)
+		}
+	}
+	for _, name := range documented {
+		if !slices.Contains(Names(), name) {
+			t.Errorf("docs/features.md describes %s, which is no feature", name)
+		}
+	}
+	if !strings.Contains(string(text), Set) {
+		t.Errorf("docs/features.md does not say that it describes %s", Set)
+	}
+}
+
+// BenchmarkAppend takes the features of one candidate of each heavy task of ResNet-18 and BERT-small.
+func BenchmarkAppend(b *testing.B) {
+	on := parseTarget(b, "x86-64-v3", 2)
+	for _, name := range []string{"resnet-18", "bert-small"} {
+		for k, w := range builtin(b, name) {
+			if k >= 8 {
+				break
+			}
+			sp := space.New(w, on, schedule.Default)
+			s, cost := scheduled(b, sp, rand.New(rand.NewPCG(1, 1)))
+			b.Run(fmt.Sprint(name, k, len(s.Stages)), func(b *testing.B) {
+				var row []float32
+				b.ReportAllocs()
+				for b.Loop() {
+					row = Append(row[:0], s, on, cost)
+				}
+			})
+		}
+	}
+}
+
+// matrixProduct is a product of matrices of m x k by k x n elements, the right one a constant.
+func matrixProduct(t testing.TB, m, k, n int64) *expr.Workload {
+	t.Helper()
+	x, w := expr.NewInput("x", array.Float32, m, k), expr.NewConstant("w", array.Float32, k, n)
+	out := expr.ReduceOver("y", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+	})
+	work, err := expr.NewWorkload([]*expr.Tensor{out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// analysed is the analysis of a point, given as text.
+func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *analysis {
+	t.Helper()
+	sp := space.New(w, on, schedule.Strict)
+	p, ok := sp.Parse(point)
+	if !ok {
+		t.Fatalf("%s is not legal", point)
+	}
+	s, err := sp.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(analysis)
+	a.run(s, on, sp.Cost(p))
+	return a
+}
+
+// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative to it stays.
+func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
+	one, two := analysed(t, matrixProduct(t, 96, 64, 128), on, point), analysed(t, matrixProduct(t, 192, 64, 128), on, point)
+	for _, c := range []struct {
+		name     string
+		one, two float64
+	}{
+		{"multiply-adds", one.total.operations.multiplyAdds, two.total.operations.multiplyAdds},
+		{"iterations", one.total.iterations, two.total.iterations},
+		{"steps", one.total.steps, two.total.steps},
+		{"loads", one.total.vectors, two.total.vectors},
+		{"cycles of the ports", one.total.spent.ports, two.total.spent.ports},
+	} {
+		if c.one <= 0 || math.Abs(c.two/c.one-2) > 1e-9 {
+			t.Errorf("%s: %v, then %v", c.name, c.one, c.two)
+		}
+	}
+	if want := 96. * 64 * 128 / 8; math.Abs(one.total.operations.multiplyAdds-want) > 1e-6 {
+		t.Errorf("%v multiply-adds of vectors instead of %v", one.total.operations.multiplyAdds, want)
+	}
+	if w := one.heaviest.inner; w.accumulators != 12 || w.vectors != 2 || w.scalars != 6 {
+		t.Errorf("a tile of 6 x 2 vectors: %v accumulators, loads of %v vectors and %v scalars", w.accumulators, w.vectors, w.scalars)
+	}
+}
+
+// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is inside decides what a
+// cache is filled with again and again. Such candidates had the same features.
+func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	w := matrixProduct(t, 1536, 768, 768)
+	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
+	rows, columns := analysed(t, w, on, point+"0"), analysed(t, w, on, point+"1")
+	if rows.heaviest.trace.fills == columns.heaviest.trace.fills {
+		t.Errorf("both orders fill caches by %v lines", rows.heaviest.trace.fills)
+	}
+}

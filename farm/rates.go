@@ -1,0 +1,57 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// MeasureRates measures what this machine does at most on each of the targets, which differ in their threads and are sorted by
+// them: on the fewest and the most, between which the others are guessed. It takes half a second or so for each of the two, in
+// which nothing else is computed or timed by the agents of this host. lockDir is as in AgentConfig.
+func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lockDir string) ([]roofline.Rates, error) {
+	first, last := targets[0], targets[len(targets)-1]
+	few, err := measureRates(ctx, tc, first, lockDir)
+	if err != nil {
+		return nil, err
+	}
+	many := few
+	if last.Threads > first.Threads {
+		if many, err = measureRates(ctx, tc, last, lockDir); err != nil {
+			return nil, err
+		}
+	}
+	rates := make([]roofline.Rates, len(targets))
+	for i, t := range targets {
+		rates[i] = roofline.Between(few, many, first.Threads, last.Threads, t)
+	}
+	rates[0], rates[len(rates)-1] = few, many
+	return rates, nil
+}
+
+func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lockDir string) (rates roofline.Rates, err error) {
+	if lockDir == "" {
+		lockDir = hostlock.DefaultDir()
+	}
+	lock, err := hostlock.New(lockDir)
+	if err != nil {
+		return rates, err
+	}
+	scratch, err := os.MkdirTemp("", "tilth-rates-")
+	if err != nil {
+		return rates, fmt.Errorf("measuring the machine: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	release, err := lock.Time(ctx)
+	if err != nil {
+		return rates, err
+	}
+	defer release()
+	return roofline.Measure(ctx, tc, t, scratch, nil)
+}

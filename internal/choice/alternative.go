@@ -1,0 +1,101 @@
+package choice
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// nominalCyclesPerSecond makes seconds of analytic costs, so that tasks with records can be weighed against tasks without.
+const nominalCyclesPerSecond = 3.5e9
+
+// alternative is one way to compute a task.
+type alternative struct {
+	choice   aot.Choice
+	schedule *schedule.Schedule
+	// seconds of one call: measured, or estimated.
+	seconds float64
+	// added is what all calls add to the weights.
+	added size
+}
+
+func newAlternative(task graph.Task, s *schedule.Schedule, c aot.Choice, seconds float64) alternative {
+	c.Trace = s.Trace()
+	sums, all := s.AddedBytes()
+	count := int64(task.Count)
+	return alternative{choice: c, schedule: s, seconds: seconds, added: size{sums: max(0, sums*count), all: max(0, all*count)}}
+}
+
+// recorded is the alternative of a task's record, if it replays and the level of numerics allows it.
+func recorded(task graph.Task, r *tilthv1.Record, numerics schedule.Numerics) (alternative, error) {
+	m := r.GetMeasurement()
+	s, err := schedule.Replay(task.Workload, m.GetCandidate().GetTrace())
+	if err == nil && s.Numerics() > numerics {
+		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
+	}
+	if err != nil {
+		return alternative{}, err
+	}
+	c := aot.Choice{Origin: FromRecord, LatencySeconds: m.GetLatencySeconds(), RelativeError: m.GetRelativeError()}
+	return newAlternative(task, s, c, m.GetLatencySeconds()), nil
+}
+
+// untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost first.
+func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
+	s := space.New(task.Workload, t, numerics)
+	points := s.Defaults()
+	s.Sort(points)
+	var list []alternative
+	for _, p := range points {
+		applied, err := s.Apply(p)
+		if err != nil {
+			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
+		}
+		list = append(list, newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/nominalCyclesPerSecond))
+	}
+	return list, nil
+}
+
+// lighter are the ways to compute a task that has a record, which comes first: the best record of direct sums, where there is one,
+// and the default schedules of other algorithms. Of these the times are scaled as that of the record's algorithm is, and none is
+// thought to be faster than the record: the search had them, too.
+func (c *chooser) lighter(ctx context.Context, task graph.Task, record alternative, numerics schedule.Numerics) ([]alternative, error) {
+	list := []alternative{record}
+	known := map[string]bool{algorithms(record.schedule): true}
+	best, err := c.best(ctx, []graph.Task{task}, schedule.Strict)
+	if err != nil {
+		return nil, err
+	}
+	if r := best[task.Workload.Digest()]; r != nil {
+		if a, err := recorded(task, r, schedule.Strict); err == nil && !known[algorithms(a.schedule)] {
+			list = append(list, a)
+			known[algorithms(a.schedule)] = true
+		}
+	}
+	defaults, err := c.unmeasured(ctx, task, numerics)
+	if err != nil {
+		return nil, err
+	}
+	scale := 1.0
+	for _, d := range defaults {
+		if algorithms(d.schedule) == algorithms(record.schedule) {
+			scale = record.seconds / d.seconds
+		}
+	}
+	for _, d := range defaults {
+		if !known[algorithms(d.schedule)] {
+			d.seconds = max(d.seconds*scale, record.seconds)
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+// algorithms identifies the algorithms of a schedule.
+func algorithms(s *schedule.Schedule) string { return fmt.Sprint(s.Algorithms()) }

@@ -1,0 +1,55 @@
+package choice
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+// unmeasured are the schedules of a task that has no record, one for each algorithm that the level of numerics allows, the fastest
+// first: by the cost model, if there is something to learn from, else by the analytic cost.
+func (c *chooser) unmeasured(ctx context.Context, task graph.Task, numerics schedule.Numerics) ([]alternative, error) {
+	guesses, err := c.guesses(ctx, space.New(task.Workload, c.target, numerics))
+	if err != nil {
+		return nil, err
+	}
+	if len(guesses) == 0 {
+		return untuned(task, c.target, numerics)
+	}
+	var list []alternative
+	for _, g := range guesses {
+		origin := FromTransfer
+		if g.Default {
+			origin = FromDefault
+		}
+		list = append(list, newAlternative(task, g.Schedule, aot.Choice{Origin: origin}, g.Seconds))
+	}
+	slices.SortStableFunc(list, func(a, b alternative) int { return cmp.Compare(a.seconds, b.seconds) })
+	return list, nil
+}
+
+// guesses are the cost model's; none when there is nothing to learn from. A model that cannot be trained costs its guesses only.
+func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]knowledge.Guess, error) {
+	if c.Learn == nil {
+		return nil, nil
+	}
+	if !c.learnt {
+		history, err := c.Learn(ctx, c.target)
+		if err != nil {
+			return nil, err
+		}
+		c.history, c.learnt = history, true
+	}
+	guesses, err := c.history.Guesses(s)
+	if err != nil {
+		c.log.Warn("the cost model cannot be used, using default schedules", "error", err)
+		return nil, nil
+	}
+	return guesses, nil
+}

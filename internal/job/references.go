@@ -1,0 +1,43 @@
+package job
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Default is the schedule of a workload, with the algorithms that numerics allow, for when nothing was ever measured.
+func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
+	s := space.New(w, t, numerics)
+	return s.Apply(s.Default())
+}
+
+// defaultDigest is the digest of the default schedule's trace; empty when there is none.
+func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numerics) string {
+	s, err := Default(w, t, numerics)
+	if err != nil {
+		return ""
+	}
+	return schedule.Digest(s.Trace())
+}
+
+// References are what the measurements of a job's tasks are seen against; what the job or this version cannot tell is left out.
+func References(spec *tilthv1.JobSpec) []trials.Reference {
+	references := make([]trials.Reference, len(spec.GetTasks()))
+	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
+	known := err == nil
+	for i, task := range spec.GetTasks() {
+		references[i].DefaultDigest = task.GetDefaultDigest()
+		if !known {
+			continue
+		}
+		if w, err := expr.Parse(string(task.GetWorkload())); err == nil {
+			references[i].PeakSeconds, references[i].ByteSeconds = rates.Limits(w, task.GetFlop())
+		}
+	}
+	return references
+}

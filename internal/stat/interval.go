@@ -1,0 +1,43 @@
+package stat
+
+import "slices"
+
+// Interval is where the median of what samples were drawn from lies, with probability Level.
+type Interval struct{ Low, High, Level float64 }
+
+// leastLevel is the level that intervals have where there are samples enough.
+const leastLevel = 0.9
+
+// MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9, or the range of
+// the samples where these are too few. It assumes of the samples that they are independent, and nothing of their distribution:
+// each is below the median with probability 1/2 (David and Nagaraja, Order Statistics, section 7.1). All zero without samples.
+func MedianInterval(samples []float64) Interval {
+	n := len(samples)
+	if n == 0 {
+		return Interval{}
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	best := Interval{sorted[0], sorted[n-1], coverage(n, 0)}
+	for k := 1; k < n-1-k; k++ {
+		level := coverage(n, k)
+		if level < leastLevel {
+			break
+		}
+		best = Interval{sorted[k], sorted[n-1-k], level}
+	}
+	return best
+}
+
+// coverage is the probability that the median lies between the k-th smallest and the k-th largest of n samples, counted from 0.
+func coverage(n, k int) float64 {
+	// term is the probability of exactly i samples below the median.
+	term, below := 1.0, 0.0
+	for range n {
+		term /= 2
+	}
+	for i := range k + 1 {
+		below += term
+		term *= float64(n-i) / float64(i+1)
+	}
+	return max(0, 1-2*below)
+}

@@ -1,0 +1,79 @@
+package trials
+
+import "github.com/tilth-dev/tilth/internal/show"
+
+// Summary is what tuning achieved, for scripts.
+type Summary struct {
+	Job            string  `json:"job"`
+	State          string  `json:"state"`
+	Reason         string  `json:"reason"`
+	Target         string  `json:"target"`
+	Records        string  `json:"records,omitempty"`
+	Tracker        string  `json:"tracker,omitempty"`
+	ElapsedSeconds float64 `json:"elapsed_s"`
+	Trials         int     `json:"trials"`
+	// KnownTrials counts those of earlier jobs that this one went on from.
+	KnownTrials int            `json:"known_trials"`
+	Errors      map[string]int `json:"errors"`
+	DeadLetters int            `json:"dead_letters"`
+	TimeShares  Shares         `json:"time_shares"`
+	// TrialSeconds is the time of the job over its trials, all included; null without trials.
+	TrialSeconds *float64 `json:"trial_s"`
+	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs, and LimitSeconds the least that the
+	// machine could take; null while a task has none.
+	UntunedSeconds *float64      `json:"untuned_s"`
+	BestSeconds    *float64      `json:"best_s"`
+	LimitSeconds   *float64      `json:"limit_s"`
+	Tasks          []TaskSummary `json:"tasks"`
+}
+
+// TaskSummary is one task of a Summary.
+type TaskSummary struct {
+	Task        string         `json:"task"`
+	Weight      float64        `json:"weight"`
+	Flop        float64        `json:"flop"`
+	Trials      int            `json:"trials"`
+	KnownTrials int            `json:"known_trials"`
+	Errors      map[string]int `json:"errors"`
+	// Messages has the first message of each class of errors.
+	Messages       map[string]string `json:"messages"`
+	UntunedSeconds *float64          `json:"untuned_s"`
+	BestSeconds    *float64          `json:"best_s"`
+	LimitSeconds   *float64          `json:"limit_s"`
+	// LimitByBytes says that reading and writing asks for that limit, not arithmetic.
+	LimitByBytes bool    `json:"limit_by_bytes"`
+	BuildSeconds float64 `json:"build_s"`
+	RunSeconds   float64 `json:"run_s"`
+}
+
+// Summary sums up the tally; what it does not know (job, target, where the records are) is left to the caller.
+func (t *Tally) Summary() Summary {
+	s := Summary{
+		State: show.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
+		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, TimeShares: t.Spent().Shares(t.Elapsed()),
+		TrialSeconds:   t.trialSeconds(),
+		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),
+		Tasks: []TaskSummary{},
+	}
+	for i := range t.Tasks {
+		s.Tasks = append(s.Tasks, t.Tasks[i].summary())
+	}
+	return s
+}
+
+func (t *Task) summary() TaskSummary {
+	limit, byBytes := t.Limit()
+	return TaskSummary{
+		Task: t.Name, Weight: t.Weight, Flop: t.Flop, Trials: t.Trials, KnownTrials: t.KnownTrials, Errors: t.Errors, Messages: t.Messages,
+		UntunedSeconds: positive(t.UntunedSeconds), BestSeconds: positive(t.BestSeconds), LimitSeconds: positive(limit),
+		LimitByBytes: byBytes, BuildSeconds: t.BuildSeconds, RunSeconds: t.RunSeconds,
+	}
+}
+
+// trialSeconds is what a trial took in the mean, all included.
+func (t *Tally) trialSeconds() *float64 {
+	if t.Trials() == 0 {
+		return nil
+	}
+	return positive(t.Elapsed().Seconds() / float64(t.Trials()))
+}

@@ -1,0 +1,68 @@
+package records
+
+import (
+	"bytes"
+	"errors"
+
+	"go.etcd.io/bbolt"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Known is what the records say of a workload on a target.
+type Known struct {
+	// Trials counts the records, failures included.
+	Trials int
+	// BestSeconds is the latency of the best verified record, and CandidateSeconds the last verified one of the candidate asked for;
+	// 0 = none.
+	BestSeconds, CandidateSeconds float64
+	// BestDigest is the best record's candidate.
+	BestDigest string
+}
+
+// Known sums up the records of a workload on a target: all of them, the best that a level of numerics allows (empty = any
+// level), and the candidate of a digest (empty = none is asked for). It reads every key of the group, and few values.
+func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known Known, err error) {
+	level, err := allowedLevel(numerics)
+	if err != nil {
+		return known, err
+	}
+	group := groupKey(target, workloadDigest)
+	err = db.view(func(tx *bbolt.Tx) error {
+		best, err := bestOf(tx, group, level)
+		if err == nil {
+			known.BestSeconds = best.GetMeasurement().GetLatencySeconds()
+			known.BestDigest = best.GetMeasurement().GetCandidate().GetDigest()
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		number := tx.Bucket(bucketGroups).Get(group)
+		if number == nil {
+			return nil
+		}
+		c := tx.Bucket(bucketRecords).Cursor()
+		for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
+			known.Trials++
+			if err := known.look(v, candidate); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return known, err
+}
+
+// look reads a record's latency if it is the candidate's; most are told apart by their bytes, undecoded.
+func (k *Known) look(value []byte, candidate string) error {
+	if candidate == "" || !bytes.Contains(value, []byte(candidate)) {
+		return nil
+	}
+	r := &tilthv1.Record{}
+	if err := decode(value, r); err != nil {
+		return err
+	}
+	if m := r.GetMeasurement(); m.GetCandidate().GetDigest() == candidate && m.GetLatencySeconds() > 0 {
+		k.CandidateSeconds = m.GetLatencySeconds()
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package records_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+func TestKnownSumsUpAWorkloadOnATarget(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+	first, again := newRecord("cpu", "conv", 1, 0.004), newRecord("cpu", "conv", 1, 0.005)
+	again.Measurement.At = timestamppb.New(time.Unix(9, 0))
+	fast := newRecord("cpu", "conv", 2, 0.001)
+	fast.Measurement.Candidate.Numerics = "default"
+	failed := newRecord("cpu", "conv", 3, 0)
+	add(t, db, first, again, fast, failed, newRecord("cpu", "pool", 4, 0.0001), newRecord("other", "conv", 5, 0.0002))
+	conv, digest := first.GetWorkloadDigest(), first.GetMeasurement().GetCandidate().GetDigest()
+	want := records.Known{Trials: 4, BestSeconds: 0.001, CandidateSeconds: 0.005, BestDigest: fast.GetMeasurement().GetCandidate().GetDigest()}
+	if got, err := db.Known("cpu", conv, "", digest); err != nil || got != want {
+		t.Errorf("any level: %+v, %v; want %+v", got, err, want)
+	}
+	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005, BestDigest: digest}) {
+		t.Errorf("strict, and a candidate that failed: %+v, %v", got, err)
+	}
+	if got, err := db.Known("cpu", records.Digest([]byte("none")), "", digest); err != nil || got != (records.Known{}) {
+		t.Errorf("an unknown workload: %+v, %v", got, err)
+	}
+	if _, err := db.Known("cpu", conv, "sloppy", ""); !errors.Is(err, records.ErrInvalid) {
+		t.Errorf("an unknown level: %v", err)
+	}
+}

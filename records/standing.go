@@ -1,0 +1,39 @@
+package records
+
+import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+
+const (
+	// disturbedRatio is how many times its best known time the calibration kernel takes on a device whose measurements are not
+	// held against those made in peace.
+	disturbedRatio = 1.1
+	// fairSamples are enough for a measurement to replace one that a disturbed device made.
+	fairSamples = 5
+)
+
+// Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the measurement that
+// stands for the best so far (nil = none).
+//
+// Of different candidates the one with the lower median is better. The upper end of the interval would guard against lucky samples,
+// but noise only ever lengthens them: on a busy machine a good candidate's interval ends far above all its median says. Luck is what
+// finalists are for: of one candidate the measurement with more samples counts, of equals the later, so that the best, measured again,
+// may turn out slower. What a disturbed device says takes nothing back that was measured in peace.
+func Supersedes(m, best *tilthv1.Measurement) bool {
+	if best == nil {
+		return true
+	}
+	if m.GetCandidate().GetDigest() != best.GetCandidate().GetDigest() {
+		return m.GetLatencySeconds() < best.GetLatencySeconds()
+	}
+	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
+	if disturbed(m) != disturbed(best) {
+		return disturbed(best) && samples >= min(had, fairSamples)
+	}
+	return samples > had || samples == had && m.GetAt().AsTime().After(best.GetAt().AsTime())
+}
+
+// Refutes says whether a measurement shows that its candidate, which was right before, is not to be used.
+func Refutes(m *tilthv1.Measurement) bool {
+	return m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT || m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_CRASH
+}
+
+func disturbed(m *tilthv1.Measurement) bool { return m.GetCalibrationRatio() > disturbedRatio }

@@ -1,0 +1,70 @@
+package contest
+
+import (
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+// run is one search on one device.
+type run struct {
+	// digests are the candidates in the order in which they were proposed.
+	digests []string
+	trials  []knowledge.Trial
+	// share is, after each trial, the speed of the schedule that would be chosen then, of the best known.
+	share []float64
+}
+
+// Batches are how many candidates a search is asked for at once: as many as it tried already, but no fewer and no more than this.
+type Batches struct{ Fewest, Most int }
+
+func (b Batches) next(tried int) int { return min(max(b.Fewest, tried), b.Most) }
+
+// search runs one search for at most budget trials; a small space may have fewer. noisy replays single samples; what is
+// chosen is then judged by its latency all the same.
+func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batches, noisy bool) (*run, error) {
+	s, err := tuner.NewSearch(d.space, job, o)
+	if err != nil {
+		return nil, err
+	}
+	var rng *rand.Rand
+	if noisy {
+		rng = rand.New(rand.NewPCG(o.Seed, 5))
+	}
+	r, least, share := &run{}, 0.0, 0.0
+	for len(r.digests) < budget {
+		list := s.Propose(min(b.next(len(r.digests)), budget-len(r.digests)))
+		if len(list) == 0 {
+			break
+		}
+		for _, c := range list {
+			t := d.measure(c, rng)
+			if !t.Failed && (least == 0 || t.LatencySeconds < least) {
+				least, share = t.LatencySeconds, d.best/d.points[c.Digest].LatencySeconds()
+			}
+			s.Observe(t)
+			r.digests, r.share = append(r.digests, c.Digest), append(r.share, share)
+			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, LatencySeconds: t.LatencySeconds})
+		}
+	}
+	return r, nil
+}
+
+// trialsTo is how many trials came to a share of the best; false when none did.
+func (r *run) trialsTo(share float64) (int, bool) {
+	for k, v := range r.share {
+		if v >= share {
+			return k + 1, true
+		}
+	}
+	return len(r.share), false
+}
+
+// after is the share reached after so many trials.
+func (r *run) after(trials int) float64 {
+	if len(r.share) == 0 {
+		return 0
+	}
+	return r.share[min(trials, len(r.share))-1]
+}

@@ -1,0 +1,75 @@
+package contest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/tuner"
+)
+
+// Known is what a search knows before it begins.
+type Known int
+
+const (
+	// Nothing is known by a first job on an empty store.
+	Nothing Known = iota
+	// Others means everything in the sets of other workloads on the same target.
+	Others
+	// Same means that, and an earlier search of the same workload.
+	Same
+)
+
+// Variant is a search with what it is given and what is left out of it.
+type Variant struct {
+	Name    string
+	Options tuner.Options
+	Known   Known
+}
+
+// Variants are the searches that are compared: the algorithms, and of the one that learns what becomes of it without one of its parts, or
+// when it was there before.
+func Variants() []Variant {
+	var list []Variant
+	for _, name := range tuner.Names() {
+		if name != tuner.Best {
+			list = append(list, Variant{name, tuner.Options{Algorithm: name}, Nothing})
+		}
+	}
+	if !slices.Contains(tuner.Names(), tuner.Best) {
+		return list
+	}
+	best := func(name string, known Known, leaveOut func(*tuner.Options)) {
+		v := Variant{tuner.Best + name, tuner.Options{Algorithm: tuner.Best}, known}
+		leaveOut(&v.Options)
+		list = append(list, v)
+	}
+	best("", Others, func(*tuner.Options) {})
+	best("-no-transfer", Nothing, func(o *tuner.Options) { o.NoTransfer = true })
+	best("-no-model", Others, func(o *tuner.Options) { o.NoModel = true })
+	best("-no-draft", Others, func(o *tuner.Options) { o.NoDraft = true })
+	best("-no-seeds", Others, func(o *tuner.Options) { o.NoSeeds = true })
+	best("-known", Same, func(*tuner.Options) {})
+	return list
+}
+
+// Choose picks variants by name, in the order given; all when there is none.
+func Choose(names []string) ([]Variant, error) {
+	all := Variants()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var list []Variant
+	for _, name := range names {
+		k := slices.IndexFunc(all, func(v Variant) bool { return v.Name == name })
+		if k < 0 {
+			var known []string
+			for _, v := range all {
+				known = append(known, v.Name)
+			}
+			return nil, fmt.Errorf("there is no search %q: choose among %s", name, strings.Join(known, ", "))
+		}
+		list = append(list, all[k])
+	}
+	return list, nil
+}

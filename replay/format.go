@@ -1,0 +1,115 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// A set is JSON lines: a header, a line for each candidate, and a trailer with their number, so that a file cut short is known as such.
+// Finished sets are compressed by gzip.
+
+// formatName is the first field of a header.
+const formatName = "tilth-replay-set 1"
+
+// headerLine is the first line.
+type headerLine struct {
+	Format   string          `json:"format"`
+	Task     string          `json:"task"`
+	Model    string          `json:"model"`
+	Workload string          `json:"workload"`
+	Target   json.RawMessage `json:"target"`
+	Numerics string          `json:"numerics"`
+	Knobs    []knobLine      `json:"knobs"`
+}
+
+// knobLine is a knob with the values that the set has of it.
+type knobLine struct {
+	Name   string  `json:"name"`
+	Values []int64 `json:"values"`
+}
+
+// pointLine is a candidate, or the trailer.
+type pointLine struct {
+	Origin  string    `json:"origin,omitempty"`
+	Samples []float64 `json:"samples_s,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	Message string    `json:"message,omitempty"`
+	// End is the number of candidates, in the trailer alone.
+	End *int `json:"end,omitempty"`
+}
+
+// HeaderLine is the header as a line of a set's file.
+func HeaderLine(h *Header) ([]byte, error) {
+	line := headerLine{Format: formatName, Task: h.Task, Model: h.Model, Workload: h.Workload.Text(), Target: h.Target.Encode(),
+		Numerics: h.Numerics.String()}
+	s, err := h.Space()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range s.Knobs {
+		line.Knobs = append(line.Knobs, knobLine{k.Name, k.Values})
+	}
+	return encode(line)
+}
+
+// PointLine is a measured candidate as a line of a set's file.
+func PointLine(p *Point) ([]byte, error) {
+	samples := make([]float64, len(p.Samples))
+	for k, v := range p.Samples {
+		samples[k] = rounded(v)
+	}
+	return encode(pointLine{Origin: p.Origin, Samples: samples, Error: p.Error, Message: p.Message})
+}
+
+func encode(line any) ([]byte, error) {
+	data, err := json.Marshal(line)
+	return append(data, '\n'), err
+}
+
+// ParseHeader reads a header's line.
+func ParseHeader(data []byte) (*Header, error) {
+	var line headerLine
+	if err := json.Unmarshal(data, &line); err != nil || line.Format != formatName {
+		return nil, fmt.Errorf("its first line is not the header of a %q", formatName)
+	}
+	h := &Header{Task: line.Task, Model: line.Model, Values: map[string][]int64{}}
+	var err error
+	if h.Workload, err = expr.Parse(line.Workload); err != nil {
+		return nil, fmt.Errorf("its workload: %w", err)
+	}
+	if h.Target, err = target.Decode(line.Target); err != nil {
+		return nil, fmt.Errorf("its target: %w", err)
+	}
+	if h.Numerics, err = schedule.ParseNumerics(line.Numerics); err != nil {
+		return nil, err
+	}
+	for _, k := range line.Knobs {
+		h.Values[k.Name] = k.Values
+	}
+	return h, nil
+}
+
+// ParsePoint reads a candidate's line, or the trailer: then it returns the number in it, else -1.
+func ParsePoint(data []byte) (p Point, end int, err error) {
+	var line pointLine
+	if err := json.Unmarshal(data, &line); err != nil {
+		return Point{}, 0, err
+	}
+	switch {
+	case line.End != nil && (line.Origin != "" || *line.End < 0):
+		return Point{}, 0, errors.New("the trailer is broken")
+	case line.End != nil:
+		return Point{}, *line.End, nil
+	case len(line.Samples) == 0 && line.Error == "":
+		return Point{}, 0, errors.New("a candidate has neither samples nor an error")
+	case slices.ContainsFunc(line.Samples, func(v float64) bool { return v <= 0 }):
+		return Point{}, 0, errors.New("a candidate has a sample that is not positive")
+	}
+	return Point{Origin: line.Origin, Samples: line.Samples, Error: line.Error, Message: line.Message}, -1, nil
+}

@@ -1,0 +1,91 @@
+package record
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/replay"
+)
+
+func testTarget(t testing.TB) *target.Target {
+	t.Helper()
+	m, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// product is a matrix product with a constant, m x k x n.
+func product(t testing.TB, m, k, n int64) *expr.Workload {
+	t.Helper()
+	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
+	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
+	whole := space.New(product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	o := PartOptions{Fewest: 200, Most: 300, Measured: []string{"alg=0 tv=3 tw=4 hb=8 cb=4 outer=1 inner=0 ku=4 pf=1024"}}
+	values := Part(whole, o)
+	part, err := whole.Restrict(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part.Knobs[0].Name != space.AlgorithmKnob || !slices.Equal(part.Knobs[0].Values, whole.Knobs[0].Values) {
+		t.Errorf("algorithms %v, want %v", part.Knobs[0], whole.Knobs[0])
+	}
+	if p, ok := part.Parse(whole.Format(whole.Default())); !ok || part.Format(p) != whole.Format(whole.Default()) {
+		t.Error("the default schedule is not in the part")
+	}
+	count := map[int]int{}
+	for _, c := range replay.Candidates(part, 0) {
+		count[min(c.Point[0], 1)]++
+	}
+	if n := count[0] + count[1]; n < o.Fewest || n > o.Most || count[0] < o.Fewest/4 || count[1] < o.Fewest/4 {
+		t.Errorf("%d direct sums and %d others, want between %d and %d, of neither few", count[0], count[1], o.Fewest, o.Most)
+	}
+	if again := Part(whole, o); !reflect.DeepEqual(again, values) {
+		t.Errorf("chosen again: %v, before %v", again, values)
+	}
+}
+
+func TestASmallSpaceIsItsOwnPart(t *testing.T) {
+	whole := space.New(product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	part, err := whole.Restrict(Part(whole, PartOptions{Fewest: 1 << 20, Most: 1 << 21}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, some := len(replay.Candidates(whole, 0)), len(replay.Candidates(part, 0)); some != all {
+		t.Errorf("%d of %d schedules", some, all)
+	}
+}
+
+func TestTheStandardTasksExist(t *testing.T) {
+	tasks, err := Standard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tasks) < 20 {
+		t.Errorf("%d tasks, want at least 20", len(tasks))
+	}
+	workloads, files := map[string]bool{}, map[string]bool{}
+	for _, task := range tasks {
+		if workloads[task.Workload.Digest()] || files[fileName(task.Name)] {
+			t.Errorf("%s is there twice", task.Name)
+		}
+		workloads[task.Workload.Digest()], files[fileName(task.Name)] = true, true
+	}
+}

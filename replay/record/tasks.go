@@ -1,0 +1,91 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/internal/job"
+)
+
+// Task is a workload to record.
+type Task struct {
+	// Name is the task's in its model, Model the built-in model's; empty for a model from a file.
+	Name, Model string
+	Workload    *expr.Workload
+}
+
+// chosen are tasks of a built-in model.
+type chosen struct {
+	model string
+	tasks []string
+}
+
+// standard are the tasks of a recording: those of networks that differ in kind, most between a tenth of a millisecond and a few on a core.
+var standard = []chosen{
+	{"mobilenet-v2", []string{
+		"conv2d+clip 1x28x28x192 k3x3 depthwise -> 192",
+		"conv2d+clip 1x112x112x96 k3x3 s2x2 depthwise -> 96",
+		"conv2d+add 1x28x28x192 k1x1 -> 32",
+		"conv2d+clip 1x14x14x96 k1x1 -> 576",
+		"conv2d+clip 1x3x224x224 k3x3 s2x2 -> 32",
+	}},
+	{"bert-small", []string{
+		"matmul+add+add 1x128x512 x 512x512 -> 1x128x512",
+		"layernorm 1x128x512 -> 1x128x512",
+		"attention+transpose+copy 1x128x8x64 x 1x8x64x128 -> 1x8x128x64",
+	}},
+	{"resnet-18", []string{
+		"conv2d+relu 1x28x28x128 k3x3 -> 128",
+		"conv2d+relu 1x56x56x64 k3x3 s2x2 -> 128",
+		"conv2d 1x28x28x128 k1x1 s2x2 -> 256",
+		"conv2d+add+relu 1x14x14x256 k3x3 -> 256",
+		"conv2d+relu 1x56x56x64 k3x3 -> 64",
+		"maxpool 1x112x112x64 k3x3 s2x2 -> 64",
+		"dense 1x512 -> 1000",
+		"conv2d+relu 1x3x224x224 k7x7 s2x2 -> 64",
+	}},
+	{"resnet-50", []string{
+		"conv2d+relu 1x56x56x64 k1x1 -> 64",
+		"conv2d+add+relu 1x28x28x128 k1x1 -> 512",
+		"conv2d+relu 1x14x14x1024 k1x1 -> 256",
+		"conv2d+relu 1x7x7x2048 k1x1 -> 512",
+	}},
+	{"densenet-121", []string{
+		"conv2d 1x14x14x128 k3x3 -> 32",
+		"mul+add+relu+conv2d+relu 1x28x28x160 k1x1 -> 128",
+		"avgpool+mul+add+relu 1x56x56x128 k2x2 s2x2 -> 128",
+	}},
+	{"inception-v3", []string{
+		"conv2d+relu 1x17x17x128 k1x7 -> 128",
+		"conv2d+relu 1x35x35x48 k5x5 -> 64",
+		"avgpool 1x35x35x192 k3x3 -> 192",
+	}},
+	{"lstm", []string{"dense 35x650 -> 2600"}},
+}
+
+// Standard are the tasks that a recording has when none are named.
+func Standard() ([]Task, error) {
+	var list []Task
+	for _, c := range standard {
+		m, err := model.Build(c.model, model.Options{})
+		if err != nil {
+			return nil, err
+		}
+		p, err := graph.Import(m, graph.Options{})
+		if err != nil {
+			return nil, err
+		}
+		tasks := job.Tasks(p)
+		for _, name := range c.tasks {
+			k := slices.IndexFunc(tasks, func(t job.Task) bool { return t.Name == name })
+			if k < 0 {
+				return nil, fmt.Errorf("model %s has no task %q", c.model, name)
+			}
+			list = append(list, Task{Name: name, Model: c.model, Workload: tasks[k].Workload})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,88 @@
+package record
+
+import (
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+const (
+	// draws is how many random points are looked at, good how many of them, those of least analytic cost, count as good, and spread
+	// how many count for what they are; of each algorithm.
+	draws, good, spread = 4000, 192, 192
+	// Shares of the say that the good points, the measured and the spread ones have.
+	goodShare, measuredShare, spreadShare = 0.35, 0.3, 0.35
+)
+
+// vote gives the points their say, each algorithm's as much as another's.
+func (c *chooser) vote(o PartOptions) {
+	measured := c.byAlgorithm(read(c.space, o.Measured))
+	seeds := c.byAlgorithm(c.space.Seeds())
+	for alg, part := range c.algorithms() {
+		rng := rand.New(rand.NewPCG(1, 11))
+		var points []space.Point
+		for range draws {
+			if p, ok := part.Random(rng); ok {
+				points = append(points, c.reread(part, p))
+			}
+		}
+		c.count(points[:min(spread, len(points))], spreadShare)
+		points = append(points, seeds[alg]...)
+		c.space.Sort(points)
+		c.count(points[:min(good, len(points))], goodShare)
+		c.count(measured[alg], measuredShare)
+	}
+}
+
+// algorithms are the parts of the space that have one algorithm each.
+func (c *chooser) algorithms() []*space.Space {
+	if len(c.space.Knobs) == 0 || c.space.Knobs[0].Name != space.AlgorithmKnob {
+		return []*space.Space{c.space}
+	}
+	var list []*space.Space
+	for _, v := range c.space.Knobs[0].Values {
+		if part, err := c.space.Restrict(map[string][]int64{space.AlgorithmKnob: {v}}); err == nil {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// byAlgorithm groups points by the first knob when that is the algorithm.
+func (c *chooser) byAlgorithm(points []space.Point) map[int][]space.Point {
+	groups := map[int][]space.Point{}
+	for _, p := range points {
+		alg := 0
+		if len(p) > 0 && c.space.Knobs[0].Name == space.AlgorithmKnob {
+			alg = p[0]
+		}
+		groups[alg] = append(groups[alg], p)
+	}
+	return groups
+}
+
+// reread is a point of a part of the space as one of the space.
+func (c *chooser) reread(part *space.Space, p space.Point) space.Point {
+	q, _ := c.space.Parse(part.Format(p))
+	return q
+}
+
+func read(s *space.Space, texts []string) (points []space.Point) {
+	for _, text := range texts {
+		if p, ok := s.Parse(text); ok {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
+func (c *chooser) count(points []space.Point, share float64) {
+	for _, p := range points {
+		for k, v := range p {
+			if c.space.Active(p, k) {
+				c.weight[k][v] += share / float64(len(points))
+				c.total[k] += share / float64(len(points))
+			}
+		}
+	}
+}

@@ -1,0 +1,30 @@
+/* Is the device as fast as it can be? Other guests of a shared machine, other programs and a hot processor slow it down, often for
+ * seconds: then every sample is too long, and nothing in the samples says so. */
+#ifndef TILTH_CALM_H
+#define TILTH_CALM_H
+#include "options.h"
+#include "tilth_kernel.h"
+
+struct calm {
+  const struct tilth_runtime *runtime;
+  float *data;       /* the buffers of all workers */
+  double reference;  /* least seconds of a calibration known; 0 = none */
+  double patience;   /* seconds that may still be spent on waiting */
+};
+
+/* 0 on success; otherwise a message was reported. */
+int calm_open(struct calm *c, const struct options *o, const struct tilth_runtime *rt);
+
+/* Times the calibration kernel, which is always the same work on all workers: multiply-adds in registers, as many as take about half
+ * a millisecond, feel the processor's clock and the time that it is taken away; passes over a buffer that fits into any second cache
+ * but in no first one feel neighbours on the core and its caches. Main memory is left out: its bandwidth differs from kernel to
+ * kernel in how much it matters. Several runs are timed together, for what disturbs comes in slices of milliseconds. */
+double calm_measure(struct calm *c);
+
+/* Whether a calibration is too long for what was timed beside it. */
+int calm_disturbed(const struct calm *c, double seconds);
+
+/* Waits until the device is calm again or the patience is spent. Returns the last calibration. */
+double calm_wait(struct calm *c, double seconds);
+
+#endif

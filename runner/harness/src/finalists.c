@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+#include "finalists.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fault.h"
+#include "measure.h"
+#include "race.h"
+
+#define SEGMENT_SECONDS 60e-3
+
+struct finalist {
+  const struct tilth_kernel *kernel;
+  int32_t index;
+  struct loaded loaded;
+  struct sheet sheet;
+  double estimate;
+};
+
+struct field {
+  struct finalist all[MOST_FINALISTS];
+  int n;
+  struct buffer scratch;
+};
+
+static int right(const struct finalist *f) { return strcmp(f->sheet.outcome.status, "ok") == 0; }
+
+static void turn(const struct finalist *f) {
+  fault_watch(f->index, &f->loaded);
+  report_start(f->index);
+}
+
+/* A kernel's buffers stay until the process ends: it runs one race. */
+static int enter(struct bench *b, struct field *field, const struct tilth_kernel *kernel, int32_t index) {
+  struct finalist *f = &field->all[field->n++];
+  f->kernel = kernel, f->index = index;
+  double begin = seconds_now();
+  turn(f);
+  if (bench_load(b, &f->loaded, kernel, &field->scratch)) return -1;
+  f->estimate = measure_first(b, &f->loaded, &f->sheet);
+  if (right(f)) f->estimate = fmin(f->estimate, bench_run(b, &f->loaded));
+  f->loaded.workspace.pages = NULL; /* the others will write over its canaries */
+  f->sheet.outcome.run_seconds = seconds_now() - begin;
+  return 0;
+}
+
+/* Whether one finalist is faster than all others beyond doubt. */
+static int decided(const struct field *field) {
+  const struct finalist *best = NULL;
+  double high = INFINITY;
+  for (int k = 0; k < field->n; k++) {
+    const struct finalist *f = &field->all[k];
+    if (!right(f)) continue;
+    struct interval own = race_interval(f->sheet.samples, f->sheet.outcome.n_samples);
+    if (own.high < high) high = own.high, best = f;
+  }
+  for (int k = 0; k < field->n; k++) {
+    const struct finalist *f = &field->all[k];
+    if (f != best && right(f) && race_interval(f->sheet.samples, f->sheet.outcome.n_samples).low <= high) return 0;
+  }
+  return 1;
+}
+
+static void run_round(const struct bench *b, struct field *field, int round) {
+  for (int k = 0; k < field->n; k++) {
+    struct finalist *f = &field->all[k];
+    if (!right(f)) continue;
+    double begin = seconds_now();
+    turn(f);
+    f->sheet.samples[round] = measure_sample(b, &f->loaded, f->estimate);
+    f->sheet.outcome.n_samples = round + 1;
+    f->sheet.outcome.run_seconds += seconds_now() - begin;
+  }
+}
+
+/* Runs rounds until enough were calm. */
+static void race(const struct bench *b, struct calm *c, struct field *field) {
+  const struct options *o = b->options;
+  double begin = seconds_now(), started = begin;
+  for (int calm_rounds = 0, round = 0; round < o->samples;) {
+    run_round(b, field, round++);
+    double now = seconds_now(), budget = o->budget_seconds * field->n;
+    int over = round == o->samples || now - begin > budget || (round >= o->least_samples && decided(field));
+    if (!over && now - started < SEGMENT_SECONDS) continue;
+    double seconds = calm_measure(c);
+    if (calm_disturbed(c, seconds) && c->patience > 0) {
+      calm_wait(c, seconds);
+      begin += seconds_now() - started, round = calm_rounds, over = 0;
+    }
+    calm_rounds = round, started = seconds_now();
+    if (over) return;
+  }
+}
+
+int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
+  static struct field field;
+  report_calibration(calm_wait(c, calm_measure(c)));
+  if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
+  for (int32_t k = 0; k < n && field.n < MOST_FINALISTS; k++)
+    if (!(b->options->without >> k & 1) && enter(b, &field, kernels[k], k)) return -1;
+  race(b, c, &field);
+  for (int k = 0; k < field.n; k++) {
+    struct finalist *f = &field.all[k];
+    turn(f);
+    if (right(f)) {
+      bench_run(b, &f->loaded); /* the outputs are those of the one before */
+      measure_last(b, &f->loaded, &f->sheet);
+    }
+    report_outcome(f->index, f->kernel->id, &f->sheet.outcome);
+  }
+  report_calibration(calm_measure(c));
+  return 0;
+}

@@ -1,0 +1,27 @@
+/* One kernel after the other: verified, then timed until the race with the best so far is lost or the budget is spent. */
+#ifndef TILTH_MEASURE_H
+#define TILTH_MEASURE_H
+#include "bench.h"
+#include "calm.h"
+
+/* Room for what is said of one kernel. */
+struct sheet {
+  struct outcome outcome;
+  double samples[MOST_SAMPLES_KEPT];
+  char message[512];
+};
+
+/* Runs the kernel once on fresh data and compares its results. Returns the seconds it took; outcome.status says whether it is right. */
+double measure_first(struct bench *b, struct loaded *l, struct sheet *s);
+
+/* Looks at the results once more after the samples, for kernels that only get the first run right; no sample of a wrong one stays. */
+void measure_last(struct bench *b, struct loaded *l, struct sheet *s);
+
+/* One timed sample: seconds of an execution, averaged over as many as `estimate` says are needed, each with cold constants. */
+double measure_sample(const struct bench *b, const struct loaded *l, double estimate);
+
+/* Measures the kernels from options.first on and reports each. Those timed between a calm and a disturbed calibration are measured
+ * again once the device is calm, as long as the patience lasts. Returns 0 on success. */
+int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n);
+
+#endif

@@ -1,0 +1,137 @@
+package gauss
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// firstLength is a length before anything is known: twice the range of a dimension.
+	firstLength = 2
+	// firstNoise is the part of the variance that is noise before anything is known.
+	firstNoise = 1.0 / 30
+	// leastVariance keeps processes apart from their numerical errors.
+	leastVariance = 1e-4
+	// fitPasses is how often each scale is tried.
+	fitPasses = 2
+	// fewest observations that are fitted to.
+	fewest = 6
+)
+
+// Fit is a process for observations at points of about unit range in each dimension: with the scales that make the observations
+// likeliest, by coordinate ascent, of the first fit of them; all of them are conditioned on.
+func Fit(xs [][]float64, ys []float64, dimensions, fit int) *Process {
+	s := scales{lengths: slices.Repeat([]float64{firstLength}, dimensions), signal: max(meanSquare(ys), leastVariance)}
+	s.noise = max(s.signal*firstNoise, leastVariance)
+	if fit = min(fit, len(xs)); fit >= fewest {
+		newAscent(&s, xs[:fit], ys[:fit]).climb()
+	}
+	return condition(s, xs, ys)
+}
+
+func meanSquare(ys []float64) float64 {
+	if len(ys) == 0 {
+		return 1
+	}
+	return dot(ys, ys) / float64(len(ys))
+}
+
+// ascent looks for the scales of the largest likelihood.
+type ascent struct {
+	*scales
+	xs [][]float64
+	ys []float64
+	// squared has for each pair of observations, i > j, their squared distance.
+	squared []float64
+	// factor is room for the Cholesky factor, row by row without the upper half.
+	factor []float64
+	best   float64
+}
+
+func newAscent(s *scales, xs [][]float64, ys []float64) *ascent {
+	n := len(xs)
+	a := &ascent{scales: s, xs: xs, ys: ys, squared: make([]float64, n*(n-1)/2), factor: make([]float64, n*(n+1)/2)}
+	for k, l := range s.lengths {
+		a.move(k, math.Inf(1), l)
+	}
+	a.best = a.likelihood()
+	return a
+}
+
+// move replaces a length in the squared distances.
+func (a *ascent) move(k int, from, to float64) {
+	by := 1/(to*to) - 1/(from*from)
+	at := 0
+	for i, x := range a.xs {
+		for _, y := range a.xs[:i] {
+			d := x[k] - y[k]
+			a.squared[at] += d * d * by
+			at++
+		}
+	}
+}
+
+func (a *ascent) climb() {
+	for range fitPasses {
+		for k := range a.lengths {
+			_ = a.length(k, 2) || a.length(k, 0.5)
+		}
+		_ = a.variance(&a.signal, 2) || a.variance(&a.signal, 0.5)
+		_ = a.variance(&a.noise, 3) || a.variance(&a.noise, 1.0/3)
+	}
+}
+
+// length multiplies a length if that helps.
+func (a *ascent) length(k int, by float64) bool {
+	old := a.lengths[k]
+	a.move(k, old, old*by)
+	if a.better() {
+		a.lengths[k] = old * by
+		return true
+	}
+	a.move(k, old*by, old)
+	return false
+}
+
+// variance multiplies a variance if that helps.
+func (a *ascent) variance(v *float64, by float64) bool {
+	old := *v
+	*v = max(old*by, leastVariance/100)
+	if a.better() {
+		return true
+	}
+	*v = old
+	return false
+}
+
+func (a *ascent) better() bool {
+	l := a.likelihood()
+	if l <= a.best+1e-9 {
+		return false
+	}
+	a.best = l
+	return true
+}
+
+// likelihood is the logarithm of the observations' likelihood, but for a constant.
+func (a *ascent) likelihood() float64 {
+	sum, pair, row := 0.0, 0, 0
+	half := make([]float64, len(a.ys))
+	for i, y := range a.ys {
+		own := a.factor[row : row+i+1]
+		before, rest := 0, a.signal+a.noise
+		for j := range i {
+			other := a.factor[before : before+j+1]
+			before += j + 1
+			c := (a.signal*matern(max(0, a.squared[pair])) - dot(own[:j], other)) / other[j]
+			own[j] = c
+			rest -= c * c
+			pair++
+		}
+		own[i] = math.Sqrt(max(rest, leastVariance*1e-3))
+		half[i] = (y - dot(own[:i], half)) / own[i]
+		sum -= math.Log(own[i]) + half[i]*half[i]/2
+		row += i + 1
+	}
+	return sum
+}

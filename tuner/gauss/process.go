@@ -1,0 +1,92 @@
+// Package gauss predicts by Gaussian processes: from few observations, each prediction with its uncertainty.
+//
+// Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; the kernel is Matérn's with
+// ν = 3/2 (equation 4.17) and a length for each dimension.
+package gauss
+
+import "math"
+
+// Process is a Gaussian process with mean 0, conditioned on observations.
+type Process struct {
+	scales
+	xs [][]float64
+	// factor is the lower triangle of the Cholesky factor of the observations' covariance, row by row; weights are the covariance's
+	// solution for the observations.
+	factor  [][]float64
+	weights []float64
+}
+
+// scales are what a process is like before any observation.
+type scales struct {
+	// lengths has for each dimension how far one must go for things to be different.
+	lengths []float64
+	// signal and noise are variances.
+	signal, noise float64
+}
+
+// covariance of two points, without the noise.
+func (s scales) covariance(a, b []float64) float64 {
+	sum := 0.0
+	for k, v := range a {
+		d := (v - b[k]) / s.lengths[k]
+		sum += d * d
+	}
+	return s.signal * matern(sum)
+}
+
+// matern is the correlation at a squared distance.
+func matern(squared float64) float64 {
+	r := math.Sqrt(3 * squared)
+	return (1 + r) * math.Exp(-r)
+}
+
+// condition is the process after observations. Points of which the others leave no doubt are left out.
+func condition(s scales, xs [][]float64, ys []float64) *Process {
+	p := &Process{scales: s}
+	var kept []float64
+	for k, x := range xs {
+		row := p.solve(p.covariances(x))
+		if rest := s.signal + s.noise - dot(row, row); rest > 1e-9*s.signal {
+			p.xs, p.factor = append(p.xs, x), append(p.factor, append(row, math.Sqrt(rest)))
+			kept = append(kept, ys[k])
+		}
+	}
+	p.weights = p.solve(kept)
+	p.solveTransposed(p.weights)
+	return p
+}
+
+// covariances are those of x with all observations.
+func (p *Process) covariances(x []float64) []float64 {
+	list := make([]float64, len(p.xs), len(p.xs)+1)
+	for k, o := range p.xs {
+		list[k] = p.covariance(x, o)
+	}
+	return list
+}
+
+// solve is the solution y of factor · y = b, in place of b.
+func (p *Process) solve(b []float64) []float64 {
+	for k, row := range p.factor {
+		b[k] = (b[k] - dot(row[:k], b)) / row[k]
+	}
+	return b
+}
+
+// solveTransposed is the solution y of factorᵀ · y = b, in place of b.
+func (p *Process) solveTransposed(b []float64) {
+	for k := len(b) - 1; k >= 0; k-- {
+		b[k] /= p.factor[k][k]
+		for i, f := range p.factor[k][:k] {
+			b[i] -= f * b[k]
+		}
+	}
+}
+
+// dot is the product of a with as much of b.
+func dot(a, b []float64) (sum float64) {
+	for k, v := range a {
+		sum += v * b[k]
+	}
+	return sum
+}

@@ -1,0 +1,157 @@
+package tuner
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+// learner is the search gbdt. Of thousands of points, drawn, bred from the fastest trials and taken from tasks like this one, the
+// analytic cost drafts hundreds; boosted trees that were trained on every task say how fast those are, and a Gaussian process
+// over the knobs corrects them by this task's own trials and says how sure that is; the most promising are proposed, no
+// two of them where one would tell as much.
+//
+// What it proposes is a function of the seed, the job's knowledge and the trials in their order.
+type learner struct {
+	*pool
+	options Options
+	view    *knowledge.View
+	// trials are all that did not fail, in the order in which they became known; fastest the same, fastest first.
+	trials, fastest []measured
+	// failed are the points of trials that did.
+	failed []space.Point
+	// confirming are points that were good before, and are to be measured again before anything else.
+	confirming []space.Point
+	draft      []space.Point
+	// made are points looked at so far, by their key.
+	made map[string]*prospect
+	// begun is set when what was measured before the search has been read.
+	begun bool
+}
+
+// confirmed is how many of the fastest earlier trials of the same workload are measured again.
+const confirmed = 3
+
+// rememberedTrials bounds the earlier trials of the same workload that are learnt from.
+const rememberedTrials = 128
+
+func newLearner(p *pool, view *knowledge.View, o Options) *learner {
+	return &learner{pool: p, options: o, view: view, made: map[string]*prospect{}}
+}
+
+// Propose implements Search.
+func (g *learner) Propose(n int) []Candidate {
+	g.reseed()
+	g.begin()
+	list := g.fill(g.start(), n, g.confirming)
+	if len(list) < n {
+		list = g.pick(list, n)
+	}
+	for len(list) < n && g.misses < maxMisses { // what the population leaves of a small space
+		p, ok := g.space.Random(g.rng)
+		if !ok {
+			break
+		}
+		list = g.fill(list, len(list)+1, []space.Point{p})
+	}
+	return list
+}
+
+// begin reads what was measured before the search, and drafts the first points.
+func (g *learner) begin() {
+	if g.begun {
+		return
+	}
+	g.begun = true
+	g.draft = g.drafted()
+	if g.options.NoTransfer {
+		return
+	}
+	known := g.view.Known()
+	for k, t := range known[:min(rememberedTrials, len(known))] {
+		p, ok := g.space.Parse(t.Origin)
+		if !ok {
+			continue
+		}
+		if k < confirmed {
+			g.confirming = append(g.confirming, p)
+		} else if m := g.prospect(p); m != nil {
+			g.skipped[m.candidate.Digest] = true
+			g.note(measured{p, t.LatencySeconds, m.candidate.Digest})
+		}
+	}
+}
+
+// Observe implements Search.
+func (g *learner) Observe(t Trial) {
+	g.begin()
+	g.observe(t)
+	point, ok := g.space.Parse(t.Origin)
+	if !ok {
+		return
+	}
+	if t.Failed {
+		g.failed = append(g.failed, point)
+	}
+	m := g.prospect(point)
+	if m == nil || t.LatencySeconds <= 0 {
+		return
+	}
+	g.view.Learn(m.row, t.LatencySeconds)
+	g.note(measured{point, t.LatencySeconds, t.Digest})
+}
+
+func (g *learner) note(m measured) {
+	g.trials = append(g.trials, m)
+	g.fastest = insert(g.fastest, m)
+}
+
+// prospect is a point that may be proposed.
+type prospect struct {
+	candidate Candidate
+	row       knowledge.Row
+	// at is where the point lies among others.
+	at []float64
+}
+
+// prospect looks at a point; nil when it does not apply.
+func (g *learner) prospect(p space.Point) *prospect {
+	key := p.Key()
+	if m, known := g.made[key]; known {
+		return m
+	}
+	var m *prospect
+	if s, err := g.space.Apply(p); err == nil {
+		m = &prospect{candidate: newCandidate(g.space, p, s), row: knowledge.Describe(g.space, p, s), at: coordinates(g.space, p)}
+	}
+	g.made[key] = m
+	return m
+}
+
+// coordinates are a point's choices, each from 0 to 1.
+func coordinates(s *space.Space, p space.Point) []float64 {
+	x := make([]float64, len(p))
+	for k, v := range p {
+		if n := len(s.Knobs[k].Values); n > 1 {
+			x[k] = float64(v) / float64(n-1)
+		}
+	}
+	return x
+}
+
+// measured is a trial that did not fail.
+type measured struct {
+	point   space.Point
+	latency float64
+	digest  string
+}
+
+// insert keeps a list of trials in the order of their latency.
+func insert(list []measured, m measured) []measured {
+	at, _ := slices.BinarySearchFunc(list, m, func(a, b measured) int {
+		return cmp.Or(cmp.Compare(a.latency, b.latency), cmp.Compare(a.digest, b.digest))
+	})
+	return slices.Insert(list, at, m)
+}

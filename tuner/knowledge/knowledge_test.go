@@ -1,0 +1,204 @@
+package knowledge
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// product is a matrix product with a constant, m x k x n.
+func product(t testing.TB, m, k, n int64) *expr.Workload {
+	t.Helper()
+	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
+	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
+	})
+	w, err := expr.NewWorkload([]*expr.Tensor{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func machine(t testing.TB, threads int) *target.Target {
+	t.Helper()
+	m, err := target.Parse("x86-64-v3", threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Cores = 2
+	return m
+}
+
+// measured is a task whose points take so many times their analytic cost.
+func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(space.Point) float64) *Task {
+	t.Helper()
+	task := &Task{Workload: w, Target: m}
+	s := space.New(w, m, schedule.Default)
+	points := s.Seeds()
+	for _, p := range points {
+		task.Trials = append(task.Trials, Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * slower(p) * 1e-9})
+	}
+	return task
+}
+
+func usual(space.Point) float64 { return 1 }
+
+func TestShapes(t *testing.T) {
+	a := shapeOf("input t0 f32[784,64]@[256,1]\nsum t1 f32[784] over 64 = (mul [t0 i0 r0] 0x1p+00:f32)")
+	if want := "input t0 f32[#,#]@[#,#]\nsum t1 f32[#] over # = (mul [t0 i0 r0] 0x1p+00:f32)"; a.class != want {
+		t.Errorf("class is %q, want %q", a.class, want)
+	}
+	if want := []float64{784, 64, 256, 1, 784, 64}; !slices.Equal(a.sizes, want) {
+		t.Errorf("sizes are %v, want %v", a.sizes, want)
+	}
+}
+
+func TestDistances(t *testing.T) {
+	of := func(m, k, n int64) shape { return shapeOf(product(t, m, k, n).Text()) }
+	near, far := of(64, 64, 64).distance(of(64, 64, 128)), of(64, 64, 64).distance(of(512, 64, 1024))
+	if !(0 < near && near < far) || !math.IsInf(of(64, 64, 64).distance(shapeOf("map")), 1) || of(8, 8, 8).distance(of(8, 8, 8)) != 0 {
+		t.Errorf("near is %v, far %v", near, far)
+	}
+}
+
+// TestANearWorkloadLendsItsPoints: odd shapes, too, and workloads of other classes only after those of the same.
+func TestANearWorkloadLendsItsPoints(t *testing.T) {
+	m := machine(t, 1)
+	odd, far := measured(t, product(t, 61, 127, 93), m, usual), measured(t, product(t, 4096, 16, 2048), m, usual)
+	h := NewHistory(m, []*Task{far, odd})
+	s := space.New(product(t, 64, 128, 96), m, schedule.Default)
+	points := h.near(s, "")
+	if len(points) == 0 {
+		t.Fatal("nothing is lent")
+	}
+	want, ok := s.Parse(odd.reads().ranked[0].Origin)
+	if !ok || points[0].Key() != want.Key() {
+		t.Errorf("first is %s, not the nearest task's best %s", s.Format(points[0]), s.Format(want))
+	}
+	for _, p := range points {
+		if err := s.Legal(p); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTheModelLearnsWhatTheCostDoesNotSee: that deep unrolling is twice as slow as the analytic cost says, of another shape.
+func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
+	m := machine(t, 1)
+	slow := func(s *space.Space) func(space.Point) float64 {
+		unroll := slices.IndexFunc(s.Knobs, func(k space.Knob) bool { return k.Name == "ku" })
+		return func(p space.Point) float64 {
+			if s.Knobs[unroll].Values[p[unroll]] > 2 {
+				return 4
+			}
+			return 1
+		}
+	}
+	var tasks []*Task
+	for _, n := range []int64{64, 128, 256} {
+		w := product(t, 128, 128, n)
+		tasks = append(tasks, measured(t, w, m, slow(space.New(w, m, schedule.Default))))
+	}
+	s := space.New(product(t, 128, 128, 192), m, schedule.Default)
+	v := NewJob(NewHistory(m, tasks)).View(s)
+	truth := slow(s)
+	right, all := 0, 0
+	for _, p := range s.Seeds() {
+		sch, err := s.Apply(p)
+		if err != nil {
+			continue
+		}
+		row := Describe(s, p, sch)
+		learnt := v.Times([]Row{row})[0] - Costs([]Row{row})[0]
+		all++
+		if (learnt > 1) == (truth(p) > 1) {
+			right++
+		}
+	}
+	if v.job.Err() != nil || all < 20 || right < all*9/10 {
+		t.Errorf("%d of %d corrections are right; %v", right, all, v.job.Err())
+	}
+}
+
+func TestStepsGrow(t *testing.T) {
+	last, steps := 0, 0
+	for n := range 2000 {
+		at := step(n)
+		if at < last || at > n {
+			t.Fatalf("step(%d) is %d after %d", n, at, last)
+		}
+		if at > last {
+			steps++
+		}
+		last = at
+	}
+	if steps < 10 || steps > 60 {
+		t.Errorf("%d trainings for 2000 samples", steps)
+	}
+}
+
+func record(w *expr.Workload, m *target.Target, origin string, at int64, seconds float64) *tilthv1.Record {
+	r := &tilthv1.Record{
+		Target: m.Fingerprint(), WorkloadDigest: w.Digest(), Workload: []byte(w.Text()),
+		Measurement: &tilthv1.Measurement{
+			Candidate: &tilthv1.Candidate{Digest: origin, Origin: []byte(origin)}, LatencySeconds: seconds,
+			Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, At: &timestamppb.Timestamp{Seconds: at},
+		},
+	}
+	if seconds == 0 {
+		r.Measurement.Error = tilthv1.ErrorClass_ERROR_CLASS_CRASH
+	}
+	return r
+}
+
+func TestRecordsAreCollected(t *testing.T) {
+	w, own, sibling := product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
+	stranger := machine(t, 1)
+	stranger.CPU = "another"
+	c := NewCollector(own)
+	for _, r := range []*tilthv1.Record{
+		record(w, own, "ku=1", 1, 3e-3), record(w, own, "ku=2", 2, 0), record(w, own, "ku=1", 3, 2e-3), record(w, own, "", 4, 1e-3),
+		record(w, sibling, "ku=1", 1, 1e-3), record(w, stranger, "ku=1", 1, 1e-9),
+	} {
+		c.Add(r)
+	}
+	h := c.History()
+	if len(h.tasks) != 2 {
+		t.Fatalf("%d tasks", len(h.tasks))
+	}
+	if got, want := h.Latencies(w.Digest()), []float64{2e-3, 0}; !slices.Equal(got, want) {
+		t.Errorf("latencies %v, want the last of each candidate, %v", got, want)
+	}
+	if k := h.known(w.Digest()); len(k) != 1 || k[0].Origin != "ku=1" {
+		t.Errorf("known are %v", k)
+	}
+	c.Add(&tilthv1.Record{Target: own.Fingerprint(), WorkloadDigest: "x", Workload: []byte("nonsense"),
+		Measurement: record(w, own, "ku=1", 1, 1).GetMeasurement()})
+	if h := c.History(); len(h.tasks) != 2 {
+		t.Errorf("a workload that cannot be read is a task")
+	}
+}
+
+func TestNoHistoryIsFine(t *testing.T) {
+	var none *History
+	if none.Latencies("x") != nil {
+		t.Error("it knows something")
+	}
+	s := space.New(product(t, 8, 8, 16), machine(t, 1), schedule.Default)
+	for _, h := range []*History{nil, NewHistory(machine(t, 1), nil)} {
+		v := NewJob(h).View(s)
+		if len(v.Known()) > 0 || len(v.Near()) > 0 || len(v.Times(nil)) > 0 || v.job.Err() != nil {
+			t.Error("it knows something")
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package knowledge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+const (
+	// nearTasks is how many tasks lend their points to another.
+	nearTasks = 6
+	// lent is how many points each of them lends, and lentSlack how much slower than its best they may be.
+	lent      = 6
+	lentSlack = 1.25
+	// strange is the distance of workloads of different classes whose spaces have the same knobs, beside that of their operations.
+	strange = 8
+)
+
+// near are points of s that were good for the same workload on a sibling target, or for workloads like it, nearest first: the best of each, then the second
+// best of each, and so on.
+func (h *History) near(s *space.Space, digest string) []space.Point {
+	tasks := h.neighbours(s, digest)
+	var points []space.Point
+	seen := map[string]bool{}
+	for rank := range lent {
+		for _, t := range tasks {
+			r := t.reads()
+			if rank >= len(r.ranked) || r.ranked[rank].LatencySeconds > lentSlack*r.ranked[0].LatencySeconds {
+				continue
+			}
+			if p, ok := s.Parse(r.ranked[rank].Origin); ok && !seen[p.Key()] {
+				seen[p.Key()] = true
+				points = append(points, p)
+			}
+		}
+	}
+	return points
+}
+
+// neighbours are the tasks nearest to a workload, other than itself on the same target.
+func (h *History) neighbours(s *space.Space, digest string) []*Task {
+	type neighbour struct {
+		task     *Task
+		distance float64
+	}
+	own, knobs, flop := shapeOf(s.Workload.Text()), knobNames(s), s.Workload.Flop()
+	var list []neighbour
+	for _, t := range h.tasks {
+		r := t.reads()
+		sibling := t.Target.Fingerprint() != h.target.Fingerprint()
+		if len(r.ranked) == 0 || r.digest == digest && !sibling {
+			continue
+		}
+		d := own.distance(r.shape)
+		if math.IsInf(d, 1) {
+			if r.knobs != knobs {
+				continue
+			}
+			d = strange + math.Abs(math.Log2((flop+1)/(t.Workload.Flop()+1)))
+		}
+		if sibling {
+			d += 0.5
+		}
+		list = append(list, neighbour{t, d})
+	}
+	slices.SortStableFunc(list, func(a, b neighbour) int { return cmp.Compare(a.distance, b.distance) })
+	var tasks []*Task
+	for _, n := range list[:min(nearTasks, len(list))] {
+		tasks = append(tasks, n.task)
+	}
+	return tasks
+}

@@ -1,0 +1,74 @@
+// Package knowledge is what searches know beside their own trials: what was measured of other tasks, in the same job and before it,
+// and the cost model learnt from all of that.
+//
+// A History is what was measured before; it never changes and may be shared by any number of jobs. A Job adds what is measured
+// while it runs. Everything is a function of the history and the order of the job's trials, so that a job that is resumed, or
+// handed to another process, goes on alike.
+package knowledge
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Task is what was measured of one workload on one target. It must not be changed or copied once it is part of a History.
+type Task struct {
+	Workload *expr.Workload
+	// Target is where it was measured.
+	Target *target.Target
+	Trials []Trial
+
+	once sync.Once
+	read reading
+}
+
+// Trial is one measurement.
+type Trial struct {
+	// Origin is the point as text (space.Format).
+	Origin string
+	// LatencySeconds is the median of its samples; 0 when it failed.
+	LatencySeconds float64
+}
+
+// reading is what is derived from a task, once.
+type reading struct {
+	space *space.Space
+	shape shape
+	// digest is the workload's.
+	digest string
+	// ranked are the trials that did not fail, fastest first.
+	ranked []Trial
+	knobs  string
+}
+
+// reads derives what a history needs of the task.
+func (t *Task) reads() *reading {
+	t.once.Do(func() {
+		r := &t.read
+		r.space = space.New(t.Workload, t.Target, schedule.Fast)
+		r.shape, r.digest = shapeOf(t.Workload.Text()), t.Workload.Digest()
+		for _, trial := range t.Trials {
+			if trial.LatencySeconds > 0 {
+				r.ranked = append(r.ranked, trial)
+			}
+		}
+		slices.SortStableFunc(r.ranked, func(a, b Trial) int { return cmp.Compare(a.LatencySeconds, b.LatencySeconds) })
+		r.knobs = knobNames(r.space)
+	})
+	return &t.read
+}
+
+// knobNames is equal for spaces whose points can be read in each other.
+func knobNames(s *space.Space) string {
+	names := ""
+	for _, k := range s.Knobs {
+		names += k.Name + " "
+	}
+	return names
+}

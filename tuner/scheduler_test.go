@@ -1,0 +1,145 @@
+package tuner
+
+import (
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func right(seconds float64) *tilthv1.Measurement {
+	return &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, LatencySeconds: seconds}
+}
+
+func failing(class tilthv1.ErrorClass, message string) *tilthv1.Measurement {
+	return &tilthv1.Measurement{Error: class, Message: message}
+}
+
+// try spends n trials on a task.
+func (t *task) try(n int, outcome func() *tilthv1.Measurement) {
+	t.proposed += n
+	for range n {
+		t.record(outcome())
+	}
+}
+
+// steady is a task whose latency is the same in every trial.
+func steady(weight, seconds float64, trials int) *task {
+	t := newTask(0, nil, weight, known{})
+	t.try(trials, func() *tilthv1.Measurement { return right(seconds) })
+	return t
+}
+
+func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
+	light, heavy := newTask(0, nil, 1, known{}), newTask(1, nil, 4, known{})
+	s := &scheduler{tasks: []*task{light, heavy}}
+	latency := map[*task]float64{light: 1e-3, heavy: 1e-3}
+	for range 60 {
+		chosen := s.next()
+		chosen.try(8, func() *tilthv1.Measurement {
+			latency[chosen] *= 0.98 // without end
+			return right(latency[chosen])
+		})
+	}
+	if heavy.recorded <= light.recorded {
+		t.Errorf("the task with four times the weight got %d trials, the other %d", heavy.recorded, light.recorded)
+	}
+}
+
+func TestTheTaskThatStillGetsFasterIsChosen(t *testing.T) {
+	flat, falling := steady(1, 1e-3, 64), newTask(1, nil, 1, known{})
+	latency := 3e-3
+	falling.try(64, func() *tilthv1.Measurement {
+		latency *= 0.98
+		return right(max(latency, 1e-3))
+	})
+	if s := (&scheduler{tasks: []*task{flat, falling}}); s.next() != falling {
+		t.Error("the task that makes no progress was chosen")
+	}
+}
+
+func TestATaskAtTheMachinesLimitYields(t *testing.T) {
+	done, open := steady(1, 1e-3, 16), steady(1, 1e-3, 16)
+	done.limit, open.limit = 0.98e-3, 0.3e-3
+	if s := (&scheduler{tasks: []*task{done, open}}); s.next() != open {
+		t.Error("the task at its limit was chosen")
+	}
+}
+
+func TestATaskConverges(t *testing.T) {
+	stuck := steady(1, 1e-3, patience+1)
+	if s := (&scheduler{tasks: []*task{stuck}}); !stuck.converged() || s.next() != nil {
+		t.Error("it is still tried")
+	}
+	late := steady(1, 1e-3, 4*patience)
+	late.try(1, func() *tilthv1.Measurement { return right(0.9e-3) })
+	late.try(patience, func() *tilthv1.Measurement { return right(1e-3) })
+	if late.converged() {
+		t.Error("a task whose last progress took long was given up as early")
+	}
+}
+
+// TestAWorkloadThatIsKnownIsOnlyConfirmed: what earlier jobs tried without progress counts.
+func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
+	latencies := []float64{2e-3, 0, 1e-3}
+	for range 2 * patience {
+		latencies = append(latencies, 1.1e-3)
+	}
+	again := newTask(0, nil, 1, newKnown(latencies))
+	if again.converged() {
+		t.Error("it converged without a trial")
+	}
+	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.001e-3) })
+	if !again.converged() {
+		t.Errorf("after %d trials it is not confirmed", firstBatch)
+	}
+}
+
+func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
+	bad, good := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
+	s := &scheduler{tasks: []*task{bad, good}}
+	latency := 1.0
+	for range 40 {
+		chosen := s.next()
+		chosen.try(16, func() *tilthv1.Measurement {
+			if chosen == bad {
+				return failing(tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, "does not compile")
+			}
+			latency *= 0.98
+			return right(latency)
+		})
+	}
+	if bad.proposed != hopeless {
+		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, hopeless)
+	}
+}
+
+func TestATaskWaitsForItsFirstResults(t *testing.T) {
+	pending, measured := newTask(0, nil, 100, known{}), steady(1, 1e-6, 16)
+	pending.proposed = 16
+	if s := (&scheduler{tasks: []*task{pending, measured}}); s.next() != measured {
+		t.Error("a second batch was given before the first one's results")
+	}
+}
+
+func TestFailuresAreToldByClass(t *testing.T) {
+	bad := newTask(0, nil, 1, known{})
+	bad.try(2, func() *tilthv1.Measurement { return failing(tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, "off by one") })
+	bad.try(1, func() *tilthv1.Measurement {
+		return failing(tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, "no such register")
+	})
+	const want = "1 compile_error, the first said: no such register; 2 wrong_result, the first said: off by one"
+	if got := bad.failures.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAJobWithoutProgressStopsEarly(t *testing.T) {
+	j := &job{budget: &tilthv1.Budget{EarlyStop: 10}, scheduler: scheduler{tasks: []*task{newTask(0, nil, 1, known{})}}}
+	for k := range 12 {
+		if j.stopped() != (k > 10) {
+			t.Fatalf("after %d trials: stopped is %v", k, j.stopped())
+		}
+		j.tasks[0].record(right(1e-3))
+		j.progressed(k == 0)
+	}
+}
