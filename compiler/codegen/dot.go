@@ -121,15 +121,15 @@ func (p *printer) dotElements(o dotOperand, terms int64) string {
 	t := p.unit.vector(d, p.lanes*terms)
 	address := fmt.Sprintf("&%s[%s]", p.buffer(o.tensor), p.index(o.first))
 	if o.shared {
-		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address))
+		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address), o.tensor)
 		words := p.unit.vector(array.Int32, p.lanes)
-		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word))
+		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.tensor)
 	}
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
 	if ahead := p.kernel.ahead[o.tensor]; ahead > 0 && p.isNew(code) {
 		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
 	}
-	return p.temp(t, code)
+	return p.temp(t, code, o.tensor)
 }
 
 type dotTypes struct{ a, b array.DType }

@@ -30,7 +30,7 @@ func (p *printer) horizontal(n *loop.Store) bool {
 		return true
 	}
 	p.line("%s[%s] = %s;", p.buffer(n.Buffer.Tensor), p.index(at), value)
-	p.forget()
+	p.stored(n.Buffer.Tensor)
 	return true
 }
 

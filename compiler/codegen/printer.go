@@ -3,7 +3,6 @@ package codegen
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -42,7 +41,7 @@ type printer struct {
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
 	memory map[*expr.Tensor]string
 	// temps has the variables of loads already done, until memory changes; nil inside a guard.
-	temps map[string]string
+	temps map[string]temporary
 	// indices has the variables of index expressions that are in scope.
 	indices map[string]string
 	guarded int
@@ -90,45 +89,11 @@ func (p *printer) line(format string, args ...any) {
 	p.out.WriteByte('\n')
 }
 
-// temp keeps a load's value in a variable, so that straight-line code loads once. Behind a condition it stays where it is.
-func (p *printer) temp(ctype, code string) string {
-	if p.guarded > 0 {
-		return code
-	}
-	if name, ok := p.temps[code]; ok {
-		return name
-	}
-	name := p.kernel.fresh("t")
-	p.line("const %s %s = %s;", ctype, name, code)
-	p.temps[code] = name
-	return name
-}
-
-// chosen keeps a value that is loaded under a condition, as at a border, in a variable: an unrolled tile uses it many times, and each
-// time would be a branch.
-func (p *printer) chosen(n *expr.Select, ctype, code string) string {
-	loads := expr.Loads(n)
-	fromRegister := slices.ContainsFunc(loads, func(l *expr.Load) bool { return p.registers[l.Tensor] != nil })
-	if len(loads) == 0 || fromRegister { // variables change without notice to temps
-		return code
-	}
-	return p.temp(ctype, code)
-}
-
-// isNew reports whether temp would load the value here.
-func (p *printer) isNew(code string) bool {
-	_, known := p.temps[code]
-	return p.guarded == 0 && !known
-}
-
 // guard marks code that is only executed under a condition, until the returned function is called.
 func (p *printer) guard() func() {
 	p.guarded++
 	return func() { p.guarded-- }
 }
-
-// forget drops the loaded values; memory may have changed, or the variables are out of scope.
-func (p *printer) forget() { p.temps = map[string]string{} }
 
 func (p *printer) varName(v *expr.Var) string {
 	name, ok := p.names[v]
@@ -275,7 +240,7 @@ func (p *printer) store(n *loop.Store) {
 		return
 	}
 	p.line("%s[%s] = %s;", p.buffer(n.Buffer.Tensor), p.index(at), value)
-	p.forget()
+	p.stored(n.Buffer.Tensor)
 }
 
 func (p *printer) vectorStore(n *loop.Store) {
@@ -309,7 +274,7 @@ func (p *printer) storeVector(n *loop.Store, value string) {
 	p.filling(n)
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
 	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
-	p.forget()
+	p.stored(n.Buffer.Tensor)
 }
 
 // scatter stores the lanes one by one.

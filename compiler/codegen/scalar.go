@@ -42,7 +42,7 @@ func (p *printer) scalarLoad(n *expr.Load) string {
 		return reg.lane(at.Const)
 	}
 	code := fmt.Sprintf("%s[%s]", p.buffer(n.Tensor), p.index(at))
-	return p.temp(ctypes[n.Tensor.DType].scalar, code)
+	return p.temp(ctypes[n.Tensor.DType].scalar, code, n.Tensor)
 }
 
 // index prints a flat index: the part that varies gets a variable of its own, so that the many accesses of an unrolled tile

@@ -90,7 +90,7 @@ func (p *printer) transpose(t *transposition) {
 	for k, at := range t.columns {
 		p.line("*(%s_mem *)&%s[%s] = %s;", v, p.buffer(t.to), p.index(at), rows[k])
 	}
-	p.forget()
+	p.stored(t.to)
 }
 
 // exchange prints one round: of rows that lie width apart, blocks of width lanes change sides.

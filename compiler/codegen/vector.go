@@ -148,7 +148,7 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 	if p.isNew(code) {
 		p.prefetch(n.Tensor, at, address)
 	}
-	return p.temp(t, code), true
+	return p.temp(t, code, n.Tensor), true
 }
 
 func (p *printer) vectorBinary(n *expr.Binary) (string, bool) {

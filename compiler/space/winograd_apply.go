@@ -93,18 +93,21 @@ func (n *winogradNests) output(my, mx int64) {
 		n.do(n.s.ComputeAt(n.ids.Rows, n.out, vectors))
 	}
 	n.transform(n.ids.Result, 1, 2)
+	n.kind(n.s.Unroll, n.ids.Result, 1)
 	n.transform(n.ids.Rows, 2, 1)
+	n.kind(n.s.Unroll, n.ids.Rows, 2)
 }
 
-// transform orders the nest of a stage [T, a, b, C]: for each tile and vector of channels all positions, written out in the given
-// order of the axes; it returns the loop over vectors.
+// transform orders the nest of a stage [T, a, b, C]: for each tile and vector of channels all positions, in the given order of the axes,
+// of which the second is written out; it returns the loop over vectors. The first stays a loop: partitioning makes about ten versions of
+// the data's transform at the borders of an image, and written out they took compilers longer than all the rest of a kernel.
 func (n *winogradNests) transform(id, first, second int) (vectors int) {
 	vectors, lane := n.split(id, 3, n.x.lanes, schedule.Peel)
 	if n.err != nil {
 		return 0
 	}
 	n.do(n.s.Reorder(id, 0, vectors, first, second, lane))
-	n.kind(n.s.Unroll, id, first, second)
+	n.kind(n.s.Unroll, id, second)
 	n.kind(n.s.Vectorize, id, lane)
 	return vectors
 }
