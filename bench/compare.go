@@ -114,22 +114,15 @@ func (c *comparison) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, err := hostlock.New(hostlock.DefaultDir()) // keeps agents of this host from computing meanwhile
-	if err != nil {
-		return err
-	}
-	release, err := lock.Time(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := c.startAll(ctx, spec); err != nil {
-		return err
-	}
-	if err := c.takeTurns(ctx); err != nil {
-		return err
-	}
-	return c.judge()
+	return hostlock.Timed(ctx, func() error {
+		if err := c.startAll(ctx, spec); err != nil {
+			return err
+		}
+		if err := c.takeTurns(ctx); err != nil {
+			return err
+		}
+		return c.judge()
+	})
 }
 
 // prepare reads what the packages say of themselves, and the inputs.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -52,7 +53,7 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(w.verdict))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, exprtest.Product(t, 64, 64, 64)), nil)
 	p := job.GetProgress()[0]
 	if job.GetReason() != "trials spent" || p.GetTrials() != 80 {
 		t.Errorf("%d trials, %q", p.GetTrials(), job.GetReason())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -199,7 +200,7 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, product(t, 64, 64, 64), product(t, 128, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, exprtest.Product(t, 64, 64, 64), exprtest.Product(t, 128, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "trials spent" {
 		t.Fatalf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
@@ -211,7 +212,7 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
 	f := newFarm(t)
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.submit(&tilthv1.Budget{Trials: 4}, product(t, 64, 64, 64))
+	job := f.submit(&tilthv1.Budget{Trials: 4}, exprtest.Product(t, 64, 64, 64))
 	stream, err := tilthv1.NewJobServiceClient(f.conn).WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
 	check(t, err)
 	for {
@@ -231,7 +232,7 @@ func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	stop := f.start("first", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 64}, product(t, 64, 64, 64)), func(n int) {
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 64}, exprtest.Product(t, 64, 64, 64)), func(n int) {
 		if n == 20 {
 			stop()
 			f.start("second", tunerKind, f.tuner())
@@ -250,7 +251,7 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(wrong))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 16}, product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 16}, exprtest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED {
 		t.Fatalf("job ended %v", job.GetState())
 	}
@@ -264,7 +265,7 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Logger: slog.New(slog.DiscardHandler)}))
 	// No runner: nothing is ever measured, so only the clock can end the job.
-	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, exprtest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "time spent" {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
@@ -276,7 +277,7 @@ func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
-	w := product(t, 64, 64, 64)
+	w := exprtest.Product(t, 64, 64, 64)
 	run := func(id string, clean bool) *tilthv1.TaskProgress {
 		spec := f.spec(&tilthv1.Budget{Trials: 400}, w)
 		spec.Tuner, spec.NoTransfer = Best, clean

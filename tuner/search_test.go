@@ -5,25 +5,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
-
-// product is a matrix product with a constant, m x k x n.
-func product(t testing.TB, m, k, n int64) *expr.Workload {
-	t.Helper()
-	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
-	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
-	})
-	w, err := expr.NewWorkload([]*expr.Tensor{c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 func testTarget(t testing.TB) *target.Target {
 	t.Helper()
@@ -52,7 +39,7 @@ func measure(s *space.Space, c Candidate) Trial {
 func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			search, s := newTestSearch(t, name, product(t, 64, 96, 64))
+			search, s := newTestSearch(t, name, exprtest.Product(t, 64, 96, 64))
 			seen := map[string]bool{}
 			for round := range 10 {
 				batch := search.Propose(16)
@@ -77,7 +64,7 @@ func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 func TestASmallSpaceIsExhausted(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			search, _ := newTestSearch(t, name, product(t, 1, 2, 16))
+			search, _ := newTestSearch(t, name, exprtest.Product(t, 1, 2, 16))
 			total := 0
 			for {
 				batch := search.Propose(16)
@@ -96,7 +83,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
-			w := product(t, 128, 64, 128)
+			w := exprtest.Product(t, 128, 64, 128)
 			whole, s := newTestSearch(t, name, w)
 			resumed, _ := newTestSearch(t, name, w)
 			for range 3 {
@@ -122,7 +109,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
 	} {
 		t.Run("no "+name, func(t *testing.T) {
-			s := space.New(product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			s := space.New(exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 			search, err := NewSearch(s, nil, o)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +133,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 
 // TestGeneticFindsBetterSchedulesThanRandom: on the mean over seeds, of what both found in eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
-	s := space.New(product(t, 784, 256, 512), testTarget(t), schedule.Default)
+	s := space.New(exprtest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
 		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
@@ -177,7 +164,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 }
 
 func TestUnknownAlgorithm(t *testing.T) {
-	s := space.New(product(t, 4, 4, 16), testTarget(t), schedule.Default)
+	s := space.New(exprtest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
 	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -186,7 +173,7 @@ func TestUnknownAlgorithm(t *testing.T) {
 
 // TestASpaceOfOnePointHasOneCandidate: and one without knobs, of a workload that only moves data, is not much larger.
 func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
-	whole := space.New(product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	whole := space.New(exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	only := map[string][]int64{}
 	for k, v := range whole.Default() {
 		only[whole.Knobs[k].Name] = whole.Knobs[k].Values[v : v+1]
@@ -222,7 +209,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 // TestEverythingFails: the search goes on, and never repeats itself.
 func TestEverythingFails(t *testing.T) {
 	for _, name := range Names() {
-		search, _ := newTestSearch(t, name, product(t, 64, 96, 64))
+		search, _ := newTestSearch(t, name, exprtest.Product(t, 64, 96, 64))
 		seen := map[string]bool{}
 		for range 4 {
 			for _, c := range search.Propose(8) {
@@ -242,11 +229,11 @@ func TestEverythingFails(t *testing.T) {
 // TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
-	spaces := []*space.Space{space.New(product(t, 96, 64, 128), m, schedule.Default), space.New(product(t, 31, 77, 80), m, schedule.Default)}
+	spaces := []*space.Space{space.New(exprtest.Product(t, 96, 64, 128), m, schedule.Default), space.New(exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
 	earlier := func() *knowledge.History {
 		var tasks []*knowledge.Task
 		for _, n := range []int64{48, 80} {
-			task := &knowledge.Task{Workload: product(t, 96, 64, n), Target: m}
+			task := &knowledge.Task{Workload: exprtest.Product(t, 96, 64, n), Target: m}
 			s := space.New(task.Workload, m, schedule.Default)
 			for _, p := range s.Seeds() {
 				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})

@@ -49,6 +49,20 @@ func (l *Lock) Time(ctx context.Context) (release func(), err error) {
 	return l.acquire(ctx, syscall.LOCK_EX)
 }
 
+// Timed runs work while no agent of this host and user computes; the agents' lock is the one in DefaultDir.
+func Timed(ctx context.Context, work func() error) error {
+	lock, err := New(DefaultDir())
+	if err != nil {
+		return err
+	}
+	release, err := lock.Time(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return work()
+}
+
 func (l *Lock) acquire(ctx context.Context, how int) (func(), error) {
 	gate, err := lockFile(ctx, l.gate, syscall.LOCK_EX)
 	if err != nil {

@@ -144,7 +144,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	if len(list) == 0 {
 		return nil
 	}
-	if err := b.timed(ctx, func() error {
+	if err := hostlock.Timed(ctx, func() error {
 		b.machine, err = roofline.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
 		return err
 	}); err != nil {
@@ -175,7 +175,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 		}
 		tasks = append(tasks, t)
 	}
-	if err := b.timed(ctx, func() error {
+	if err := hostlock.Timed(ctx, func() error {
 		for _, t := range tasks {
 			if err := t.measure(ctx, b); err != nil {
 				return err
@@ -217,20 +217,6 @@ func (b *bench) identified(r row) row {
 	return r
 }
 
-// timed keeps agents of this host from computing while something is timed.
-func (b *bench) timed(ctx context.Context, work func() error) error {
-	lock, err := hostlock.New(hostlock.DefaultDir())
-	if err != nil {
-		return err
-	}
-	release, err := lock.Time(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return work()
-}
-
 // tune searches until the tuning time is over or the space is exhausted.
 func (b *bench) tune(ctx context.Context, t *task) error {
 	for end := time.Now().Add(b.tuning); time.Now().Before(end); {
@@ -240,7 +226,7 @@ func (b *bench) tune(ctx context.Context, t *task) error {
 		if t.pending == nil {
 			return nil
 		}
-		if err := b.timed(ctx, func() error { return t.measure(ctx, b) }); err != nil {
+		if err := hostlock.Timed(ctx, func() error { return t.measure(ctx, b) }); err != nil {
 			return err
 		}
 	}

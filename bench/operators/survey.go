@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -96,7 +97,7 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	if len(built.Objects) == 0 {
 		return nil, nil
 	}
-	err = b.timed(ctx, func() error { return runner.Measure(ctx, b.plan(t, built), take) })
+	err = hostlock.Timed(ctx, func() error { return runner.Measure(ctx, b.plan(t, built), take) })
 	return list, err
 }
 

@@ -93,7 +93,7 @@ func (o options) measure(ctx context.Context, results string) error {
 			continue
 		}
 		var r *result
-		if err := timed(ctx, func() error { r, err = b.race(ctx, t); return err }); err != nil {
+		if err := hostlock.Timed(ctx, func() error { r, err = b.race(ctx, t); return err }); err != nil {
 			return fmt.Errorf("%s: %w", names[k], err)
 		}
 		if err := appendResult(results, r); err != nil {
@@ -102,20 +102,6 @@ func (o options) measure(ctx context.Context, results string) error {
 		fmt.Fprintf(os.Stderr, "%s: %d candidates\n", names[k], len(r.Candidates))
 	}
 	return nil
-}
-
-// timed keeps agents of this host from computing while something is timed.
-func timed(ctx context.Context, work func() error) error {
-	lock, err := hostlock.New(hostlock.DefaultDir())
-	if err != nil {
-		return err
-	}
-	release, err := lock.Time(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return work()
 }
 
 var errNoCandidates = errors.New("fewer than two of its candidates were built")

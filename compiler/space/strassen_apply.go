@@ -87,9 +87,14 @@ func (n *strassenNests) also(id int) {
 	n.do(n.s.ComputeAt(id, n.out, n.pair))
 }
 
-// left is the sums of the left operand: all seven of each vector along the reduction.
+// left is the sums of the left operand.
 func (n *strassenNests) left() {
-	id := n.ids.Left
+	n.seven(n.ids.Left)
+	n.kind(n.s.Parallel, n.ids.Left, 1)
+}
+
+// seven computes the sums of an operand: all seven of each vector.
+func (n *strassenNests) seven(id int) {
 	vectors, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
 	if n.err != nil {
 		return
@@ -97,7 +102,6 @@ func (n *strassenNests) left() {
 	n.do(n.s.Reorder(id, 1, vectors, 0, lane))
 	n.kind(n.s.Unroll, id, 0)
 	n.kind(n.s.Vectorize, id, lane)
-	n.kind(n.s.Parallel, id, 1)
 }
 
 // right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they are computed.
@@ -122,16 +126,13 @@ func (n *strassenNests) right() {
 	}
 }
 
-// sums are those of the right operand for a strip of columns: all seven of each vector.
+// sums are those of the right operand for a strip of columns.
 func (n *strassenNests) sums() {
 	id := n.ids.Right
-	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	n.seven(id)
 	if n.err != nil {
 		return
 	}
-	n.do(n.s.Reorder(id, 1, unit, 0, lane))
-	n.kind(n.s.Unroll, id, 0)
-	n.kind(n.s.Vectorize, id, lane)
 	n.do(n.s.ComputeAt(id, n.out, n.chunk))
 	if n.err == nil && n.z.pf > 0 {
 		n.do(n.s.Fetch(id, n.z.pf))

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -22,22 +21,8 @@ func testTarget(t testing.TB) *target.Target {
 	return m
 }
 
-// product is a matrix product with a constant, m x k x n.
-func product(t testing.TB, m, k, n int64) *expr.Workload {
-	t.Helper()
-	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
-	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
-	})
-	w, err := expr.NewWorkload([]*expr.Tensor{c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
 func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
-	whole := space.New(product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	whole := space.New(exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	o := PartOptions{Fewest: 200, Most: 300, Measured: []string{"alg=0 tv=3 tw=4 hb=8 cb=4 outer=1 inner=0 ku=4 pf=1024"}}
 	values := Part(whole, o)
 	part, err := whole.Restrict(values)
@@ -63,7 +48,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 }
 
 func TestASmallSpaceIsItsOwnPart(t *testing.T) {
-	whole := space.New(product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	whole := space.New(exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	part, err := whole.Restrict(Part(whole, PartOptions{Fewest: 1 << 20, Most: 1 << 21}))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -47,7 +48,7 @@ func newRecorder(t *testing.T) *Recorder {
 
 func TestARecordingThatWasCutShortGoesOn(t *testing.T) {
 	r := newRecorder(t)
-	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: product(t, 16, 32, 24)}
+	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
 	ctx, cancel := context.WithCancel(t.Context())
 	first := 0
 	r.Progress = func(p Progress) {

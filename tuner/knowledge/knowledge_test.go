@@ -7,27 +7,13 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
-
-// product is a matrix product with a constant, m x k x n.
-func product(t testing.TB, m, k, n int64) *expr.Workload {
-	t.Helper()
-	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
-	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
-	})
-	w, err := expr.NewWorkload([]*expr.Tensor{c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 func machine(t testing.TB, threads int) *target.Target {
 	t.Helper()
@@ -64,7 +50,7 @@ func TestShapes(t *testing.T) {
 }
 
 func TestDistances(t *testing.T) {
-	of := func(m, k, n int64) shape { return shapeOf(product(t, m, k, n).Text()) }
+	of := func(m, k, n int64) shape { return shapeOf(exprtest.Product(t, m, k, n).Text()) }
 	near, far := of(64, 64, 64).distance(of(64, 64, 128)), of(64, 64, 64).distance(of(512, 64, 1024))
 	if !(0 < near && near < far) || !math.IsInf(of(64, 64, 64).distance(shapeOf("map")), 1) || of(8, 8, 8).distance(of(8, 8, 8)) != 0 {
 		t.Errorf("near is %v, far %v", near, far)
@@ -74,9 +60,9 @@ func TestDistances(t *testing.T) {
 // TestANearWorkloadLendsItsPoints: odd shapes, too, and workloads of other classes only after those of the same.
 func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	m := machine(t, 1)
-	odd, far := measured(t, product(t, 61, 127, 93), m, usual), measured(t, product(t, 4096, 16, 2048), m, usual)
+	odd, far := measured(t, exprtest.Product(t, 61, 127, 93), m, usual), measured(t, exprtest.Product(t, 4096, 16, 2048), m, usual)
 	h := NewHistory(m, []*Task{far, odd})
-	s := space.New(product(t, 64, 128, 96), m, schedule.Default)
+	s := space.New(exprtest.Product(t, 64, 128, 96), m, schedule.Default)
 	points := h.near(s, "")
 	if len(points) == 0 {
 		t.Fatal("nothing is lent")
@@ -106,10 +92,10 @@ func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	}
 	var tasks []*Task
 	for _, n := range []int64{64, 128, 256} {
-		w := product(t, 128, 128, n)
+		w := exprtest.Product(t, 128, 128, n)
 		tasks = append(tasks, measured(t, w, m, slow(space.New(w, m, schedule.Default))))
 	}
-	s := space.New(product(t, 128, 128, 192), m, schedule.Default)
+	s := space.New(exprtest.Product(t, 128, 128, 192), m, schedule.Default)
 	v := NewJob(NewHistory(m, tasks)).View(s)
 	truth := slow(s)
 	sums, counts := map[bool]float64{}, map[bool]float64{}
@@ -159,7 +145,7 @@ func record(w *expr.Workload, m *target.Target, origin string, at int64, seconds
 }
 
 func TestRecordsAreCollected(t *testing.T) {
-	w, own, sibling := product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
+	w, own, sibling := exprtest.Product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
 	stranger := machine(t, 1)
 	stranger.CPU = "another"
 	c := NewCollector(own)
@@ -191,7 +177,7 @@ func TestNoHistoryIsFine(t *testing.T) {
 	if none.Latencies("x") != nil {
 		t.Error("it knows something")
 	}
-	s := space.New(product(t, 8, 8, 16), machine(t, 1), schedule.Default)
+	s := space.New(exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
 	for _, h := range []*History{nil, NewHistory(machine(t, 1), nil)} {
 		v := NewJob(h).View(s)
 		if len(v.Known()) > 0 || len(v.Near()) > 0 || len(v.Times(nil)) > 0 || v.job.Err() != nil {
