@@ -14,8 +14,11 @@ import (
 // A set is JSON lines: a header, a line for each candidate, and a trailer with their number, so that a file cut short is known as such.
 // Finished sets are compressed by gzip.
 
-// formatName is the first field of a header.
-const formatName = "tilth-replay-set 1"
+// formatName is the first field of a set's header, sampleName that of a sample's, which versions that know only sets refuse.
+const (
+	formatName = "tilth-replay-set 1"
+	sampleName = "tilth-replay-sample 1"
+)
 
 // headerLine is the first line.
 type headerLine struct {
@@ -25,7 +28,7 @@ type headerLine struct {
 	Workload string          `json:"workload"`
 	Target   json.RawMessage `json:"target"`
 	Numerics string          `json:"numerics"`
-	Knobs    []knobLine      `json:"knobs"`
+	Knobs    []knobLine      `json:"knobs,omitempty"`
 }
 
 // knobLine is a knob with the values that the set has of it.
@@ -48,6 +51,10 @@ type pointLine struct {
 func HeaderLine(h *Header) ([]byte, error) {
 	line := headerLine{Format: formatName, Task: h.Task, Model: h.Model, Workload: h.Workload.Text(), Target: h.Target.Encode(),
 		Numerics: h.Numerics.String()}
+	if h.Sampled {
+		line.Format = sampleName
+		return encode(line)
+	}
 	s, err := h.Space()
 	if err != nil {
 		return nil, err
@@ -75,10 +82,10 @@ func encode(line any) ([]byte, error) {
 // ParseHeader reads a header's line.
 func ParseHeader(data []byte) (*Header, error) {
 	var line headerLine
-	if err := json.Unmarshal(data, &line); err != nil || line.Format != formatName {
-		return nil, fmt.Errorf("its first line is not the header of a %q", formatName)
+	if err := json.Unmarshal(data, &line); err != nil || line.Format != formatName && line.Format != sampleName {
+		return nil, fmt.Errorf("its first line is not the header of a %q or %q", formatName, sampleName)
 	}
-	h := &Header{Task: line.Task, Model: line.Model, Values: map[string][]int64{}}
+	h := &Header{Task: line.Task, Model: line.Model, Sampled: line.Format == sampleName, Values: map[string][]int64{}}
 	var err error
 	if h.Workload, err = expr.Parse(line.Workload); err != nil {
 		return nil, fmt.Errorf("its workload: %w", err)

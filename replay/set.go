@@ -28,6 +28,9 @@ type Header struct {
 	Numerics schedule.Numerics
 	// Values are those that the part of the space has, by knob; a knob that is not named has all.
 	Values map[string][]int64
+	// Sampled says that the set has some schedules of the whole space, not all of a part: models may learn from it, but no search can
+	// be replayed on it. Points that a later version's space lacks are to be left out.
+	Sampled bool
 }
 
 // Space is the part of the workload's space that the set covers. The error says that this version has no such knobs or values.
@@ -57,7 +60,7 @@ func (p *Point) LatencySeconds() float64 {
 	return low
 }
 
-// Set is what was measured of one workload: of each schedule that the part of its space has, once.
+// Set is what was measured of one workload: of each schedule that the part of its space has, once, or of a sample of the whole space.
 type Set struct {
 	Header
 	Points []Point

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/replay/record"
 	"github.com/tilth-dev/tilth/runner"
@@ -24,85 +23,53 @@ const benchRecordLong = `Record sets for 'tilth bench search': build, verify and
 part of each task's space on this machine, a file a task.
 
 Without a model the tasks are a standard list of those of built-in models. What
-was cut short goes on; tasks whose set is there already are left alone.`
+was cut short goes on; tasks whose set is there already are left alone.
+
+With --sample a file has some schedules of a task's whole space instead, random
+ones and such as searches meet: for cost models, which learn more from many tasks.`
 
 // recordFlags say what to record and how.
 type recordFlags struct {
-	model                        modelFlags
+	choice                       recordChoice
 	numerics                     numericsFlag
-	tasks, target, compiler, dir string
+	target, compiler, dir        string
 	threads, fewest, most, pilot int
+	sample                       int
 	launcher                     string
 }
 
 func newBenchRecord(a *app) *cobra.Command {
 	var f recordFlags
 	c := &cobra.Command{
-		Use: "record [MODEL.onnx]", Short: "Measure all candidates of tasks", Long: benchRecordLong,
-		Example: "  tilth bench record -o sets\n  tilth bench record resnet18.onnx --tasks 2,5 -o sets",
-		Args:    cobra.MaximumNArgs(1),
+		Use: "record [MODEL]...", Short: "Measure all candidates of tasks, or a sample of them", Long: benchRecordLong,
+		Example: "  tilth bench record -o sets\n  tilth bench record resnet18.onnx --tasks 2,5 -o sets\n" +
+			"  tilth bench record all --sample 64 --every 2 -o survey",
 	}
-	f.model.add(c)
+	f.choice.add(c)
 	f.numerics.add(c)
-	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to record: `numbers`, ranges and parts of names (default all)")
 	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
 	c.Flags().StringVar(&f.target, "target", "native", "what to record for: native, a preset such as x86-64-v3, or a JSON `file`")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
 	c.Flags().IntVar(&f.fewest, "fewest", 2000, "schedules that a set has at least, where the space has as many")
 	c.Flags().IntVar(&f.most, "most", 2600, "schedules that a set has at most")
 	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space before, which help to choose the part")
+	c.Flags().IntVar(&f.sample, "sample", 0, "measure so many schedules of each whole space in place of all of a part")
 	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts what times, e.g. 'chrt -f 20'")
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 {
-			return usagef("--threads %d, --fewest %d, --most %d, --pilot %d: want positive numbers, and no fewer at most than at least",
-				f.threads, f.fewest, f.most, f.pilot)
+		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 || f.sample < 0 {
+			return usagef("--threads %d, --fewest %d, --most %d, --pilot %d, --sample %d: want positive numbers, and no fewer at most than at least",
+				f.threads, f.fewest, f.most, f.pilot, f.sample)
 		}
 		if err := f.numerics.check(); err != nil {
 			return err
 		}
-		tasks, err := f.load(args)
+		tasks, err := f.choice.load(args)
 		if err != nil {
 			return err
 		}
 		return f.record(ctx, a, tasks)
 	})
-}
-
-// load is the tasks of a model's file, or the standard ones, that are selected.
-func (f *recordFlags) load(args []string) ([]record.Task, error) {
-	if len(args) == 0 {
-		all, err := record.Standard()
-		if err != nil {
-			return nil, err
-		}
-		named := make([]job.Task, len(all))
-		for k, t := range all {
-			named[k] = job.Task{Index: k, Name: t.Name}
-		}
-		selected, err := job.Select(named, f.tasks)
-		if err != nil {
-			return nil, err
-		}
-		var list []record.Task
-		for _, t := range selected {
-			list = append(list, all[t.Index])
-		}
-		return list, nil
-	}
-	p, err := f.model.load(args[0])
-	if err != nil {
-		return nil, err
-	}
-	selected, err := job.Select(job.Tasks(p), f.tasks)
-	if err != nil {
-		return nil, err
-	}
-	var list []record.Task
-	for _, t := range selected {
-		list = append(list, record.Task{Name: t.Name, Model: strings.TrimSuffix(filepath.Base(args[0]), ".onnx"), Workload: t.Workload})
-	}
-	return list, nil
 }
 
 const (
@@ -139,17 +106,26 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
 		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
 		Lock: lock, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
-		Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
+		Sample: f.sample, Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
 		Progress: func(p record.Progress) {
 			fmt.Fprintf(a.stderr, "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
 		},
 	}
+	failed := 0
 	for _, t := range tasks {
 		path, err := r.Record(ctx, t)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
+		case err != nil: // what is wrong with one task takes nothing from the others
+			fmt.Fprintln(a.stderr, err)
+			failed++
+		default:
+			fmt.Fprintln(a.stdout, path)
 		}
-		fmt.Fprintln(a.stdout, path)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d tasks were not recorded, for the reasons above: the same command tries them again", failed, len(tasks))
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ same tables.`
 // searchFlags say what to compare.
 type searchFlags struct {
 	searches      []string
+	known         []string
 	budget, seeds int
 	batches       contest.Batches
 	noise, tasks  bool
@@ -37,6 +38,7 @@ func newBenchSearch(a *app) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+strings.Join(searchNames(), ", ")+" (default all)")
+	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them: what gbdt knows, too, beside the sets compared")
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
 	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with a seed of its own")
 	c.Flags().IntVar(&f.batches.Most, "batch", 16, "candidates that a search proposes before it hears what became of them, at most")
@@ -57,8 +59,12 @@ func newBenchSearch(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		before, err := replay.ReadAll(f.known)
+		if err != nil {
+			return err
+		}
 		report, err := contest.Run(ctx, sets, contest.Options{
-			Variants: variants, Budget: f.budget, Seeds: f.seeds, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
+			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
 		})
 		if err != nil {
 			return err

@@ -119,15 +119,15 @@ func (p *printer) dotProduct(d dotStep, terms int64) {
 func (p *printer) dotElements(o dotOperand, terms int64) string {
 	d := o.tensor.DType
 	t := p.unit.vector(d, p.lanes*terms)
-	address := fmt.Sprintf("&%s[%s]", p.buffer(o.tensor), p.index(o.first))
+	address := "&" + p.element(o.tensor, o.first)
 	if o.shared {
 		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address), o.tensor)
 		words := p.unit.vector(array.Int32, p.lanes)
 		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.tensor)
 	}
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
-	if ahead := p.kernel.ahead[o.tensor]; ahead > 0 && p.isNew(code) {
-		p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
+	if p.isNew(code) {
+		p.prefetch(o.tensor, o.first)
 	}
 	return p.temp(t, code, o.tensor)
 }

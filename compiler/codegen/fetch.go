@@ -25,7 +25,10 @@ func (p *printer) fetchEnd(scope loop.Block) {
 		return
 	}
 	for _, l := range f.lines {
-		p.line("__builtin_prefetch(&%s[%s], %d);", p.buffer(l.tensor), p.index(l.at), l.write)
+		if element := p.element(l.tensor, l.at); !p.fetched[element] {
+			p.fetched[element] = true
+			p.line("__builtin_prefetch(&%s, %d);", element, l.write)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (p *printer) horizontal(n *loop.Store) bool {
 		p.line("%s = %s;", reg.lane(at.Const), value)
 		return true
 	}
-	p.line("%s[%s] = %s;", p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
 	p.stored(n.Buffer.Tensor)
 	return true
 }

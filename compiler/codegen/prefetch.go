@@ -43,21 +43,26 @@ func (p *printer) partOf(at expr.Linear, elementBytes int64) (found part, ok boo
 	return found, found.repeats > 1
 }
 
-// prefetch fetches what will be read behind an address, once in the body of a loop, where the buffer is to be fetched ahead.
-func (p *printer) prefetch(t *expr.Tensor, at expr.Linear, address string) {
+// prefetch fetches what will be read behind an element, once in the body of a loop, where the buffer is to be fetched ahead. That is twice
+// for a line of two vectors; once made the best Winograd convolutions slower by a fiftieth.
+func (p *printer) prefetch(t *expr.Tensor, at expr.Linear) {
 	ahead := p.kernel.ahead[t]
-	if ahead == 0 || p.fetched[address] {
+	if ahead == 0 {
 		return
 	}
-	p.fetched[address] = true
-	p.line("__builtin_prefetch((const char *)%s + %d);", address, ahead)
-	p.prefetchNext(t, at)
+	if element := p.element(t, at); !p.fetched[element] {
+		p.fetched[element] = true
+		p.line("__builtin_prefetch((const char *)&%s + %d);", element, ahead)
+	}
 }
 
 // prefetchNext fetches what lies behind the part of a constant that is being read several times, or behind the part that a buffer which
 // is being read several times was computed from: each time a share of it, spread over the time that a repetition takes. The first
 // reading of a part need not wait for memory then, which it could not keep up with.
 func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
+	if p.kernel.ahead[t] == 0 {
+		return
+	}
 	elementBytes := t.DType.Bytes()
 	x, ok := p.partOf(at, elementBytes)
 	if !ok || x.bytes < minPartBytes || p.fetched[p.buffer(t)] {
@@ -85,7 +90,7 @@ func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 		add(inner, perTurn(inner.Coef*elementBytes))
 	}
 	step := perTurn(x.inner[0].Coef * elementBytes)
-	address := fmt.Sprintf("(const char *)&%s[%s] + %s", p.buffer(from.constant), p.index(from.base), strings.Join(offsets, " + "))
+	address := fmt.Sprintf("(const char *)&%s + %s", p.element(from.constant, from.base), strings.Join(offsets, " + "))
 	for first := int64(0); first == 0 || first < step; first += lineBytes {
 		p.line("__builtin_prefetch(%s + %d, 0, 2);", address, from.bytes+first)
 	}

@@ -78,7 +78,7 @@ func TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := regexp.MustCompile(`prefetch\(\(const char \*\)&p0\[\w+\] \+ \w+ \* 512 \+ .* \+ 4096, 0, 2\);`)
+	next := regexp.MustCompile(`prefetch\(\(const char \*\)&q\w+\[0\] \+ \w+ \* 512 \+ .* \+ 4096, 0, 2\);`)
 	s := space.New(w, d, schedule.Default)
 	for spf, want := range map[int]int{0: 0, 512: 1} {
 		p, ok := s.Parse(fmt.Sprintf("alg=70 st=4 sv=2 sb=1024 sku=2 spf=%d", spf))

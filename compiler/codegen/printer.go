@@ -30,9 +30,9 @@ type printer struct {
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
-	// loops are the serial loops around what is being printed, outermost first; fetched has the addresses behind which
-	// the innermost one already fetches, and the buffers whose next part it does.
-	loops   []*loop.For
+	// loops are the serial loops around what is being printed, outermost first.
+	loops []*loop.For
+	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it fetches.
 	fetched map[string]bool
 	// filled has what is known of the scratch buffers that are fetched ahead.
 	filled map[*expr.Tensor]*filled
@@ -42,9 +42,11 @@ type printer struct {
 	memory map[*expr.Tensor]string
 	// temps has the variables of loads already done, until memory changes; nil inside a guard.
 	temps map[string]temporary
-	// indices has the variables of index expressions that are in scope.
-	indices map[string]string
-	guarded int
+	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are around the
+	// declaration of a variable.
+	pointers map[string]string
+	depths   map[*expr.Var]int
+	guarded  int
 	// streamed is set once something was stored past the caches.
 	streamed bool
 	// worker is set in bodies of parallel loops.
@@ -123,6 +125,7 @@ func (p *printer) stmt(st loop.Stmt, rest loop.Block) {
 		p.alloc(n.Buffer, rest)
 	case *loop.Let:
 		p.line("const int64_t %s = %s;", p.varName(n.Var), p.scalar(n.Value))
+		p.depths[n.Var] = len(p.loops)
 	case *loop.If:
 		p.branch(n)
 	case *loop.For:
@@ -147,10 +150,10 @@ func (p *printer) branch(n *loop.If) {
 func (p *printer) nested(b loop.Block) {
 	p.indent++
 	p.forget()
-	outer := p.indices
-	p.indices = maps.Clone(outer)
+	outer := p.pointers
+	p.pointers = maps.Clone(outer)
 	p.block(b)
-	p.indices = outer
+	p.pointers = outer
 	p.forget()
 	p.indent--
 }
@@ -175,6 +178,7 @@ func (p *printer) serial(n *loop.For) {
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
 	fetched := p.fetched
 	p.loops, p.fetched = append(p.loops, n), map[string]bool{}
+	p.depths[n.Var] = len(p.loops)
 	p.nested(n.Body)
 	p.loops, p.fetched = p.loops[:len(p.loops)-1], fetched
 	p.line("}")
@@ -239,7 +243,7 @@ func (p *printer) store(n *loop.Store) {
 		p.line("%s = %s;", reg.lane(at.Const), value)
 		return
 	}
-	p.line("%s[%s] = %s;", p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
 	p.stored(n.Buffer.Tensor)
 }
 
@@ -273,7 +277,7 @@ func (p *printer) storeVector(n *loop.Store, value string) {
 	}
 	p.filling(n)
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
-	p.line("*(%s_mem *)&%s[%s] = %s;", t, p.buffer(n.Buffer.Tensor), p.index(at), value)
+	p.line("*(%s_mem *)&%s = %s;", t, p.element(n.Buffer.Tensor, at), value)
 	p.stored(n.Buffer.Tensor)
 }
 

@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -41,46 +40,7 @@ func (p *printer) scalarLoad(n *expr.Load) string {
 	if reg := p.registers[n.Tensor]; reg != nil {
 		return reg.lane(at.Const)
 	}
-	code := fmt.Sprintf("%s[%s]", p.buffer(n.Tensor), p.index(at))
-	return p.temp(ctypes[n.Tensor.DType].scalar, code, n.Tensor)
-}
-
-// index prints a flat index: the part that varies gets a variable of its own, so that the many accesses of an unrolled tile
-// differ by constants only; that is less text and about a twentieth less work for the compiler.
-func (p *printer) index(l expr.Linear) string {
-	if len(l.Terms) == 0 {
-		return intLiteral(l.Const, array.Int64)
-	}
-	base := p.sum(l.Terms)
-	if p.guarded == 0 && (len(l.Terms) > 1 || l.Terms[0].Coef != 1) {
-		base = p.indexVariable(base)
-	}
-	if l.Const == 0 {
-		return base
-	}
-	return base + " + " + intLiteral(l.Const, array.Int64)
-}
-
-func (p *printer) sum(terms []expr.Term) string {
-	parts := make([]string, len(terms))
-	for k, t := range terms {
-		parts[k] = p.scalar(t.Atom)
-		if t.Coef != 1 {
-			parts[k] += " * " + intLiteral(t.Coef, array.Int64)
-		}
-	}
-	return strings.Join(parts, " + ")
-}
-
-// indexVariable is a variable with the value of an index expression, declared once in each block that needs it.
-func (p *printer) indexVariable(code string) string {
-	if name, ok := p.indices[code]; ok {
-		return name
-	}
-	name := p.kernel.fresh("i")
-	p.line("const int64_t %s = %s;", name, code)
-	p.indices[code] = name
-	return name
+	return p.temp(ctypes[n.Tensor.DType].scalar, p.element(n.Tensor, at), n.Tensor)
 }
 
 var infix = map[expr.BinaryOp]string{

@@ -23,7 +23,7 @@ func (p *printer) streams(b *loop.Buffer, at expr.Linear) bool {
 
 // stream prints such a store.
 func (p *printer) stream(b *loop.Buffer, at expr.Linear, value string) {
-	p.line("%s(&%s[%s], %s);", p.unit.streaming(b.Tensor.DType, p.lanes), p.buffer(b.Tensor), p.index(at), value)
+	p.line("%s(&%s, %s);", p.unit.streaming(b.Tensor.DType, p.lanes), p.element(b.Tensor, at), value)
 	p.streamed = true
 }
 

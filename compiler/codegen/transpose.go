@@ -82,13 +82,13 @@ func (p *printer) transpose(t *transposition) {
 		at := t.first
 		at.Const += int64(k) * t.step
 		rows[k] = p.kernel.fresh("r")
-		p.line("%s %s = *(const %s_mem *)&%s[%s];", v, rows[k], v, p.buffer(t.from), p.index(at))
+		p.line("%s %s = *(const %s_mem *)&%s;", v, rows[k], v, p.element(t.from, at))
 	}
 	for width := 1; width < len(rows); width *= 2 {
 		p.exchange(v, rows, width)
 	}
 	for k, at := range t.columns {
-		p.line("*(%s_mem *)&%s[%s] = %s;", v, p.buffer(t.to), p.index(at), rows[k])
+		p.line("*(%s_mem *)&%s = %s;", v, p.element(t.to, at), rows[k])
 	}
 	p.stored(t.to)
 }

@@ -143,10 +143,10 @@ func (p *printer) vectorLoad(n *expr.Load) (string, bool) {
 		return reg.vector(at.Const, p.lanes)
 	}
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
-	address := fmt.Sprintf("&%s[%s]", p.buffer(n.Tensor), p.index(at))
-	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
+	code := fmt.Sprintf("*(const %s_mem *)&%s", t, p.element(n.Tensor, at))
 	if p.isNew(code) {
-		p.prefetch(n.Tensor, at, address)
+		p.prefetch(n.Tensor, at)
+		p.prefetchNext(n.Tensor, at)
 	}
 	return p.temp(t, code, n.Tensor), true
 }

@@ -66,9 +66,9 @@ var blockings = []string{
 	"hb=1024 cb=1 outer=0 inner=1 ku=1 kb=0 pf=1024 feed=1",
 	"hb=4 cb=64 outer=0 inner=1 ku=2 kb=0 feed=2 pk=1",
 	"hb=8 cb=4 outer=1 inner=0 ku=4 kb=0 pf=2048 feed=1",
-	"hb=1 cb=64 outer=0 inner=0 ku=8 kb=64 feed=1",
+	"hb=1 cb=64 outer=0 inner=0 ku=4 kb=64 feed=1",
 	"hb=56 cb=2 outer=1 inner=0 ku=9 kb=0 feed=0",
-	"hb=14 cb=8 outer=1 inner=1 ku=16 kb=16 pf=1024 feed=2 pk=1",
+	"hb=14 cb=8 outer=1 inner=1 ku=4 kb=16 pf=1024 feed=2 pk=1",
 }
 
 // windowTiles are tiles whose positions share what a window reads and leave registers for it, and windowBlockings settings with which

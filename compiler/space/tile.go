@@ -13,10 +13,6 @@ import (
 
 var inf = math.Inf(1)
 
-// maxUnrolled bounds the multiplications written out in a loop's body. Unrolling gains nothing beyond a few dozen, and each
-// costs a compiler about 0.2 ms.
-const maxUnrolled = 256
-
 // tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
 // reduction runs, and the tiles are visited block by block.
 //
@@ -326,7 +322,7 @@ func (x *tile) legal(t *target.Target, set settings) error {
 		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
 	}
 	z := x.sizes(set)
-	r := registerTile{rows: z.th * z.tw, vectors: z.tv, unroll: z.ku}
+	r := registerTile{rows: z.th * z.tw, vectors: z.tv, unroll: z.ku, whole: z.ku == product(x.steps)}
 	if x.dot != nil {
 		r.more = x.dot.registers
 	}

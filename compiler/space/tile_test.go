@@ -120,7 +120,7 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 			t.Fatal(err)
 		}
 		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Strict)
-		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=8")
+		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=4")
 		if x := s.plan.heaviest().sketch.(*tile); !ok || len(x.ends) != k {
 			t.Errorf("%d accesses at the end, not %d", len(x.ends), k)
 		}

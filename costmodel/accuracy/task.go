@@ -65,7 +65,7 @@ func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency floa
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
 
-// FromSet takes the candidates of a recorded set.
+// FromSet takes the candidates of a recorded set, those of a sample as far as this version's space has them.
 func FromSet(s *replay.Set) (Task, error) {
 	sp, err := s.Space()
 	if err != nil {
@@ -75,10 +75,16 @@ func FromSet(s *replay.Set) (Task, error) {
 	digest := s.Workload.Digest()
 	for k := range s.Points {
 		p, ok := sp.Parse(s.Points[k].Origin)
+		if !ok && s.Sampled {
+			continue
+		}
 		if !ok {
 			return Task{}, fmt.Errorf("accuracy: %s: candidate %q is not in the space: record the set again", s.Task, s.Points[k].Origin)
 		}
 		sch, err := sp.Apply(p)
+		if err != nil && s.Sampled {
+			continue
+		}
 		if err != nil {
 			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
 		}

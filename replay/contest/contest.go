@@ -12,6 +12,8 @@ import (
 // Options say how searches are compared.
 type Options struct {
 	Variants []Variant
+	// Before are sets, samples too, that searches may know beside those that they are compared on.
+	Before []*replay.Set
 	// Budget is the trials that each has, Seeds how many times each runs.
 	Budget, Seeds int
 	Batches       Batches
@@ -30,7 +32,7 @@ func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 	}); err != nil {
 		return nil, err
 	}
-	before, guesses := newPast(devices, o.Batches), make([]float64, len(sets))
+	before, guesses := newPast(devices, o.Before, o.Batches), make([]float64, len(sets))
 	if err := side(ctx, len(sets), func(k int) (err error) {
 		guesses[k], err = before.guessShare(k)
 		return err

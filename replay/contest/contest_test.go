@@ -40,7 +40,7 @@ var testBatches = Batches{Fewest: 4, Most: 16}
 
 func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
 	devices := testDevices(t)
-	one, other := newPast(devices, testBatches), newPast(devices, testBatches)
+	one, other := newPast(devices, nil, testBatches), newPast(devices, nil, testBatches)
 	for _, v := range Variants() {
 		t.Run(v.Name, func(t *testing.T) {
 			proposed := func(before *past, seed uint64) []string {
@@ -106,7 +106,7 @@ func TestEverySearchFindsTheBestWhenItMayTryAll(t *testing.T) {
 
 func TestTransferNeverKnowsTheWorkloadItself(t *testing.T) {
 	devices := testDevices(t)
-	p := newPast(append(devices, devices[0]), testBatches) // the same workload in a second set
+	p := newPast(append(devices, devices[0]), nil, testBatches) // the same workload in a second set
 	if tasks := p.othersOf(0); len(tasks) != len(devices)-1 {
 		t.Errorf("%d other tasks, want %d", len(tasks), len(devices)-1)
 	}
@@ -124,7 +124,7 @@ func TestTransferIsWithinATarget(t *testing.T) {
 	other := *devices[1].set.Target
 	other.Threads++
 	devices[1].set.Target = &other
-	for _, task := range newPast(devices, testBatches).othersOf(0) {
+	for _, task := range newPast(devices, nil, testBatches).othersOf(0) {
 		if task.Target.Fingerprint() == other.Fingerprint() {
 			t.Error("a task of another target is known")
 		}
@@ -176,5 +176,19 @@ func TestVariantsAreChosenByName(t *testing.T) {
 	}
 	if all, err := Choose(nil); err != nil || !reflect.DeepEqual(all, Variants()) {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestASampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
+	sets := testSets(t)
+	sample := *sets[1]
+	sample.Sampled = true
+	o := Options{Variants: Variants()[:1], Seeds: 1, Budget: 1, Batches: testBatches}
+	if _, err := Run(t.Context(), []*replay.Set{&sample}, o); err == nil || !strings.Contains(err.Error(), "without --sample") {
+		t.Errorf("%v, want the remedy", err)
+	}
+	p := newPast(testDevices(t)[:1], []*replay.Set{sets[0], &sample}, testBatches)
+	if tasks := p.othersOf(0); len(tasks) != 1 || tasks[0].Workload != sample.Workload {
+		t.Errorf("%d tasks are known, want the sample alone", len(tasks))
 	}
 }

@@ -27,6 +27,9 @@ const mostUnknown = 0.05
 // newDevice checks that the set covers its space. Points are found by what they make, not by what they are called: schedules that this
 // version of the compiler makes alike are one.
 func newDevice(set *replay.Set) (*device, error) {
+	if set.Sampled {
+		return nil, fmt.Errorf("replay: %s: this is a sample, not all of a part of the space: record the task without --sample, or give the file with --known", set.Task)
+	}
 	s, err := set.Space()
 	if err != nil {
 		return nil, err

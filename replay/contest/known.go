@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/replay"
@@ -11,6 +12,8 @@ import (
 // past is what may be known before a search of each set begins; each history is made once, when it is first wanted.
 type past struct {
 	devices []*device
+	// before are sets that are known and that nothing is replayed on.
+	before  []*replay.Set
 	batches Batches
 	others  []func() *knowledge.History
 	same    []func() (*knowledge.History, error)
@@ -22,8 +25,8 @@ const (
 	earlierSeed   = 1 << 32
 )
 
-func newPast(devices []*device, b Batches) *past {
-	p := &past{devices: devices, batches: b}
+func newPast(devices []*device, before []*replay.Set, b Batches) *past {
+	p := &past{devices: devices, before: before, batches: b}
 	for k := range devices {
 		p.others = append(p.others, sync.OnceValue(func() *knowledge.History {
 			return knowledge.NewHistory(devices[k].set.Target, p.othersOf(k))
@@ -48,12 +51,14 @@ func (p *past) job(k int, known Known) (*knowledge.Job, error) {
 // othersOf is what was measured of other workloads on the same target.
 func (p *past) othersOf(k int) []*knowledge.Task {
 	var tasks []*knowledge.Task
-	own := p.devices[k]
+	own, sets := p.devices[k], slices.Clone(p.before)
 	for _, d := range p.devices {
-		if d.digest == own.digest || d.set.Target.Fingerprint() != own.set.Target.Fingerprint() {
-			continue
+		sets = append(sets, d.set)
+	}
+	for _, s := range sets {
+		if s.Workload.Digest() != own.digest && s.Target.Fingerprint() == own.set.Target.Fingerprint() {
+			tasks = append(tasks, taskOf(s))
 		}
-		tasks = append(tasks, taskOf(d.set))
 	}
 	return tasks
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/runner"
@@ -32,6 +33,9 @@ type Recorder struct {
 	Dir, Scratch string
 	// Size bounds a set's candidates.
 	Size PartOptions
+	// Sample, when it is not 0, is how many schedules of the whole space are measured in place of all of a part; there is no Pilot then, there are no
+	// Finalists, and each candidate has as many samples as its time allows, however slow it is.
+	Sample int
 	// Batch is how many candidates are built before they are timed.
 	Batch int
 	// Pilot is how many candidates of the whole space are tried first, so that the set has the values of the fastest.
@@ -59,7 +63,7 @@ type Progress struct {
 
 // Record makes the set of a task, or goes on where it was cut short, unless the set is there already. It returns the set's file.
 func (r *Recorder) Record(ctx context.Context, t Task) (string, error) {
-	path := filepath.Join(r.Dir, fileName(t.Name)+replay.Suffix)
+	path := filepath.Join(r.Dir, r.fileName(t)+replay.Suffix)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
@@ -94,8 +98,10 @@ func (r *Recorder) record(ctx context.Context, t Task, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.again(ctx, m, set); err != nil {
-		return err
+	if r.Sample == 0 {
+		if err := r.again(ctx, m, set); err != nil {
+			return err
+		}
 	}
 	if err := replay.Write(path, set); err != nil {
 		return err
@@ -105,7 +111,10 @@ func (r *Recorder) record(ctx context.Context, t Task, path string) error {
 
 // header chooses the part of the space.
 func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Header, error) {
-	h := &replay.Header{Task: t.Name, Model: t.Model, Workload: t.Workload, Target: r.Target, Numerics: r.Numerics}
+	h := &replay.Header{Task: t.Name, Model: t.Model, Workload: t.Workload, Target: r.Target, Numerics: r.Numerics, Sampled: r.Sample > 0}
+	if h.Sampled {
+		return h, nil
+	}
 	whole, err := h.Space()
 	if err != nil {
 		return nil, err
@@ -127,7 +136,7 @@ func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*re
 	}
 	set := &replay.Set{Header: *j.header}
 	var open []replay.Candidate
-	candidates := replay.Candidates(s, 0)
+	candidates := r.candidates(s)
 	for _, c := range candidates {
 		if p, ok := j.known[c.Origin]; ok {
 			set.Points = append(set.Points, p)
@@ -152,6 +161,13 @@ func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*re
 	return set, nil
 }
 
+func (r *Recorder) candidates(s *space.Space) []replay.Candidate {
+	if r.Sample > 0 {
+		return Sample(s, r.Sample)
+	}
+	return replay.Candidates(s, 0)
+}
+
 func progressOf(set *replay.Set, candidates int) Progress {
 	p := Progress{Task: set.Task, Measured: len(set.Points), Candidates: candidates, Best: set.Best()}
 	for k := range set.Points {
@@ -161,6 +177,18 @@ func progressOf(set *replay.Set, candidates int) Progress {
 	}
 	return p
 }
+
+// fileName is where a task's set goes, without the suffix. Samples are of many models, where different workloads may have the same name.
+func (r *Recorder) fileName(t Task) string {
+	name := fileName(t.Name)
+	if r.Sample > 0 {
+		name = name[:min(len(name), longestName)] + "." + t.Workload.Digest()[:8]
+	}
+	return name
+}
+
+// longestName bounds what a sample's file has of its task's name.
+const longestName = 120
 
 // fileName is a task's name as that of a file: what is no letter, digit or sign of shapes becomes an underscore.
 func fileName(task string) string {

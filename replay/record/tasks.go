@@ -66,25 +66,59 @@ var standard = []chosen{
 	{"lstm", []string{"dense 35x650 -> 2600"}},
 }
 
+// Model is the tasks of a model under its name.
+type Model struct {
+	Name  string
+	Tasks []graph.Task
+}
+
+// Join lists the tasks of several models, each workload once, as one of the first model that has it.
+func Join(models ...Model) []Task {
+	owner := map[string]string{}
+	var parts []job.Model
+	for _, m := range models {
+		parts = append(parts, job.Model{Tasks: m.Tasks, Weight: 1})
+		for _, t := range m.Tasks {
+			if d := t.Workload.Digest(); owner[d] == "" {
+				owner[d] = m.Name
+			}
+		}
+	}
+	var list []Task
+	for _, t := range job.Join(parts...) {
+		list = append(list, Task{Name: t.Name, Model: owner[t.Workload.Digest()], Workload: t.Workload})
+	}
+	return list
+}
+
+// BuiltIn is a built-in model.
+func BuiltIn(name string) (Model, error) {
+	m, err := model.Build(name, model.Options{})
+	if err != nil {
+		return Model{}, err
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		return Model{}, fmt.Errorf("model %s: %w", name, err)
+	}
+	return Model{name, p.Tasks}, nil
+}
+
 // Standard are the tasks that a recording has when none are named.
 func Standard() ([]Task, error) {
 	var list []Task
 	for _, c := range standard {
-		m, err := model.Build(c.model, model.Options{})
+		m, err := BuiltIn(c.model)
 		if err != nil {
 			return nil, err
 		}
-		p, err := graph.Import(m, graph.Options{})
-		if err != nil {
-			return nil, err
-		}
-		tasks := job.Tasks(p)
+		tasks := Join(m)
 		for _, name := range c.tasks {
-			k := slices.IndexFunc(tasks, func(t job.Task) bool { return t.Name == name })
+			k := slices.IndexFunc(tasks, func(t Task) bool { return t.Name == name })
 			if k < 0 {
 				return nil, fmt.Errorf("model %s has no task %q", c.model, name)
 			}
-			list = append(list, Task{Name: name, Model: c.model, Workload: tasks[k].Workload})
+			list = append(list, tasks[k])
 		}
 	}
 	return list, nil

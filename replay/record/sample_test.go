@@ -1,0 +1,87 @@
+package record
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/replay"
+)
+
+func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
+	s := space.New(exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	list := Sample(s, 48)
+	if len(list) != 48 || !reflect.DeepEqual(Sample(s, 48), list) || !reflect.DeepEqual(Sample(s, 32), list[:32]) {
+		t.Errorf("%d candidates, want 48, the same each time, and that fewer are the first of them", len(list))
+	}
+	digests, origins := map[string]bool{}, map[string]bool{}
+	for _, c := range list {
+		if digests[c.Digest] {
+			t.Errorf("%s is there twice", c.Origin)
+		}
+		digests[c.Digest], origins[c.Origin] = true, true
+	}
+	for _, p := range s.Defaults() {
+		if !origins[s.Format(p)] {
+			t.Errorf("the default %s is missing", s.Format(p))
+		}
+	}
+}
+
+func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
+	s := space.New(exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	if all, some := len(replay.Candidates(s, 0)), len(Sample(s, 1<<20)); some == 0 || some > all {
+		t.Errorf("%d of %d schedules", some, all)
+	}
+}
+
+func TestASampleIsRecordedAndMarked(t *testing.T) {
+	r := newRecorder(t)
+	r.Sample = 8
+	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
+	path, err := r.Record(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := replay.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !set.Sampled || len(set.Values) > 0 || len(set.Points) != 8 || set.Best() == 0 {
+		t.Errorf("sampled %v, values %v, %d points, best %g s", set.Sampled, set.Values, len(set.Points), set.Best())
+	}
+	if again, err := r.Record(t.Context(), task); err != nil || again != path {
+		t.Errorf("again: %s, %v", again, err)
+	}
+	files, err := os.ReadDir(r.Dir)
+	if err != nil || len(files) != 1 || !strings.Contains(files[0].Name(), task.Workload.Digest()[:8]) {
+		t.Errorf("files %v, %v: want one with the workload's digest in its name", files, err)
+	}
+}
+
+func TestModelsThatShareTasksHaveThemOnce(t *testing.T) {
+	var models []Model
+	for _, name := range []string{"resnet-50", "resnet-101"} {
+		m, err := BuiltIn(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	all := Join(models...)
+	if first := Join(models[0]); !reflect.DeepEqual(all[:len(first)], first) {
+		t.Error("the tasks do not begin with the first model's")
+	}
+	digests := map[string]bool{}
+	for _, task := range all {
+		if d := task.Workload.Digest(); digests[d] {
+			t.Errorf("%s is there twice", task.Name)
+		} else {
+			digests[d] = true
+		}
+	}
+}
