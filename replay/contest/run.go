@@ -45,7 +45,7 @@ func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batch
 			}
 			s.Observe(t)
 			r.digests, r.share = append(r.digests, c.Digest), append(r.share, share)
-			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, LatencySeconds: t.LatencySeconds})
+			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, Digest: c.Digest, LatencySeconds: t.LatencySeconds})
 		}
 	}
 	return r, nil
