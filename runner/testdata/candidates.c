@@ -30,7 +30,7 @@ static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
 
 static int packings;
 
-static void pack(void *const *args, void *packed) {
+static void pack(const struct tilth_runtime *rt, void *const *args, void *packed) {
   memcpy(packed, args[1], 4 * INNER);
   packings++;
 }

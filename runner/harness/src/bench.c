@@ -85,7 +85,7 @@ static void keep_prepared(struct loaded *l, const struct tilth_kernel *kernel) {
 static int prepare(struct bench *b, struct prepared *p, const struct tilth_pack *pack) {
   if (p->pack) return 0;
   if (open_own(&p->buffer, "packed constant", pack->bytes)) return -1;
-  pack->fill(b->pointers, p->buffer.data);
+  pack->fill(b->runtime, b->pointers, p->buffer.data);
   buffer_protect(&p->buffer);
   p->pack = pack;
   return 0;
