@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // LocalOwner owns the jobs of farms in one process. Such a job ends with its process.
@@ -33,6 +34,8 @@ type LocalConfig struct {
 	Records string
 	// CacheDir keeps what later runs may use again.
 	CacheDir string
+	// Models says where the tuner's cost models come from.
+	Models knowledge.Models
 	// Target is what is tuned for: this machine, or a part of what it can do.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
@@ -151,7 +154,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
-	l.startAgent(func() error { return RunTuner(ctx, named("tuner")) })
+	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
 			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(),

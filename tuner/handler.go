@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // Config is what a Handler needs.
@@ -20,6 +21,8 @@ type Config struct {
 	// Lock, when set, is held while searching, so that nothing is timed on this machine meanwhile.
 	Lock   func(context.Context) (release func(), err error)
 	Logger *slog.Logger
+	// Models says where cost models come from.
+	Models knowledge.Models
 	// BatchSize is how many candidates are built and measured together; 0 = 16.
 	BatchSize int
 	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.

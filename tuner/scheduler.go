@@ -40,7 +40,8 @@ func (t *task) converged() bool {
 	if t.best == 0 || t.recorded < min(firstBatch, t.proposed) {
 		return false
 	}
-	return t.stale >= patience && float64(t.stale) >= impatience*float64(t.trials())
+	stale := t.known.stale + t.stale
+	return stale >= patience && float64(stale) >= impatience*float64(t.trials())
 }
 
 // trials is how many there were, before the job and in it.

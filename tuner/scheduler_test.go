@@ -94,6 +94,24 @@ func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotConfirmedGoesOn: what earlier jobs tried does not count when their best comes out slower now, and then what is faster than
+// it is now is progress.
+func TestWhatIsNotConfirmedGoesOn(t *testing.T) {
+	again := newTask(0, nil, 1, known{trials: 300, best: 1e-3, stale: 200})
+	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.04e-3) })
+	if again.converged() {
+		t.Error("it has converged")
+	}
+	again.try(patience, func() *tilthv1.Measurement { return right(1.02e-3) })
+	if again.converged() || again.stale >= patience {
+		t.Errorf("%d trials without progress", again.stale)
+	}
+	again.try(1, func() *tilthv1.Measurement { return right(1.02e-3) })
+	if !again.converged() {
+		t.Error("it goes on for ever")
+	}
+}
+
 func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
 	bad, good := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
 	s := &scheduler{tasks: []*task{bad, good}}

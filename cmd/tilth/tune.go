@@ -37,6 +37,7 @@ type tuneCommand struct {
 	*app
 	tuneFlags
 	followFlags
+	costModel                          costModelFlag
 	target, compiler, records, tracker string
 }
 
@@ -57,7 +58,8 @@ func newTune(a *app) *cobra.Command {
 	recordsFlag(c, &t.records)
 	trackerFlag(c, &t.tracker, "")
 	compilerFlag(c, &t.compiler)
-	for _, local := range []string{"target", "records", "compiler"} {
+	t.costModel.add(c)
+	for _, local := range []string{"target", "records", "compiler", "cost-model"} {
 		c.MarkFlagsMutuallyExclusive("tracker", local)
 	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
@@ -95,13 +97,17 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
+	models, err := t.costModel.models(cache)
+	if err != nil {
+		return err
+	}
 	if err := t.open(); err != nil {
 		return err
 	}
 	logs := &relay{to: t.stderr}
 	device := &client.Device{Target: machine, Machine: t.measure(ctx, tc, machine, logs)}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
-		Records: file, CacheDir: cache, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
 	})
 	if err != nil {
 		return err

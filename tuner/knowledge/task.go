@@ -32,6 +32,8 @@ type Task struct {
 type Trial struct {
 	// Origin is the point as text (space.Format).
 	Origin string
+	// Digest identifies the trace that was measured; empty where that is not known.
+	Digest string
 	// LatencySeconds is the median of its samples; 0 when it failed.
 	LatencySeconds float64
 }
@@ -39,7 +41,7 @@ type Trial struct {
 // reading is what is derived from a task, once.
 type reading struct {
 	space *space.Space
-	shape shape
+	shape expr.Shape
 	// digest is the workload's.
 	digest string
 	// ranked are the trials that did not fail, fastest first.
@@ -52,7 +54,7 @@ func (t *Task) reads() *reading {
 	t.once.Do(func() {
 		r := &t.read
 		r.space = space.New(t.Workload, t.Target, schedule.Fast)
-		r.shape, r.digest = shapeOf(t.Workload.Text()), t.Workload.Digest()
+		r.shape, r.digest = expr.ShapeOf(t.Workload.Text()), t.Workload.Digest()
 		for _, trial := range t.Trials {
 			if trial.LatencySeconds > 0 {
 				r.ranked = append(r.ranked, trial)
