@@ -44,7 +44,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 				return err
 			})
 		},
-		Lock:    base.lock.Compute,
+		Lock:    base.cfg.Lock.Compute,
 		Scratch: base.scratch,
 		Logger:  cfg.Logger,
 	})
