@@ -87,7 +87,7 @@ func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 
 // run compiles the candidates, the reference and the harness side by side.
 func (j *job) run(ctx context.Context, kernels []lowered) error {
-	if len(kernels) == 0 {
+	if len(kernels) == 0 && len(j.built.Objects) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -120,6 +120,7 @@ func (j *job) object(ctx context.Context, group []lowered) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.built.Objects = append(j.built.Objects, path)
+		j.keep(path, group)
 		return nil
 	case class == 0:
 		return err
@@ -133,6 +134,14 @@ func (j *job) object(ctx context.Context, group []lowered) error {
 		}
 	}
 	return nil
+}
+
+func (j *job) keep(path string, group []lowered) {
+	keys := make([]string, len(group))
+	for k := range group {
+		keys[k] = j.batch.key(group[k].ID)
+	}
+	j.compiler.Kept.add(path, keys)
 }
 
 // compile makes one module. The class is zero when the candidates are not to blame for the error.

@@ -119,6 +119,9 @@ func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watchi
 		}
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
+			if errors.Is(err, errLate) {
+				return r.end(ctx, "time spent: "+err.Error())
+			}
 			var broken *brokenSearch
 			if errors.As(err, &broken) {
 				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
@@ -217,9 +220,22 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
+// lock waits for the machine until the job's time is spent.
+func (r *round) lock(ctx context.Context) (release func(), err error) {
+	if deadline := r.job.deadline(); !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errLate)
+		defer cancel()
+	}
+	return r.Lock(ctx)
+}
+
+// errLate says that the job's time was spent on waiting for the machine.
+var errLate = errors.New("no time is left")
+
 // search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
 func (r *round) search(ctx context.Context) (*batch, error) {
-	release, err := r.Lock(ctx)
+	release, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
