@@ -29,6 +29,11 @@ func Load(dir, fingerprint string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ReadFile(path)
+}
+
+// ReadFile reads a model's file, whoever wrote it. The error names the file.
+func ReadFile(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)

@@ -3,14 +3,13 @@ package costmodel
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
-// Model ranks candidates. It may be used by several goroutines at a time.
+// Model ranks candidates. A nil model is the analytic cost alone. It may be used by several goroutines at a time.
 type Model struct {
 	trees     *gbdt.Model
 	predictor *gbdt.Predictor
@@ -25,34 +24,62 @@ func newModel(trees *gbdt.Model) (*Model, error) {
 }
 
 // Trees is how many trees the model has.
-func (m *Model) Trees() int { return len(m.trees.Trees) }
+func (m *Model) Trees() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.trees.Trees)
+}
 
-// Predict sets the score of each row of features; higher is faster. Scores of one task's candidates can be compared; of a model that was
-// trained with the Throughput loss they estimate the share of the throughput of the task's best candidate. A row that is not of the
-// set's length has the worst score, -Inf. There are as many scores as rows.
-func (m *Model) Predict(rows [][]float32, scores []float64) {
+// Digest names what the model was trained on; empty where WithDigest was not told, and for models that other programs wrote.
+func (m *Model) Digest() string { return m.trees.Digest }
+
+// WithDigest is the same model, which says what it was trained on, also when it is read again.
+func (m *Model) WithDigest(digest string) *Model {
+	trees := *m.trees
+	trees.Digest = digest
+	return &Model{trees: &trees, predictor: m.predictor}
+}
+
+// Times predicts the logarithm, base 2, of the nanoseconds that candidates take, of tasks that nothing is known of right but for a
+// constant. Each row is the features of one. The error says that rows are not of features.Set.
+func (m *Model) Times(rows [][]float32) ([]float64, error) {
+	times := make([]float64, len(rows))
+	for k, r := range rows {
+		cost, _ := features.Cost(r)
+		times[k] = cost
+	}
+	if m == nil || len(rows) == 0 {
+		return times, nil
+	}
+	gains, err := m.gains(rows)
+	for k, g := range gains {
+		times[k] -= g
+	}
+	return times, err
+}
+
+// gains are what the trees predict.
+func (m *Model) gains(rows [][]float32) ([]float64, error) {
 	n := len(m.trees.Features)
 	flat := make([]float32, 0, n*len(rows))
 	for _, r := range rows {
-		if len(r) == n {
-			flat = append(flat, r...)
-		} else {
-			flat = append(flat, make([]float32, n)...)
+		if len(r) != n {
+			return nil, fmt.Errorf("cost model: a row has %d features, not the %d of %s", len(r), n, features.Set)
 		}
+		flat = append(flat, r...)
 	}
-	predicted, err := m.predictor.Predict(flat)
-	for i, r := range rows {
-		scores[i] = math.Inf(-1)
-		if err == nil && len(r) == n {
-			scores[i] = predicted[i]
-		}
+	gains, err := m.predictor.Predict(flat)
+	if err != nil {
+		return nil, fmt.Errorf("cost model: %w", err)
 	}
+	return gains, nil
 }
 
 // Write writes the model as LightGBM's text, version 3.
 func (m *Model) Write(w io.Writer) error { return m.trees.Write(w) }
 
-// Read reads a model that Write or LightGBM wrote. It must be one of the features of features.Set.
+// Read reads a model that Write or LightGBM wrote. It must be one of the features of features.Set, and predict gains.
 func Read(r io.Reader) (*Model, error) {
 	trees, err := gbdt.Read(r)
 	if err != nil {

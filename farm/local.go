@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
 // LocalOwner owns the jobs of farms in one process. Such a job ends with its process.
@@ -33,11 +35,15 @@ type LocalConfig struct {
 	Records string
 	// CacheDir keeps what later runs may use again.
 	CacheDir string
+	// Models says where the tuner's cost models come from.
+	Models knowledge.Models
 	// Target is what is tuned for: this machine, or a part of what it can do.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	Version   string
-	Logger    *slog.Logger
+	// Lock is this host's; nil as in AgentConfig.
+	Lock    *hostlock.Lock
+	Version string
+	Logger  *slog.Logger
 }
 
 // Local is a tracker, a tuner, a builder and a runner in this process, over a private socket.
@@ -142,7 +148,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	ctx, stop := context.WithCancel(l.life)
 	l.stopAgents = stop
 	common := AgentConfig{
-		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Logger: cfg.Logger,
+		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Lock: cfg.Lock, Logger: cfg.Logger,
 	}
 	named := func(kind string) AgentConfig {
 		own := common
@@ -151,7 +157,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
-	l.startAgent(func() error { return RunTuner(ctx, named("tuner")) })
+	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
 			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(),

@@ -38,7 +38,7 @@ func (w *twice) verdict(c *tilthv1.Candidate) *tilthv1.Measurement {
 	case again:
 		w.raced++
 		if c.GetDigest() == w.first {
-			return sampled(c, 2e-3, 20)
+			return sampled(c, 1.5e-3, 20)
 		}
 		return sampled(c, 1e-3, 20)
 	case c.GetDigest() == w.first:

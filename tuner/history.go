@@ -14,12 +14,15 @@ import (
 // history is what was recorded before a job was made, by other jobs, on its target and on siblings of it; nil when the job is to
 // learn nothing from that, or its search cannot. It is the same for every tuner that holds the job.
 func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.History, error) {
-	if j.GetSpec().GetNoTransfer() || j.GetSpec().GetTuner() != Best {
+	if j.GetSpec().GetTuner() != Best {
 		return nil, nil
 	}
 	own, err := target.Decode(j.GetSpec().GetTarget().GetDescriptor_())
 	if err != nil {
 		return nil, nil // the job cannot begin, and says so itself
+	}
+	if j.GetSpec().GetNoTransfer() { // which leaves a model that was given
+		return knowledge.NewHistory(own, nil).Use(knowledge.Models{Given: h.Models.Given}), nil
 	}
 	var collector *knowledge.Collector
 	err = agent.Report(ctx, h.Logger, "read the records", func(ctx context.Context) error {
@@ -33,7 +36,7 @@ func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.Histo
 	if err != nil {
 		return nil, err
 	}
-	return collector.History(), nil
+	return collector.History().Use(h.Models), nil
 }
 
 // siblings are the targets of the jobs that were made before j.

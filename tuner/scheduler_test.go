@@ -161,3 +161,23 @@ func TestAJobWithoutProgressStopsEarly(t *testing.T) {
 		j.progressed(k == 0)
 	}
 }
+
+// TestCheapTrialsComeFirst: of two tasks that promise the same, the one whose trials take a quarter of the time gets more of them.
+func TestCheapTrialsComeFirst(t *testing.T) {
+	cheap, dear := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
+	s := &scheduler{tasks: []*task{dear, cheap}}
+	latency := map[*task]float64{cheap: 1e-3, dear: 1e-3}
+	seconds := map[*task]float64{cheap: 0.02, dear: 0.08}
+	for range 60 {
+		chosen := s.next()
+		chosen.try(8, func() *tilthv1.Measurement {
+			latency[chosen] *= 0.98 // without end
+			m := right(latency[chosen])
+			m.BuildSeconds, m.RunSeconds = seconds[chosen]*0.75, seconds[chosen]*0.25
+			return m
+		})
+	}
+	if cheap.recorded <= dear.recorded || dear.recorded == 0 {
+		t.Errorf("%d cheap trials and %d dear ones, want more cheap ones and some of both", cheap.recorded, dear.recorded)
+	}
+}

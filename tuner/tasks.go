@@ -24,6 +24,8 @@ type task struct {
 	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
 	proposed, recorded int
 	best               float64
+	// seconds is what building and measuring the recorded ones took.
+	seconds float64
 	// curve has the best after each trial that was recorded; 0 before the first that was right.
 	curve []float64
 	// stale counts the trials since the best last fell by more than a hundredth, those from before the job not included.
@@ -86,6 +88,7 @@ func (t *task) propose(n int) (candidates []Candidate, err error) {
 func (t *task) record(m *tilthv1.Measurement) {
 	t.recorded++
 	t.stale++
+	t.seconds += m.GetBuildSeconds() + m.GetRunSeconds()
 	latency := m.GetLatencySeconds()
 	switch {
 	case m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE:

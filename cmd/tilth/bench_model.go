@@ -20,47 +20,61 @@ import (
 
 const benchModelLong = `Say how well cost models rank the candidates of tasks that they were not trained on.
 
-Files are sets of 'tilth bench record', folders of them, or exports of records
-(.jsonl). The tasks are divided into folds, and each fold is ranked by models of
-the others: the share of pairs in the right order (of those that differ by more
-than --noise, of those whose intervals do not overlap either, and of all), how
+Files are sets or samples of 'tilth bench record', folders of them, or exports
+of records (.jsonl). The tasks are divided into folds, tasks that are like each
+other in one, and each fold is ranked by models of the others: the share of pairs
+in the right order (of those that differ by more than --noise, of those whose
+intervals do not overlap either, of those that differ by 5 %, and of all), how
 many of the fastest 5 % are among as many of the best score, and how much slower
-than the best the best of 16 picks is.`
+than the best the best of 16 picks is.
+
+With -o a model of all tasks is written instead, for --cost-model of 'tilth tune',
+'tilth compile' and 'tilth tuner'; with --csv what it learns from, for LightGBM.`
 
 // benchModelFlags say what to compare.
 type benchModelFlags struct {
 	target, compiler, python string
 	threads, folds           int
-	trees, leaves            int
+	loss                     string
+	options                  costmodel.Options
 	noise                    float64
-	seed                     uint64
-	json                     bool
+	tasks, json              bool
+	output, csv              string
 }
 
 func newBenchModel(a *app) *cobra.Command {
-	var f benchModelFlags
+	f := benchModelFlags{options: costmodel.ForOthers()}
 	c := &cobra.Command{
 		Use: "model FILE...", Short: "Compare cost models on tasks kept out of training", Long: benchModelLong,
-		Example: "  tilth bench model sets\n  tilth bench model sets --xgboost /usr/bin/python3",
+		Example: "  tilth bench model sets\n  tilth bench model survey --xgboost /usr/bin/python3\n  tilth bench model survey -o model.txt",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringVar(&f.target, "target", "native", "target whose exported records are read: native, a preset, or a JSON `file`")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of that target")
 	c.Flags().IntVar(&f.folds, "folds", 5, "parts that the tasks are divided into")
-	c.Flags().IntVar(&f.trees, "trees", 100, "trees of a model")
-	c.Flags().IntVar(&f.leaves, "leaves", 31, "leaves of a tree")
+	c.Flags().StringVar(&f.loss, "loss", "", "train for `latency`, throughput or order alone (default: compare all three; -o takes the search's)")
+	c.Flags().IntVar(&f.options.Trees, "trees", f.options.Trees, "trees of a model")
+	c.Flags().IntVar(&f.options.Leaves, "leaves", f.options.Leaves, "leaves of a tree")
+	c.Flags().Float64Var(&f.options.LearningRate, "rate", f.options.LearningRate, "how much of what it learnt a tree adds")
+	c.Flags().Float64Var(&f.options.Trust, "trust", f.options.Trust, "how much of what was learnt counts beside the analytic cost")
 	c.Flags().Float64Var(&f.noise, "noise", 0.02, "share by which latencies must differ to be told apart")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the models")
+	c.Flags().Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of the models")
 	c.Flags().StringVar(&f.python, "xgboost", "", "compare with XGBoost, too: a Python `interpreter` that has it")
+	c.Flags().BoolVar(&f.tasks, "tasks", false, "show each task, not kinds of them")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, in place of comparing")
+	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write what a model learns from to, in place of comparing")
 	jsonFlag(c, &f.json)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) (err error) {
-		if f.folds < 2 || f.trees < 1 || f.leaves < 2 || f.noise < 0 {
-			return usagef("--folds %d, --trees %d, --leaves %d, --noise %g: want at least 2, 1, 2 and 0", f.folds, f.trees, f.leaves, f.noise)
+		if err := f.check(); err != nil {
+			return err
 		}
 		tasks, err := f.load(ctx, args)
 		if err != nil {
 			return err
+		}
+		if f.output != "" || f.csv != "" {
+			return f.write(ctx, a, tasks)
 		}
 		scratch, err := os.MkdirTemp("", "tilth-model-")
 		if err != nil {
@@ -123,18 +137,41 @@ func loadSets(path string) ([]accuracy.Task, error) {
 	return tasks, nil
 }
 
+// losses are those that a model may be trained with, by the name of the flag.
+var losses = []struct {
+	name string
+	loss costmodel.Loss
+}{{"latency", costmodel.Latency}, {"throughput", costmodel.Throughput}, {"order", costmodel.Order}}
+
+func (f *benchModelFlags) check() error {
+	o := f.options
+	if f.folds < 2 || o.Trees < 1 || o.Leaves < 2 || f.noise < 0 || !(o.LearningRate > 0) || !(o.Trust > 0) {
+		return usagef("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 and 0, and the last two above 0",
+			f.folds, o.Trees, o.Leaves, f.noise, o.LearningRate, o.Trust)
+	}
+	if f.loss == "" {
+		return nil
+	}
+	for _, l := range losses {
+		if l.name == f.loss {
+			f.options.Loss = l.loss
+			return nil
+		}
+	}
+	return usagef("--loss %s: want latency, throughput or order", f.loss)
+}
+
 func (f *benchModelFlags) rankers(scratch string) []accuracy.Ranker {
-	losses := []struct {
-		name string
-		loss costmodel.Loss
-	}{{"throughput", costmodel.Throughput}, {"order", costmodel.Order}}
 	list := []accuracy.Ranker{accuracy.Analytic{}}
 	for _, l := range losses {
-		o := costmodel.Options{Seed: f.seed, Trees: f.trees, Leaves: f.leaves, Loss: l.loss}
+		if f.loss != "" && f.loss != l.name {
+			continue
+		}
+		o := f.options
+		o.Loss = l.loss
 		list = append(list, accuracy.Learnt{Label: l.name, Options: o})
 		if f.python != "" {
-			list = append(list, accuracy.XGBoost{Label: "xgboost " + l.name, Python: f.python, Dir: scratch, Trees: f.trees, Leaves: f.leaves,
-				Loss: l.loss, Threads: runtime.GOMAXPROCS(0)})
+			list = append(list, accuracy.XGBoost{Label: "xgboost " + l.name, Python: f.python, Dir: scratch, Options: o, Threads: runtime.GOMAXPROCS(0)})
 		}
 	}
 	return list
@@ -147,15 +184,23 @@ func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.
 	if err != nil {
 		return err
 	}
+	shown := results
+	if !f.tasks && !f.json {
+		shown = nil
+	}
 	for _, r := range rankers {
-		results = append(results, accuracy.Mean(results, r.Name()))
+		if !f.json && !f.tasks {
+			shown = append(shown, accuracy.ByKind(results, r.Name())...)
+		}
+		shown = append(shown, accuracy.Mean(results, r.Name()))
 		if !f.json {
 			fmt.Fprintf(a.stderr, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
-	table := show.NewTable("TASK", "MODEL", ">PAIRS", ">APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16")
+	table := show.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16")
 	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	return list(a.stdout, f.json, results, table, func(r accuracy.Result) []string {
-		return []string{strings.TrimSpace(r.Task), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.AllPairs), share(r.Recall), fmt.Sprintf("+%.1f %%", 100*r.Regret)}
+	return list(a.stdout, f.json, shown, table, func(r accuracy.Result) []string {
+		return []string{strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), share(r.Recall),
+			fmt.Sprintf("+%.1f %%", 100*r.Regret)}
 	})
 }

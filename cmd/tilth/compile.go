@@ -43,6 +43,7 @@ type compileCommand struct {
 	records, tracker         string
 	untuned, asJSON, noCache bool
 	numerics                 numericsFlag
+	costModel                costModelFlag
 	log                      logFlag
 }
 
@@ -84,8 +85,10 @@ func newCompile(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
 	k.numerics.add(c)
+	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	c.MarkFlagsMutuallyExclusive("tracker", "records", "untuned")
+	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
 	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, although an unchanged one was compiled before")
 	jsonFlag(c, &k.asJSON)
 	k.log.add(c, slog.LevelWarn)
@@ -162,20 +165,31 @@ func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target
 	if k.untuned {
 		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{}, log)
 	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	models, err := k.costModel.models(cache)
+	if err != nil {
+		return nil, err
+	}
 	where := recordsFlags{file: k.records, tracker: k.tracker, log: k.log}
 	source, err := where.open(k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
-		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{}, log)
+		nothing := func(context.Context, *target.Target) (*knowledge.History, error) {
+			return knowledge.NewHistory(t, nil).Use(models), nil
+		}
+		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Learn: nothing}, log)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Lookup: source.Best, Learn: learn(source)}, log)
+	return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Lookup: source.Best, Learn: learn(source, models)}, log)
 }
 
 // learn reads all records of a source from which something can be learnt about a target.
-func learn(source recordsource.Source) choice.Learn {
+func learn(source recordsource.Source, models knowledge.Models) choice.Learn {
 	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
 		c := knowledge.NewCollector(t)
 		var text []byte // the first record of a workload has it
@@ -187,7 +201,7 @@ func learn(source recordsource.Source) choice.Learn {
 			c.Add(r)
 			return nil
 		})
-		return c.History(), err
+		return c.History().Use(models), err
 	}
 }
 

@@ -10,17 +10,23 @@ import (
 
 func newTuner(a *app) *cobra.Command {
 	var flags agentFlags
+	var model costModelFlag
 	c := &cobra.Command{
 		Use: "tuner", Short: "Run a tuner: it leases jobs and proposes candidates",
 		Example: "  tilth tuner --tracker 127.0.0.1:9190",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
+	model.add(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err
 		}
-		return farm.RunTuner(ctx, config)
+		models, err := model.models(config.CacheDir)
+		if err != nil {
+			return err
+		}
+		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models})
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -51,15 +53,15 @@ func made(tasks, each int) []Task {
 	rng := rand.New(rand.NewPCG(1, 0))
 	list := make([]Task, tasks)
 	for k := range list {
-		list[k].Name = fmt.Sprint("task ", k)
+		list[k].Name, list[k].Shape = fmt.Sprint("task ", k), expr.ShapeOf(fmt.Sprint("map over ", 1<<(2*k)))
 		for range each {
 			row := make([]float32, len(features.Names()))
 			for f := range row {
-				row[f] = rng.Float32()
+				row[f] = 1 + rng.Float32()
 			}
-			latency := float64(1+k) * (0.1 + float64(row[8]))
+			row[slices.Index(features.Names(), "cost_cycles")] = 8 // which says nothing
+			latency := float64(1+k) * (float64(row[8]) - 0.9)
 			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: row, Task: list[k].Name, LatencySeconds: latency})
-			list[k].Cycles = append(list[k].Cycles, rng.Float64())
 			list[k].Intervals = append(list[k].Intervals, stat.Interval{Low: latency, High: latency})
 		}
 	}
@@ -77,21 +79,52 @@ func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 	if len(results) != 12 {
 		t.Fatalf("%d results of 6 tasks and 2 rankers", len(results))
 	}
-	if m := Mean(results, "learnt"); m.Pairwise < 0.95 || m.Resolved < 0.95 || m.Recall < 0.5 || m.Regret > 0.1 {
+	if m := Mean(results, "learnt"); m.Pairwise < 0.9 || m.Resolved < 0.9 || m.Recall < 0.5 || m.Regret > 0.1 {
 		t.Errorf("learnt: %+v", m)
 	}
 	if m := Mean(results, "analytic"); m.Pairwise < 0.4 || m.Pairwise > 0.6 {
 		t.Errorf("random: %+v", m)
 	}
-	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 workloads") {
+	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 kinds") {
 		t.Errorf("too many folds: %v", err)
 	}
 }
 
 func TestAPythonThatIsNotThereIsNamed(t *testing.T) {
-	x := XGBoost{Label: "xgboost", Python: "/nowhere/python3", Dir: t.TempDir(), Trees: 1, Leaves: 2, Threads: 1}
+	x := XGBoost{Label: "xgboost", Python: "/nowhere/python3", Dir: t.TempDir(), Options: costmodel.ForOthers(), Threads: 1}
 	_, err := Compare(context.Background(), made(2, 3), []Ranker{x}, Options{Folds: 2})
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/python3") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNearTasksAreInOneFold, also those that are near through others.
+func TestNearTasksAreInOneFold(t *testing.T) {
+	var tasks []Task
+	for _, text := range []string{"map over 64", "map over 512", "map over 80", "map over 96", "sum over 64"} {
+		tasks = append(tasks, Task{Shape: expr.ShapeOf(text)})
+	}
+	numbers, n := groupsOf(tasks)
+	if want := []int{0, 1, 0, 0, 2}; n != 3 || !slices.Equal(numbers, want) {
+		t.Errorf("groups %v, want %v", numbers, want)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for name, want := range map[string]string{
+		"mul+add+relu+conv2d+relu 1x28x28x160 k1x1 -> 128": "conv2d 1x1",
+		"conv2d+clip 1x28x28x192 k3x3 depthwise -> 192":    "conv2d depthwise",
+		"conv2d 1x14x14x128 k3x3 -> 32":                    "conv2d",
+		"dense 1x512 -> 1000":                              "dense",
+		"add+mul 4x4":                                      "add",
+		"":                                                 "",
+	} {
+		if got := Kind(name); got != want {
+			t.Errorf("%q is %q, not %q", name, got, want)
+		}
+	}
+	results := []Result{{Task: "dense 4", Ranker: "a", Pairwise: 1}, {Task: "dense 8", Ranker: "a", Pairwise: 0.5}, {Task: "add 4", Ranker: "a", Pairwise: 0.25}}
+	if by := ByKind(results, "a"); len(by) != 2 || by[0].Task != "add" || by[1].Pairwise != 0.75 {
+		t.Errorf("by kind: %+v", by)
 	}
 }

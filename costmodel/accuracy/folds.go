@@ -8,11 +8,15 @@ import (
 
 // Result is how well a ranker does on one task that it was not trained on, or on the mean of several.
 type Result struct {
-	Task   string `json:"task"`
+	Task string `json:"task"`
+	// Tasks is of how many it is the mean.
+	Tasks  int    `json:"tasks"`
 	Ranker string `json:"ranker"`
-	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap either, AllPairs of all.
+	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap either, Clear of those that
+	// differ by more than 5 %, AllPairs of all.
 	Pairwise float64 `json:"pairwise"`
 	Resolved float64 `json:"resolved"`
+	Clear    float64 `json:"clear"`
 	AllPairs float64 `json:"all_pairs"`
 	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
 	Recall float64 `json:"recall"`
@@ -24,6 +28,8 @@ const (
 	topShare = 0.05
 	// picks is how many candidates one batch of a search measures.
 	picks = 16
+	// clear is the share by which latencies differ clearly.
+	clear = 0.05
 )
 
 // Options are how models are compared.
@@ -36,18 +42,18 @@ type Options struct {
 	Seconds func(ranker string, fold int, seconds float64)
 }
 
-// Compare ranks each task by models of tasks of other folds: workload k belongs to fold k modulo their number, with all tasks of it. In
-// each fold the rankers take turns.
+// Compare ranks each task by models of tasks of other folds: group k of near tasks belongs to fold k modulo their number. In each fold the rankers take
+// turns.
 func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]Result, error) {
-	numbers := workloads(tasks)
-	if n := len(numbers); o.Folds < 2 || o.Folds > n {
-		return nil, fmt.Errorf("accuracy: %d folds of %d workloads: give at least 2, and no more folds than workloads", o.Folds, n)
+	numbers, n := groupsOf(tasks)
+	if o.Folds < 2 || o.Folds > n {
+		return nil, fmt.Errorf("accuracy: %d folds of %d kinds of workloads: give at least 2, and no more folds than kinds", o.Folds, n)
 	}
 	var results []Result
 	for fold := range o.Folds {
 		var train, test []Task
-		for _, t := range tasks {
-			if numbers[t.workload()]%o.Folds == fold {
+		for k, t := range tasks {
+			if numbers[k]%o.Folds == fold {
 				test = append(test, t)
 			} else {
 				train = append(train, t)
@@ -70,25 +76,15 @@ func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]
 	return results, nil
 }
 
-// workloads numbers the workloads of tasks in order.
-func workloads(tasks []Task) map[string]int {
-	numbers := map[string]int{}
-	for _, t := range tasks {
-		if _, known := numbers[t.workload()]; !known {
-			numbers[t.workload()] = len(numbers)
-		}
-	}
-	return numbers
-}
-
 func judge(t *Task, ranker string, scores []float64, noise float64) Result {
 	latencies := t.latencies()
-	r := Result{Task: t.Name, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks)}
+	r := Result{Task: t.Name, Tasks: 1, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks)}
 	differ := func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+noise) }
 	r.Pairwise, _ = Pairwise(latencies, scores, differ)
 	r.Resolved, _ = Pairwise(latencies, scores, func(fast, slow int) bool {
 		return differ(fast, slow) && t.Intervals[fast].High < t.Intervals[slow].Low
 	})
+	r.Clear, _ = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+clear) })
 	r.AllPairs, _ = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast] })
 	return r
 }
@@ -103,6 +99,7 @@ func Mean(results []Result, ranker string) Result {
 		n++
 		mean.Pairwise += r.Pairwise
 		mean.Resolved += r.Resolved
+		mean.Clear += r.Clear
 		mean.AllPairs += r.AllPairs
 		mean.Recall += r.Recall
 		mean.Regret += r.Regret
@@ -110,8 +107,10 @@ func Mean(results []Result, ranker string) Result {
 	if n == 0 {
 		return mean
 	}
+	mean.Tasks = int(n)
 	mean.Pairwise /= n
 	mean.Resolved /= n
+	mean.Clear /= n
 	mean.AllPairs /= n
 	mean.Recall /= n
 	mean.Regret /= n

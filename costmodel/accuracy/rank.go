@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"context"
-	"math"
 
 	"github.com/tilth-dev/tilth/costmodel"
 )
@@ -26,20 +25,19 @@ func (l Learnt) Name() string { return l.Label }
 
 // Rank trains a model.
 func (l Learnt) Rank(ctx context.Context, train, test []Task) ([][]float64, error) {
-	var samples []costmodel.Sample
-	for _, t := range train {
-		samples = append(samples, t.Samples...)
-	}
-	m, err := costmodel.Train(ctx, nil, samples, l.Options)
+	m, err := costmodel.Train(ctx, nil, Samples(train), l.Options)
 	if err != nil {
 		return nil, err
 	}
-	scores := make([][]float64, len(test))
-	for k := range test {
-		scores[k] = make([]float64, len(test[k].Samples))
-		m.Predict(test[k].rows(), scores[k])
+	return speeds(m, test)
+}
+
+// Samples are those of all tasks.
+func Samples(tasks []Task) (list []costmodel.Sample) {
+	for _, t := range tasks {
+		list = append(list, t.Samples...)
 	}
-	return scores, nil
+	return list
 }
 
 // Analytic is the space's analytic cost, which learns nothing.
@@ -48,15 +46,21 @@ type Analytic struct{}
 // Name says what it is.
 func (Analytic) Name() string { return "analytic" }
 
-// Rank puts fewer cycles first, and unknown ones last.
+// Rank puts fewer cycles first.
 func (Analytic) Rank(_ context.Context, _, test []Task) ([][]float64, error) {
-	scores := make([][]float64, len(test))
-	for k, t := range test {
-		for _, c := range t.Cycles {
-			if math.IsNaN(c) {
-				c = math.Inf(1)
-			}
-			scores[k] = append(scores[k], -c)
+	return speeds(nil, test)
+}
+
+// speeds are what a model says of the candidates of tasks.
+func speeds(m *costmodel.Model, tasks []Task) ([][]float64, error) {
+	scores := make([][]float64, len(tasks))
+	for k := range tasks {
+		times, err := m.Times(tasks[k].rows())
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range times {
+			scores[k] = append(scores[k], -t)
 		}
 	}
 	return scores, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -24,20 +23,12 @@ import (
 
 // Task is the measured candidates of one workload.
 type Task struct {
-	Name    string
+	Name string
+	// Shape is the workload's, by which near tasks are known.
+	Shape   expr.Shape
 	Samples []costmodel.Sample
-	// Cycles is the analytic cost of each; NaN when it is not known.
-	Cycles []float64
 	// Intervals has where each one's median lies.
 	Intervals []stat.Interval
-}
-
-// workload is the digest of the task's workload.
-func (t *Task) workload() string {
-	if len(t.Samples) == 0 {
-		return ""
-	}
-	return t.Samples[0].Task
 }
 
 // latencies are those of the samples.
@@ -61,7 +52,6 @@ func (t *Task) rows() [][]float32 {
 func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
 	row := features.Append(nil, s, on, cycles)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
-	t.Cycles = append(t.Cycles, cycles)
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
 
@@ -71,7 +61,7 @@ func FromSet(s *replay.Set) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	t := Task{Name: s.Task}
+	t := Task{Name: s.Task, Shape: expr.ShapeOf(s.Workload.Text())}
 	digest := s.Workload.Digest()
 	for k := range s.Points {
 		p, ok := sp.Parse(s.Points[k].Origin)
@@ -94,7 +84,7 @@ func FromSet(s *replay.Set) (Task, error) {
 }
 
 // FromRecords takes the records of a target from an export, workload by workload in the order of their digests. Records whose schedule this
-// version does not have are left out.
+// version's space does not have are left out.
 func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 	from, err := records.NewReader(r)
 	if err != nil {
@@ -118,7 +108,7 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 			if err != nil {
 				return nil, fmt.Errorf("accuracy: workload %s: %w", show.Digest(digest), err)
 			}
-			known[digest] = &recorded{Task{Name: show.Digest(digest)}, space.New(w, on, schedule.Fast)}
+			known[digest] = &recorded{Task{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, space.New(w, on, schedule.Fast)}
 		}
 		known[digest].add(record, on)
 	}
@@ -137,15 +127,13 @@ type recorded struct {
 
 func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
 	c := r.Measurement.Candidate
-	s, err := schedule.Replay(t.space.Workload, c.Trace)
-	if err != nil {
+	p, ok := t.space.Parse(string(c.Origin))
+	if !ok {
 		return
 	}
-	cycles := math.NaN()
-	if p, ok := t.space.Parse(string(c.Origin)); ok {
-		if same, err := t.space.Apply(p); err == nil && bytes.Equal(same.Trace(), c.Trace) {
-			cycles = t.space.Cost(p)
-		}
+	s, err := t.space.Apply(p)
+	if err != nil || !bytes.Equal(s.Trace(), c.Trace) {
+		return
 	}
-	t.Task.add(s, on, cycles, r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
+	t.Task.add(s, on, t.space.Cost(p), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
 }

@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed" // the script
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,14 +23,14 @@ import (
 //go:embed xgboost.py
 var script string
 
-// XGBoost is the Python package xgboost with trees grown as ours are, for comparison.
+// XGBoost is the Python package xgboost, trained on the same lessons with trees grown as ours are, for comparison.
 type XGBoost struct {
 	Label string
 	// Python is the interpreter that has the packages xgboost and numpy; Dir a folder for files between it and us.
-	Python, Dir   string
-	Trees, Leaves int
-	Loss          costmodel.Loss
-	Threads       int
+	Python, Dir string
+	// Options are our own model's; trees, leaves, rate, loss and trust are the same.
+	Options costmodel.Options
+	Threads int
 }
 
 // Name is the label.
@@ -36,15 +38,20 @@ func (x XGBoost) Name() string { return x.Label }
 
 // Rank trains in a process of its own.
 func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, error) {
-	in, out := filepath.Join(x.Dir, "in.npz"), filepath.Join(x.Dir, "out.npz")
-	if err := atomicfile.Write(in, func(w io.Writer) error { return npz.Write(w, x.arrays(train, test)) }); err != nil {
+	arrays, err := x.arrays(train, test)
+	if err != nil {
 		return nil, err
 	}
-	loss := "throughput"
-	if x.Loss == costmodel.Order {
+	in, out := filepath.Join(x.Dir, "in.npz"), filepath.Join(x.Dir, "out.npz")
+	if err := atomicfile.Write(in, func(w io.Writer) error { return npz.Write(w, arrays) }); err != nil {
+		return nil, err
+	}
+	loss := "squared"
+	if x.Options.Loss == costmodel.Order {
 		loss = "order"
 	}
-	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(x.Trees), strconv.Itoa(x.Leaves), loss, strconv.Itoa(x.Threads))
+	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(x.Options.Trees), strconv.Itoa(x.Options.Leaves),
+		strconv.FormatFloat(x.Options.LearningRate, 'g', -1, 64), loss, strconv.Itoa(x.Threads))
 	c.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // threads that spin starve one another on a machine that others use, too
 	var said bytes.Buffer
 	c.Stderr = &said
@@ -53,39 +60,39 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 		return nil, fmt.Errorf("%s with the packages xgboost and numpy: %w: %s", x.Python, err, lines[len(lines)-1])
 	}
 	defer os.Remove(out)
-	arrays, err := npz.ReadFile(out)
+	results, err := npz.ReadFile(out)
 	if err != nil {
 		return nil, err
 	}
-	return divided(arrays["scores"], test)
+	return x.divided(results["gains"], test)
 }
 
-// arrays are the rows and labels of the tasks to train on, group by group, and the rows to score.
-func (x XGBoost) arrays(train, test []Task) map[string]*array.Array {
-	var rows, unseen [][]float32
-	var labels []float32
-	groups := array.New(array.Int32, int64(len(train)))
-	for k, t := range train {
-		groups.SetInt(int64(k), int64(len(t.Samples)))
-		rows = append(rows, t.rows()...)
-		labels = append(labels, costmodel.Labels(t.Samples)...)
+// arrays are what our own trees are trained on, and the rows to predict gains of.
+func (x XGBoost) arrays(train, test []Task) (map[string]*array.Array, error) {
+	d, _, err := costmodel.Data(Samples(train), x.Options.Loss)
+	if err != nil {
+		return nil, err
 	}
+	groups := array.New(array.Int32, int64(len(d.Groups)))
+	for k, n := range d.Groups {
+		groups.SetInt(int64(k), int64(n))
+	}
+	offsets := make([]float32, len(d.Offsets))
+	for k, v := range d.Offsets {
+		offsets[k] = float32(v)
+	}
+	var unseen []float32
 	for _, t := range test {
-		unseen = append(unseen, t.rows()...)
+		unseen = append(unseen, slices.Concat(t.rows()...)...)
 	}
-	return map[string]*array.Array{"rows": matrix(rows), "labels": vector(labels), "groups": groups, "test": matrix(unseen)}
+	return map[string]*array.Array{"rows": matrix(d.Rows, len(d.Features)), "labels": vector(d.Labels), "weights": vector(d.Weights),
+		"groups": groups, "offsets": vector(offsets), "test": matrix(unseen, len(d.Features))}, nil
 }
 
-func matrix(rows [][]float32) *array.Array {
-	width := 0
-	if len(rows) > 0 {
-		width = len(rows[0])
-	}
-	a := array.New(array.Float32, int64(len(rows)), int64(width))
-	for i, r := range rows {
-		for j, v := range r {
-			a.SetFloat(int64(i*width+j), float64(v))
-		}
+func matrix(values []float32, width int) *array.Array {
+	a := array.New(array.Float32, int64(len(values)/width), int64(width))
+	for i, v := range values {
+		a.SetFloat(int64(i), float64(v))
 	}
 	return a
 }
@@ -98,15 +105,19 @@ func vector(values []float32) *array.Array {
 	return a
 }
 
-// divided gives each task its scores.
-func divided(scores *array.Array, test []Task) ([][]float64, error) {
-	list, at := make([][]float64, len(test)), int64(0)
-	for k, t := range test {
-		for range t.Samples {
-			if scores == nil || at == scores.Len() {
+// divided gives each task the scores of its candidates: their gains over the analytic cost.
+func (x XGBoost) divided(gains *array.Array, test []Task) ([][]float64, error) {
+	list, err := speeds(nil, test)
+	if err != nil {
+		return nil, err
+	}
+	at := int64(0)
+	for _, scores := range list {
+		for i := range scores {
+			if gains == nil || at == gains.Len() {
 				return nil, fmt.Errorf("%d scores are too few", at)
 			}
-			list[k] = append(list[k], scores.Float(at))
+			scores[i] += cmp.Or(x.Options.Trust, 1) * gains.Float(at)
 			at++
 		}
 	}

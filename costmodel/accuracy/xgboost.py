@@ -1,20 +1,23 @@
-"""Trains XGBoost on rows of numpy arrays and scores others, for comparison: xgboost.py IN.npz OUT.npz TREES LEAVES LOSS THREADS."""
+"""Trains XGBoost on rows of numpy arrays and scores others, for comparison: xgboost.py IN.npz OUT.npz TREES LEAVES RATE LOSS THREADS."""
 import sys
 
 import numpy
 import xgboost
 
 data = numpy.load(sys.argv[1])
-trees, leaves, loss, threads = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], int(sys.argv[6])
+trees, leaves, rate, loss, threads = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), sys.argv[6], int(sys.argv[7])
 train = xgboost.DMatrix(data["rows"], label=data["labels"])
 parameters = {
-    "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": leaves, "max_depth": 0, "eta": 0.1, "lambda": 1,
-    "nthread": threads, "seed": 0,
+    "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": leaves, "max_depth": 0, "eta": rate, "lambda": 1,
+    "subsample": 0.8, "colsample_bytree": 0.5, "nthread": threads, "seed": 0, "base_score": 0,
 }
 if loss == "order":
     train.set_group(data["groups"])
+    train.set_base_margin(data["offsets"])
     parameters.update(objective="rank:pairwise", min_child_weight=1e-2)
 else:
-    parameters.update(objective="reg:squarederror", min_child_weight=1, base_score=float(data["labels"].mean()))
+    train.set_weight(data["weights"])
+    parameters.update(objective="reg:squarederror", min_child_weight=0.01 * float(data["weights"].sum()))
 model = xgboost.train(parameters, train, trees)
-numpy.savez(sys.argv[2], scores=model.predict(xgboost.DMatrix(data["test"])).astype(numpy.float32))
+test = xgboost.DMatrix(data["test"], base_margin=numpy.zeros(len(data["test"])))
+numpy.savez(sys.argv[2], gains=model.predict(test, output_margin=True).astype(numpy.float32))

@@ -59,3 +59,13 @@ func finite(v float64) float32 {
 	}
 	return float32(v)
 }
+
+// Cost is the space's analytic cost that a row of features has, as the logarithm of its cycles to the base of two; false when it is not
+// known, or the row is not of this set's length.
+func Cost(row []float32) (log2Cycles float64, ok bool) {
+	if len(row) != len(columns) {
+		return 0, false
+	}
+	k := slices.IndexFunc(columns, func(c column) bool { return c.name == "cost_cycles" })
+	return float64(row[k]), row[k] > 0
+}

@@ -20,6 +20,9 @@ type Data struct {
 	Groups []int
 	// Weights says how much each row counts, more than 0; nil means that all count alike.
 	Weights []float32
+	// Offsets are what is predicted for each row beside the trees, LightGBM's init_score: the trees learn what it lacks. A model does
+	// not have them: who predicts with it adds them again. Nil means 0.
+	Offsets []float64
 }
 
 // NumRows is the number of samples.
@@ -58,6 +61,9 @@ func (d *Data) check() error {
 	if err := d.checkWeights(); err != nil {
 		return err
 	}
+	if err := d.checkOffsets(); err != nil {
+		return err
+	}
 	return d.checkGroups()
 }
 
@@ -71,6 +77,26 @@ func (d *Data) checkWeights() error {
 		}
 	}
 	return nil
+}
+
+func (d *Data) checkOffsets() error {
+	if d.Offsets != nil && len(d.Offsets) != len(d.Labels) {
+		return fmt.Errorf("gbdt: %d offsets for %d rows", len(d.Offsets), len(d.Labels))
+	}
+	for i, v := range d.Offsets {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("gbdt: row %d: the offset is %v, not a finite number", i, v)
+		}
+	}
+	return nil
+}
+
+// offset is what is predicted for row i beside the trees.
+func (d *Data) offset(i int) float64 {
+	if d.Offsets == nil {
+		return 0
+	}
+	return d.Offsets[i]
 }
 
 // weight is how much row i counts.

@@ -21,11 +21,11 @@ type Squared struct{}
 // Name is LightGBM's objective.
 func (Squared) Name() string { return "regression" }
 
-// Start is the weighted mean of the labels.
+// Start is the weighted mean of what the labels exceed the offsets by.
 func (Squared) Start(d *Data) float64 {
 	sum, weights := 0.0, 0.0
 	for i, y := range d.Labels {
-		sum += d.weight(i) * float64(y)
+		sum += d.weight(i) * (float64(y) - d.offset(i))
 		weights += d.weight(i)
 	}
 	return sum / weights
@@ -44,6 +44,8 @@ func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *ran
 type Rank struct {
 	// Pairs is how many rows each row is compared with in a round, drawn anew each time; 0 means 8.
 	Pairs int
+	// Apart is how far apart two labels must be at least for their order to count: closer ones may be apart by chance.
+	Apart float64
 }
 
 // Name is that of a regression: the predictions are taken as they are.
@@ -69,7 +71,7 @@ func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *ra
 		for i := begin; n > 1 && i < begin+n; i++ {
 			for range pairs {
 				if j := begin + rng.IntN(n); j != i {
-					pull(d, predictions, first, second, i, j)
+					l.pull(d, predictions, first, second, i, j)
 				}
 			}
 		}
@@ -78,15 +80,15 @@ func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *ra
 }
 
 // pull adds the derivatives of one pair.
-func pull(d *Data, predictions, first, second []float64, i, j int) {
-	labels := d.Labels
-	if labels[i] == labels[j] {
-		return
-	}
-	if labels[i] < labels[j] {
+func (l Rank) pull(d *Data, predictions, first, second []float64, i, j int) {
+	if d.Labels[i] < d.Labels[j] {
 		i, j = j, i
 	}
-	weight := (float64(labels[i]) - float64(labels[j])) * math.Sqrt(d.weight(i)*d.weight(j))
+	apart := float64(d.Labels[i]) - float64(d.Labels[j])
+	if apart == 0 || apart < l.Apart {
+		return
+	}
+	weight := apart * math.Sqrt(d.weight(i)*d.weight(j))
 	wrong := 1 / (1 + math.Exp(predictions[i]-predictions[j])) // the probability of the other order
 	first[i] -= weight * wrong
 	first[j] += weight * wrong

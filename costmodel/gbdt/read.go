@@ -113,7 +113,7 @@ func header(s section) (*Model, error) {
 	default:
 		return nil, fmt.Errorf("objective %q: give a regression or a ranking", objective)
 	}
-	m := &Model{Features: strings.Fields(s.values["feature_names"]), Objective: name}
+	m := &Model{Features: strings.Fields(s.values["feature_names"]), Objective: name, Digest: s.values[digestKey]}
 	if err := checkNames(m.Features); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Mod
 		widen(m.Ranges, from.Ranges)
 	}
 	predictions := make([]float64, d.NumRows())
-	parallel(p.workers(), len(predictions), func(i int) { predictions[i] = start + m.predict(d.row(i)) })
+	parallel(p.workers(), len(predictions), func(i int) { predictions[i] = d.offset(i) + start + m.predict(d.row(i)) })
 	b := &booster{data: d, loss: loss, params: &p, predictions: predictions, grower: newGrower(bin(d, p.workers()), &p)}
 	for range p.Trees {
 		if err := ctx.Err(); err != nil {

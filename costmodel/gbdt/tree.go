@@ -1,6 +1,9 @@
 package gbdt
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Tree is a binary tree of decisions. Node 0 is its root; a tree without nodes is a single leaf.
 type Tree struct {
@@ -115,6 +118,41 @@ type Model struct {
 	// Objective is the loss's name in LightGBM's model text.
 	Objective string
 	Trees     []Tree
+	// Digest is that of what the model was trained on; empty when it is not known, as of models that others wrote.
+	Digest string
+}
+
+// Scaled is a model whose trees from the given one on say so many times what they say. The model itself is not changed.
+func (m *Model) Scaled(from int, by float64) *Model {
+	scaled := *m
+	scaled.Trees = slices.Clone(m.Trees)
+	for k := from; k < len(scaled.Trees); k++ {
+		scaled.Trees[k] = m.Trees[k].mapped(func(v float64) float64 { return v * by })
+	}
+	return &scaled
+}
+
+// Raised is a model that predicts so much more. One without trees is returned as it is.
+func (m *Model) Raised(by float64) *Model {
+	if len(m.Trees) == 0 {
+		return m
+	}
+	raised := *m
+	raised.Trees = slices.Clone(m.Trees)
+	raised.Trees[0] = m.Trees[0].mapped(func(v float64) float64 { return v + by })
+	return &raised
+}
+
+// mapped is a tree with other values.
+func (t Tree) mapped(value func(float64) float64) Tree {
+	t.Leaves, t.Nodes = slices.Clone(t.Leaves), slices.Clone(t.Nodes)
+	for k := range t.Leaves {
+		t.Leaves[k].Value = value(t.Leaves[k].Value)
+	}
+	for k := range t.Nodes {
+		t.Nodes[k].Value = value(t.Nodes[k].Value)
+	}
+	return t
 }
 
 // predict sums the trees for one row.

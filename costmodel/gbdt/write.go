@@ -13,6 +13,9 @@ import (
 // left.
 const numericDecision = 2
 
+// digestKey is the one key of the header that LightGBM does not know, which reads past it.
+const digestKey = "trained_on"
+
 // Write writes the model in LightGBM's text format, version 3.
 func (m *Model) Write(w io.Writer) error {
 	trees := make([][]byte, len(m.Trees))
@@ -28,6 +31,9 @@ func (m *Model) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=%d\nobjective=%s\n",
 		len(m.Features)-1, m.Objective)
+	if m.Digest != "" {
+		fmt.Fprintf(b, "%s=%s\n", digestKey, m.Digest)
+	}
 	fmt.Fprintf(b, "feature_names=%s\nfeature_infos=%s\ntree_sizes=%s\n\n",
 		strings.Join(m.Features, " "), strings.Join(infos, " "), strings.Join(sizes, " "))
 	for _, t := range trees {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // Guess is a schedule that was never measured.
@@ -72,7 +73,7 @@ func (h *History) promising(s *space.Space) []space.Point {
 }
 
 // predicted are the points that apply, in their order.
-func (h *History) predicted(s *space.Space, m *model, points []space.Point) ([]Guess, error) {
+func (h *History) predicted(s *space.Space, m *costmodel.Model, points []space.Point) ([]Guess, error) {
 	var list []Guess
 	var rows []Row
 	for _, p := range points {
@@ -80,7 +81,7 @@ func (h *History) predicted(s *space.Space, m *model, points []space.Point) ([]G
 			list, rows = append(list, Guess{Point: p, Schedule: sch}), append(rows, Describe(s, p, sch))
 		}
 	}
-	times, err := m.times(rows)
+	times, err := m.Times(rows)
 	for k := range list {
 		list[k].Seconds = math.Exp2(times[k]) * 1e-9
 	}

@@ -1,11 +1,13 @@
 package knowledge
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // maxRows bounds the measurements that the model of a history is trained on.
@@ -16,8 +18,10 @@ type History struct {
 	target *target.Target
 	tasks  []*Task
 
+	models Models
+
 	once  sync.Once
-	model *model
+	model *costmodel.Model
 	err   error
 }
 
@@ -25,18 +29,6 @@ type History struct {
 // tasks has a meaning: the same order gives the same searches.
 func NewHistory(t *target.Target, tasks []*Task) *History {
 	return &History{target: t, tasks: tasks}
-}
-
-// learnt is the model of all tasks, trained when it is first asked for; nil when there is nothing to learn from.
-func (h *History) learnt() (*model, error) {
-	h.once.Do(func() {
-		if samples := h.samples(); len(samples) > 0 {
-			if h.model, h.err = train(nil, samples, baseParams()); h.err == nil {
-				h.model, h.err = h.model.heldBack(baseTrust)
-			}
-		}
-	})
-	return h.model, h.err
 }
 
 // known are the trials of a workload on the history's own target, fastest first.
@@ -48,14 +40,14 @@ func (h *History) known(digest string) []Trial {
 }
 
 // samples are those of all tasks, in their order; processors share the tasks.
-func (h *History) samples() []sample {
-	lists := make([][]sample, len(h.tasks))
+func (h *History) samples() []costmodel.Sample {
+	lists := make([][]costmodel.Sample, len(h.tasks))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(len(h.tasks), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
 			for k := range next {
-				lists[k] = h.tasks[k].samples(k, maxRows/len(h.tasks))
+				lists[k] = h.tasks[k].samples(taskName(k), maxRows/len(h.tasks))
 			}
 		})
 	}
@@ -80,8 +72,11 @@ func (h *History) own(digest string) *Task {
 	return nil
 }
 
-// samples are at most so many trials of a task, with its number, for training: the faster half of them its best ones, the others spread evenly.
-func (t *Task) samples(number, most int) []sample {
+// taskName orders tasks as they are numbered.
+func taskName(number int) string { return fmt.Sprintf("%08d", number) }
+
+// samples are at most so many trials of a task, under a name, for training: the faster half of them its best ones, the others spread evenly.
+func (t *Task) samples(name string, most int) []costmodel.Sample {
 	r := t.reads()
 	list := r.ranked
 	if most = max(most, 2); len(list) > most {
@@ -92,7 +87,7 @@ func (t *Task) samples(number, most int) []sample {
 		}
 		list = picked
 	}
-	var samples []sample
+	var samples []costmodel.Sample
 	for _, trial := range list {
 		p, ok := r.space.Parse(trial.Origin)
 		if !ok {
@@ -102,7 +97,7 @@ func (t *Task) samples(number, most int) []sample {
 		if err != nil {
 			continue
 		}
-		samples = append(samples, sample{Describe(r.space, p, s), number, trial.LatencySeconds})
+		samples = append(samples, costmodel.Sample{Features: Describe(r.space, p, s), Task: name, LatencySeconds: trial.LatencySeconds})
 	}
 	return samples
 }

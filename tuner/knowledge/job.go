@@ -2,17 +2,19 @@ package knowledge
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // Job is what the searches of one job share. It is not safe for concurrent use.
 type Job struct {
 	history *History
-	samples []sample
+	samples []costmodel.Sample
 	views   int
 	// model was trained on the history and the first trained samples.
-	model   *model
+	model   *costmodel.Model
 	trained int
 	err     error
 }
@@ -53,7 +55,7 @@ func (v *View) Near() []space.Point {
 
 // Learn hears of a trial that did not fail.
 func (v *View) Learn(r Row, latencySeconds float64) {
-	v.job.samples = append(v.job.samples, sample{r, v.number, latencySeconds})
+	v.job.samples = append(v.job.samples, costmodel.Sample{Features: r, Task: taskName(v.number), LatencySeconds: latencySeconds})
 }
 
 // Times predicts the logarithm, base 2, of the nanoseconds that rows take; of tasks that nothing is known of, it is the analytic
@@ -62,7 +64,7 @@ func (v *View) Times(rows []Row) []float64 {
 	m, err := v.job.current()
 	if err == nil {
 		var times []float64
-		if times, err = m.times(rows); err == nil {
+		if times, err = m.Times(rows); err == nil {
 			return times
 		}
 	}
@@ -74,8 +76,8 @@ func (v *View) Times(rows []Row) []float64 {
 func (j *Job) Err() error { return j.err }
 
 // current is the model after the latest step of training.
-func (j *Job) current() (*model, error) {
-	var base *model
+func (j *Job) current() (*costmodel.Model, error) {
+	var base *costmodel.Model
 	if j.history != nil {
 		var err error
 		if base, err = j.history.learnt(); err != nil {
@@ -89,7 +91,7 @@ func (j *Job) current() (*model, error) {
 	if n == j.trained {
 		return j.model, nil
 	}
-	m, err := train(base, j.samples[:n], jobParams(n))
+	m, err := costmodel.Train(context.Background(), base, j.samples[:n], jobOptions(n))
 	if err != nil {
 		return nil, err
 	}

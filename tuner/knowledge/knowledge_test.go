@@ -1,7 +1,6 @@
 package knowledge
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -38,24 +37,6 @@ func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(spac
 }
 
 func usual(space.Point) float64 { return 1 }
-
-func TestShapes(t *testing.T) {
-	a := shapeOf("input t0 f32[784,64]@[256,1]\nsum t1 f32[784] over 64 = (mul [t0 i0 r0] 0x1p+00:f32)")
-	if want := "input t0 f32[#,#]@[#,#]\nsum t1 f32[#] over # = (mul [t0 i0 r0] 0x1p+00:f32)"; a.class != want {
-		t.Errorf("class is %q, want %q", a.class, want)
-	}
-	if want := []float64{784, 64, 256, 1, 784, 64}; !slices.Equal(a.sizes, want) {
-		t.Errorf("sizes are %v, want %v", a.sizes, want)
-	}
-}
-
-func TestDistances(t *testing.T) {
-	of := func(m, k, n int64) shape { return shapeOf(exprtest.Product(t, m, k, n).Text()) }
-	near, far := of(64, 64, 64).distance(of(64, 64, 128)), of(64, 64, 64).distance(of(512, 64, 1024))
-	if !(0 < near && near < far) || !math.IsInf(of(64, 64, 64).distance(shapeOf("map")), 1) || of(8, 8, 8).distance(of(8, 8, 8)) != 0 {
-		t.Errorf("near is %v, far %v", near, far)
-	}
-}
 
 // TestANearWorkloadLendsItsPoints: odd shapes, too, and workloads of other classes only after those of the same.
 func TestANearWorkloadLendsItsPoints(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
@@ -45,7 +46,7 @@ func (h *History) neighbours(s *space.Space, digest string) []*Task {
 		task     *Task
 		distance float64
 	}
-	own, knobs, flop := shapeOf(s.Workload.Text()), knobNames(s), s.Workload.Flop()
+	own, knobs, flop := expr.ShapeOf(s.Workload.Text()), knobNames(s), s.Workload.Flop()
 	var list []neighbour
 	for _, t := range h.tasks {
 		r := t.reads()
@@ -53,7 +54,7 @@ func (h *History) neighbours(s *space.Space, digest string) []*Task {
 		if len(r.ranked) == 0 || r.digest == digest && !sibling {
 			continue
 		}
-		d := own.distance(r.shape)
+		d := own.Distance(r.shape)
 		if math.IsInf(d, 1) {
 			if r.knobs != knobs {
 				continue

@@ -41,7 +41,7 @@ type Trial struct {
 // reading is what is derived from a task, once.
 type reading struct {
 	space *space.Space
-	shape shape
+	shape expr.Shape
 	// digest is the workload's.
 	digest string
 	// ranked are the trials that did not fail, fastest first.
@@ -54,7 +54,7 @@ func (t *Task) reads() *reading {
 	t.once.Do(func() {
 		r := &t.read
 		r.space = space.New(t.Workload, t.Target, schedule.Fast)
-		r.shape, r.digest = shapeOf(t.Workload.Text()), t.Workload.Digest()
+		r.shape, r.digest = expr.ShapeOf(t.Workload.Text()), t.Workload.Digest()
 		for _, trial := range t.Trials {
 			if trial.LatencySeconds > 0 {
 				r.ranked = append(r.ranked, trial)

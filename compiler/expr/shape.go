@@ -1,4 +1,4 @@
-package knowledge
+package expr
 
 import (
 	"math"
@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// shape is a workload's canonical text taken apart: what is computed, and how large.
-type shape struct {
-	// class is the text without its integers: workloads of one class differ in extents, strides and bounds only.
-	class string
-	// sizes are the integers in their order.
-	sizes []float64
+// Shape is a workload's canonical text taken apart: what is computed, and how large.
+type Shape struct {
+	// Class is the text without its integers: workloads of one class differ in extents, strides and bounds only.
+	Class string
+	// Sizes are the integers in their order.
+	Sizes []float64
 }
 
-// shapeOf takes the text of a workload apart. Names such as t0 and f32, and floating constants, are of the class.
-func shapeOf(text string) shape {
+// ShapeOf takes the text of a workload apart. Names such as t0 and f32, and floating constants, are of the class.
+func ShapeOf(text string) Shape {
 	var class strings.Builder
-	var s shape
+	var s Shape
 	for i := 0; i < len(text); {
 		end := i
 		for end < len(text) && isDigit(text[end]) {
@@ -28,12 +28,12 @@ func shapeOf(text string) shape {
 			class.WriteString(text[i:end])
 		} else {
 			n, _ := strconv.ParseFloat(text[i:end], 64)
-			s.sizes = append(s.sizes, n)
+			s.Sizes = append(s.Sizes, n)
 			class.WriteByte('#')
 		}
 		i = end
 	}
-	s.class = class.String()
+	s.Class = class.String()
 	return s
 }
 
@@ -63,18 +63,18 @@ func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.'
 }
 
-// distance is the mean of the logarithms, base 2, of how many times larger one's sizes are than the other's; infinite between
+// Distance is the mean of the logarithms, base 2, of how many times larger one's sizes are than the other's; infinite between
 // classes.
-func (s shape) distance(to shape) float64 {
-	if s.class != to.class || len(s.sizes) != len(to.sizes) {
+func (s Shape) Distance(to Shape) float64 {
+	if s.Class != to.Class || len(s.Sizes) != len(to.Sizes) {
 		return math.Inf(1)
 	}
-	if len(s.sizes) == 0 {
+	if len(s.Sizes) == 0 {
 		return 0
 	}
 	sum := 0.0
-	for k, n := range s.sizes {
-		sum += math.Abs(math.Log2((n + 1) / (to.sizes[k] + 1)))
+	for k, n := range s.Sizes {
+		sum += math.Abs(math.Log2((n + 1) / (to.Sizes[k] + 1)))
 	}
-	return sum / float64(len(s.sizes))
+	return sum / float64(len(s.Sizes))
 }

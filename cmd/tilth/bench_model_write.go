@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/costmodel/accuracy"
+	"github.com/tilth-dev/tilth/costmodel/gbdt"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+// write trains a model on all tasks, or writes what it would be trained on.
+func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Task) error {
+	samples := accuracy.Samples(tasks)
+	if f.csv != "" {
+		if err := f.writeCSV(samples); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "wrote %s (%d tasks)\n", f.csv, len(tasks))
+	}
+	if f.output == "" {
+		return nil
+	}
+	m, err := costmodel.Train(ctx, nil, samples, f.options)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(f.output, m.Write); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "wrote %s (%d trees, %d candidates of %d tasks)\n", f.output, m.Trees(), len(samples), len(tasks))
+	return nil
+}
+
+// writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its task, its weight, and its features.
+func (f *benchModelFlags) writeCSV(samples []costmodel.Sample) error {
+	d, level, err := costmodel.Data(samples, costmodel.Latency)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(f.csv, func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		fmt.Fprintf(b, "task,gain,weight,%s\n", strings.Join(d.Features, ","))
+		at := 0
+		for task, n := range d.Groups {
+			for range n {
+				fmt.Fprintf(b, "%d,%s", task, csvRow(d, at, level))
+				at++
+			}
+		}
+		return errors.Join(b.Flush())
+	})
+}
+
+func csvRow(d *gbdt.Data, at int, level float64) string {
+	n := len(d.Features)
+	fields := make([]string, 0, n+2)
+	for _, v := range append([]float32{d.Labels[at] + float32(level), d.Weights[at]}, d.Rows[at*n:(at+1)*n]...) {
+		fields = append(fields, strconv.FormatFloat(float64(v), 'g', -1, 32))
+	}
+	return strings.Join(fields, ",") + "\n"
+}

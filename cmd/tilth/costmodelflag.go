@@ -1,0 +1,28 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+// costModelFlag names a cost model that is used in place of one trained on records.
+type costModelFlag struct{ file string }
+
+func (f *costModelFlag) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use in place of one trained on records: a `file` of 'tilth bench model -o', or LightGBM's")
+}
+
+// models is where cost models come from: the file, or what a cache folder keeps of them.
+func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
+	m := knowledge.Models{Dir: filepath.Join(cache, "models")}
+	if f.file == "" {
+		return m, nil
+	}
+	var err error
+	m.Given, err = costmodel.ReadFile(f.file)
+	return m, err
+}

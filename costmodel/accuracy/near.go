@@ -1,0 +1,43 @@
+package accuracy
+
+import "github.com/tilth-dev/tilth/compiler/expr"
+
+// nearBy is the distance of workloads, in doublings of their sizes on average, below which one tells what the other is like.
+const nearBy = 0.35
+
+// groupsOf numbers groups of tasks: those that are near to each other, or to others of the group, are in one. Such as the layers of a network
+// that grow by a few channels each must not be on both sides of a fold.
+func groupsOf(tasks []Task) (numbers []int, groups int) {
+	shapes := make([]expr.Shape, len(tasks))
+	numbers = make([]int, len(tasks))
+	for k, t := range tasks {
+		shapes[k], numbers[k] = t.Shape, k
+		for i := range k {
+			if numbers[i] != numbers[k] && shapes[k].Distance(shapes[i]) < nearBy {
+				join(numbers[:k+1], numbers[i], numbers[k])
+			}
+		}
+	}
+	return renumbered(numbers)
+}
+
+// join gives both groups the lower number.
+func join(numbers []int, a, b int) {
+	for k, n := range numbers {
+		if n == a || n == b {
+			numbers[k] = min(a, b)
+		}
+	}
+}
+
+// renumbered numbers the groups in the order in which they are met.
+func renumbered(numbers []int) (list []int, groups int) {
+	known := map[int]int{}
+	for _, n := range numbers {
+		if _, met := known[n]; !met {
+			known[n] = len(known)
+		}
+		list = append(list, known[n])
+	}
+	return list, len(known)
+}

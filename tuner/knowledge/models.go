@@ -1,0 +1,95 @@
+package knowledge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/tilth-dev/tilth/costmodel"
+)
+
+// Models says where the model of a history comes from; the zero value has it trained each time.
+type Models struct {
+	// Given is used as it is, whatever was measured; nil means none.
+	Given *costmodel.Model
+	// Dir keeps the model of each target's latest history, so that it is not trained again while nothing new is measured; empty means no folder. A
+	// model in it that another program wrote is used, and left alone.
+	Dir string
+}
+
+// Use has the history take its model from there. It must be called before the history is used, and returns the history.
+func (h *History) Use(m Models) *History {
+	h.models = m
+	return h
+}
+
+const (
+	// jobTrees, of so many leaves, are added for a job's own trials.
+	jobTrees, jobLeaves = 40, 15
+	// recipe names how models of histories are trained; it changes with that, so that kept ones are trained again.
+	recipe = "history 1"
+)
+
+// jobOptions are those of the trees for a job's samples.
+func jobOptions(samples int) costmodel.Options {
+	return costmodel.Options{Trees: jobTrees, Leaves: jobLeaves, Seed: uint64(samples)}
+}
+
+// learnt is the model of all tasks, got when it is first asked for; nil when there is nothing to learn from.
+func (h *History) learnt() (*costmodel.Model, error) {
+	h.once.Do(func() { h.model, h.err = h.learn() })
+	return h.model, h.err
+}
+
+func (h *History) learn() (*costmodel.Model, error) {
+	if h.models.Given != nil {
+		return h.models.Given, nil
+	}
+	if h.models.Dir == "" {
+		return h.train("")
+	}
+	digest := h.digest()
+	kept, err := costmodel.Load(h.models.Dir, h.target.Fingerprint())
+	switch {
+	case err == nil && (kept.Digest() == "" || kept.Digest() == digest):
+		return kept, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	m, err := h.train(digest)
+	if m == nil || err != nil {
+		return m, err
+	}
+	return m, m.Save(h.models.Dir, h.target.Fingerprint())
+}
+
+// train makes the model of a digest.
+func (h *History) train(digest string) (*costmodel.Model, error) {
+	samples := h.samples()
+	if len(samples) == 0 {
+		return nil, nil
+	}
+	m, err := costmodel.Train(context.Background(), nil, samples, costmodel.ForOthers())
+	if err != nil {
+		return nil, err
+	}
+	return m.WithDigest(digest), nil
+}
+
+// digest is that of all that the model is a function of.
+func (h *History) digest() string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, recipe, h.target.Fingerprint())
+	for _, t := range h.tasks {
+		fmt.Fprintln(sum, t.Target.Fingerprint(), t.reads().digest, len(t.Trials))
+		for _, trial := range t.Trials {
+			_, _ = io.WriteString(sum, trial.Origin) // a digest's Write does not fail
+			fmt.Fprintln(sum, "", trial.LatencySeconds)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
