@@ -34,17 +34,36 @@ type job struct {
 // lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set. Those that lay their constants
 // out alike are next to one another, since a module and its measurement share what they have in common.
 func (j *job) lower() []lowered {
+	candidates := j.batch.Candidates
+	replayed := make([]*schedule.Schedule, len(candidates))
+	workers := max(j.compiler.Parallel, 1)
+	var wait sync.WaitGroup
+	for first := range workers {
+		wait.Go(func() {
+			for k := first; k < len(candidates); k += workers {
+				replayed[k] = j.replayed(k)
+			}
+		})
+	}
+	wait.Wait()
 	var kernels []lowered
-	for k, candidate := range j.batch.Candidates {
-		j.built.Outcomes[k] = Outcome{Candidate: candidate.Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
-		s, err := j.replay(candidate)
-		if err != nil {
-			j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
-			continue
+	for k, s := range replayed {
+		if s != nil {
+			kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidates[k].Digest, Schedule: s}})
 		}
-		kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidate.Digest, Schedule: s}})
 	}
 	return byLayout(kernels)
+}
+
+// replayed is the schedule of a candidate; nil where its trace is at fault, which its outcome says.
+func (j *job) replayed(k int) *schedule.Schedule {
+	j.built.Outcomes[k] = Outcome{Candidate: j.batch.Candidates[k].Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
+	s, err := j.replay(j.batch.Candidates[k])
+	if err != nil {
+		j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
+		return nil
+	}
+	return s
 }
 
 // byLayout groups a list by the layouts of constants, in the order in which they first occur.

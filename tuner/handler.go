@@ -23,7 +23,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Models says where cost models come from.
 	Models knowledge.Models
-	// BatchSize is how many candidates are built and measured together; 0 = 16.
+	// BatchSize is how many candidates are built and measured together at most; 0 = 32.
 	BatchSize int
 	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
 	Ahead int
@@ -35,7 +35,7 @@ type Handler struct{ Config }
 // NewHandler returns a handler; zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
 	if c.BatchSize == 0 {
-		c.BatchSize = 16
+		c.BatchSize = 32
 	}
 	if c.Ahead == 0 {
 		c.Ahead = 3
@@ -201,8 +201,20 @@ func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 // as the search learns less from each candidate.
 const firstBatch = 4
 
+// A batch costs a tenth of a second beside its trials, for the compiler's start and the linker, so it has many; but not so many that they take
+// much longer than batchSeconds, since other tasks and the search wait for them, unless they are fewer than leastBatch.
+const (
+	batchSeconds = 1.5
+	leastBatch   = 8
+)
+
+// batchSize is how many candidates the next batch of a task has at most.
 func (r *round) batchSize(t *task) int {
-	return min(r.BatchSize, r.job.searchable(), max(firstBatch, t.proposed))
+	most := r.BatchSize
+	if t.seconds > 0 {
+		most = min(most, max(leastBatch, int(batchSeconds*float64(t.recorded)/t.seconds)))
+	}
+	return min(most, r.job.searchable(), max(firstBatch, t.proposed))
 }
 
 // batch is what a search came to, and the time that it took, or finalists.
