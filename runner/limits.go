@@ -20,7 +20,7 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
-	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 4 by default. Of finalists they are
+	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default. Of finalists they are
 	// taken even when the race is decided, and are 15, more than a search takes.
 	LeastSamples int
 	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
@@ -37,7 +37,7 @@ const (
 	defaultSample    = 500 * time.Microsecond
 	defaultBudget    = 15 * time.Millisecond
 	defaultSamples   = 10
-	defaultLeast     = 4
+	defaultLeast     = 3
 	defaultPatience  = 250 * time.Millisecond
 	finalistSample   = time.Millisecond
 	finalistBudget   = 150 * time.Millisecond
