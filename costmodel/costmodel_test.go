@@ -63,8 +63,8 @@ func textOf(t testing.TB, m *Model) string {
 
 // TestFasterCandidatesAreTold of tasks that the model was not trained on, whose analytic cost says nothing.
 func TestFasterCandidatesAreTold(t *testing.T) {
-	for _, loss := range []Loss{Latency, Throughput, Order} {
-		m := trained(t, nil, made(8, 200, 1), Options{Loss: loss})
+	for _, loss := range []Loss{Mixed, Latency, Throughput, Order} {
+		m := trained(t, nil, made(8, 200, 1), Options{Loss: loss, Trees: 60, Leaves: 15, Trust: 1})
 		held := made(2, 100, 2)
 		times := timesOf(t, m, held)
 		right, pairs := 0, 0
@@ -102,7 +102,7 @@ func TestWithoutAModelTimesAreTheAnalyticCost(t *testing.T) {
 		samples[k].LatencySeconds = math.Exp2(cost) * 3e-9
 	}
 	analytic := timesOf(t, nil, samples)
-	for k, v := range timesOf(t, trained(t, nil, samples, Options{Trees: 5}), samples) {
+	for k, v := range timesOf(t, trained(t, nil, samples, Options{Trees: 5, Loss: Latency}), samples) {
 		if want := analytic[k] + math.Log2(3); math.Abs(v-want) > 1e-3 {
 			t.Fatalf("sample %d: %v, want %v", k, v, want)
 		}
@@ -112,8 +112,8 @@ func TestWithoutAModelTimesAreTheAnalyticCost(t *testing.T) {
 // TestTrustIsAShareOfWhatIsLearnt, but for the level of all tasks.
 func TestTrustIsAShareOfWhatIsLearnt(t *testing.T) {
 	samples := made(3, 50, 1)
-	analytic, whole := timesOf(t, nil, samples), timesOf(t, trained(t, nil, samples, Options{Trees: 9}), samples)
-	half := timesOf(t, trained(t, nil, samples, Options{Trees: 9, Trust: 0.5}), samples)
+	analytic, whole := timesOf(t, nil, samples), timesOf(t, trained(t, nil, samples, Options{Trees: 9, Loss: Latency, Trust: 1}), samples)
+	half := timesOf(t, trained(t, nil, samples, Options{Trees: 9, Loss: Latency, Trust: 0.5}), samples)
 	for k := range samples {
 		a, b := whole[k]-whole[0]-analytic[k]+analytic[0], half[k]-half[0]-analytic[k]+analytic[0]
 		if math.Abs(a-2*b) > 1e-9 {

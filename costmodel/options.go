@@ -1,7 +1,7 @@
 package costmodel
 
 import (
-	"math"
+	"cmp"
 
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
@@ -10,9 +10,11 @@ import (
 type Loss uint8
 
 const (
-	// Latency is the squared error of the latency's logarithm; fast samples count more, by the root of their share of the throughput of
-	// the task's best.
-	Latency Loss = iota
+	// Mixed is Latency for the first half of the trees, which tells how far apart candidates are, and Order for the others, which tells better which is
+	// faster.
+	Mixed Loss = iota
+	// Latency is the squared error of the latency's logarithm; fast samples count more, by their share of the throughput of the task's best.
+	Latency
 	// Throughput is the squared error of that share: for small errors that of the latency's logarithm, weighted by the share's square.
 	Throughput
 	// Order is the logistic loss of the wrong order of two samples of a task, weighted by how far apart their latencies are.
@@ -25,53 +27,65 @@ type Options struct {
 	Seed uint64
 	// Trees is how many are added; 0 means 100.
 	Trees int
-	// Leaves is the most leaves of a tree; 0 means 31.
+	// Leaves is the most leaves of a tree; 0 means 63.
 	Leaves int
 	// LearningRate scales each tree; 0 means 0.1.
 	LearningRate float64
 	Loss         Loss
-	// Trust is the share of what was learnt that the added trees say, since what is true of one task is only partly true of another; 0 means 1.
+	// Trust is the share of what was learnt that the added trees say, since what is true of some tasks is only partly true of another. 0 means n/(n+10)
+	// for n tasks.
 	Trust float64
 	// Workers is how many processors are used; 0 means all. The model does not depend on it.
 	Workers int
 }
 
-// ForOthers are the options of a model that is asked about tasks that it was not trained on: what is true of one task is half as true of
-// another.
-func ForOthers() Options { return Options{Trees: 60, Leaves: 31, LearningRate: 0.1, Trust: 0.5, Seed: 1} }
-
 const (
+	// trees is how many a model has, and leaves the most leaves of each.
+	trees, leaves = 100, 63
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
 	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few samples.
-	leastShare, leastWeight = 0.01, 2
+	leastShare, leastWeight = 0.002, 2
 	// leastCurvature is what a leaf has at least of the second derivatives of pairs, which are small.
 	leastCurvature = 1e-2
-	// apart is by how much, as a logarithm of base 2, two latencies must differ for their order to be learnt.
-	apart = 0.02
+	// apart is by how much, as a logarithm of base 2, two latencies must differ for their order to be learnt, steepness how soon they are far apart,
+	// and pairs with how many others each sample is compared for a tree.
+	apart, steepness, pairs = 0.02, 6, 16
+	// halfTrusted is of how many tasks a half is trusted.
+	halfTrusted = 10
 )
+
+// trees is how many are added.
+func (o Options) trees() int { return cmp.Or(o.Trees, trees) }
+
+// trust is the share of what so many tasks taught that counts.
+func (o Options) trust(tasks int) float64 {
+	if o.Trust > 0 {
+		return o.Trust
+	}
+	return float64(tasks) / float64(tasks+halfTrusted)
+}
 
 // weight is how much a sample counts that has a share of its task's best throughput.
 func (o Options) weight(share float64) float64 {
 	if o.Loss == Throughput {
-		return max(share*share, 1e-6) // no sample counts for nothing
+		share *= share
 	}
-	return max(math.Sqrt(share), 1e-6)
+	return max(share, 1e-6) // none counts for nothing
 }
 
 func (o Options) loss() gbdt.Loss {
 	if o.Loss == Order {
-		return gbdt.Rank{Apart: apart}
+		return gbdt.Rank{Apart: apart, Steepness: steepness, Pairs: pairs}
 	}
 	return gbdt.Squared{}
 }
 
 func (o Options) params(d *gbdt.Data) gbdt.Params {
 	p := gbdt.DefaultParams()
+	p.Leaves = leaves
 	p.Seed, p.Workers, p.FeatureFraction, p.RowFraction = o.Seed, o.Workers, featureFraction, rowFraction
-	if o.Trees > 0 {
-		p.Trees = o.Trees
-	}
+	p.Trees = o.trees()
 	if o.Leaves > 0 {
 		p.Leaves = o.Leaves
 	}

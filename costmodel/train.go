@@ -12,8 +12,8 @@ import (
 // errNothing is what training on nothing is.
 var errNothing = errors.New("cost model: no sample was right and has an analytic cost: there is nothing to learn from")
 
-// Data is what a new model is trained on: samples that did not fail, task by task. With the losses Latency and Throughput its labels are what samples gain beside others
-// of their task; with Order they are speeds, and its offsets what the analytic cost says of these. level is the mean gain of tasks, which the trees do
+// Data is what a new model is trained on: samples that did not fail, task by task. Its labels are what samples gain beside others
+// of their task; with the loss Order they are speeds, and its offsets what the analytic cost says of these. level is the mean gain of tasks, which the trees do
 // not learn.
 func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) {
 	sorted, err := lessons(samples)
@@ -27,6 +27,21 @@ func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) 
 // the order of its candidates has a meaning, and would be wrong for the next task. The result depends on the samples, their order and
 // the options alone. It stops between trees when the context ends.
 func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
+	if o.Loss != Mixed {
+		return train(ctx, base, samples, o)
+	}
+	first, second := o, o
+	first.Loss, first.Trees = Latency, (o.trees()+1)/2
+	second.Loss, second.Trees = Order, o.trees()/2
+	base, err := train(ctx, base, samples, first)
+	if err != nil || second.Trees == 0 {
+		return base, err
+	}
+	return train(ctx, base, samples, second)
+}
+
+// train adds trees by one loss.
+func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
 	sorted, err := lessons(samples)
 	if err != nil {
 		return nil, err
@@ -43,9 +58,7 @@ func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Mode
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
 	}
-	if o.Trust > 0 {
-		trees = trees.Scaled(base.Trees(), o.Trust)
-	}
+	trees = trees.Scaled(base.Trees(), o.trust(len(d.Groups)))
 	if base == nil {
 		trees = trees.Raised(level)
 	}

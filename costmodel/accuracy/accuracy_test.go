@@ -40,6 +40,12 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 			t.Errorf("%s: regret %v, not %v", c.name, got, c.regret)
 		}
 	}
+	if got := Off([]float64{1, 2, 0, 4}, []float64{7, 6, 9, 5}); got != 1 {
+		t.Errorf("times that are off by a constant are off by %v", got)
+	}
+	if got := Off([]float64{1, 1}, []float64{1, -1}); got != 2 {
+		t.Errorf("half are twice as fast as told, half as slow: %v, want 2", got)
+	}
 	if share, pairs := Pairwise([]float64{0, 0}, []float64{1, 2}, func(int, int) bool { return true }); share != 0 || pairs != 0 {
 		t.Errorf("failures alone: %v of %d pairs", share, pairs)
 	}
@@ -91,7 +97,7 @@ func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 }
 
 func TestAPythonThatIsNotThereIsNamed(t *testing.T) {
-	x := XGBoost{Label: "xgboost", Python: "/nowhere/python3", Dir: t.TempDir(), Options: costmodel.ForOthers(), Threads: 1}
+	x := XGBoost{Label: "xgboost", Python: "/nowhere/python3", Dir: t.TempDir(), Options: costmodel.Options{Trees: 1, Leaves: 2, LearningRate: 0.1}, Threads: 1}
 	_, err := Compare(context.Background(), made(2, 3), []Ranker{x}, Options{Folds: 2})
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/python3") {
 		t.Errorf("%v", err)

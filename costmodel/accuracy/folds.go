@@ -21,6 +21,8 @@ type Result struct {
 	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
 	Recall float64 `json:"recall"`
 	Regret float64 `json:"regret"`
+	// Off is the factor by which predicted latencies are usually off, but for what is the same for all of a task.
+	Off float64 `json:"off"`
 }
 
 const (
@@ -78,7 +80,7 @@ func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]
 
 func judge(t *Task, ranker string, scores []float64, noise float64) Result {
 	latencies := t.latencies()
-	r := Result{Task: t.Name, Tasks: 1, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks)}
+	r := Result{Task: t.Name, Tasks: 1, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks), Off: Off(latencies, scores)}
 	differ := func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+noise) }
 	r.Pairwise, _ = Pairwise(latencies, scores, differ)
 	r.Resolved, _ = Pairwise(latencies, scores, func(fast, slow int) bool {
@@ -103,6 +105,7 @@ func Mean(results []Result, ranker string) Result {
 		mean.AllPairs += r.AllPairs
 		mean.Recall += r.Recall
 		mean.Regret += r.Regret
+		mean.Off += r.Off
 	}
 	if n == 0 {
 		return mean
@@ -114,5 +117,6 @@ func Mean(results []Result, ranker string) Result {
 	mean.AllPairs /= n
 	mean.Recall /= n
 	mean.Regret /= n
+	mean.Off /= n
 	return mean
 }

@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -66,6 +67,22 @@ func Regret(latencies, scores []float64, n int) float64 {
 		}
 	}
 	return found/best - 1
+}
+
+// Off is the factor by which latencies are off, as the root of the mean square of its logarithm, when scores are logarithms, base 2, of
+// throughputs, but for a constant.
+func Off(latencies, scores []float64) float64 {
+	order := measured(latencies)
+	if len(order) == 0 {
+		return 1
+	}
+	sum, squares := 0.0, 0.0
+	for _, k := range order {
+		e := scores[k] + math.Log2(latencies[k])
+		sum, squares = sum+e, squares+e*e
+	}
+	n := float64(len(order))
+	return math.Exp2(math.Sqrt(max(0, squares/n-sum/n*sum/n)))
 }
 
 // measured are the numbers of the candidates that did not fail.

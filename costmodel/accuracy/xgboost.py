@@ -17,7 +17,7 @@ if loss == "order":
     parameters.update(objective="rank:pairwise", min_child_weight=1e-2)
 else:
     train.set_weight(data["weights"])
-    parameters.update(objective="reg:squarederror", min_child_weight=0.01 * float(data["weights"].sum()))
+    parameters.update(objective="reg:squarederror", min_child_weight=0.002 * float(data["weights"].sum()))
 model = xgboost.train(parameters, train, trees)
 test = xgboost.DMatrix(data["test"], base_margin=numpy.zeros(len(data["test"])))
 numpy.savez(sys.argv[2], gains=model.predict(test, output_margin=True).astype(numpy.float32))

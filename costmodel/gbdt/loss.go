@@ -1,6 +1,7 @@
 package gbdt
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 )
@@ -46,6 +47,9 @@ type Rank struct {
 	Pairs int
 	// Apart is how far apart two labels must be at least for their order to count: closer ones may be apart by chance.
 	Apart float64
+	// Steepness, LightGBM's sigmoid, scales predictions: those of pairs that differ by more than a few times its inverse are as good as in order. 0
+	// means 1.
+	Steepness float64
 }
 
 // Name is that of a regression: the predictions are taken as they are.
@@ -89,10 +93,11 @@ func (l Rank) pull(d *Data, predictions, first, second []float64, i, j int) {
 		return
 	}
 	weight := apart * math.Sqrt(d.weight(i)*d.weight(j))
-	wrong := 1 / (1 + math.Exp(predictions[i]-predictions[j])) // the probability of the other order
-	first[i] -= weight * wrong
-	first[j] += weight * wrong
-	curvature := weight * wrong * (1 - wrong)
+	steepness := cmp.Or(l.Steepness, 1)
+	wrong := 1 / (1 + math.Exp(steepness*(predictions[i]-predictions[j]))) // the probability of the other order
+	first[i] -= steepness * weight * wrong
+	first[j] += steepness * weight * wrong
+	curvature := steepness * steepness * weight * wrong * (1 - wrong)
 	second[i] += curvature
 	second[j] += curvature
 }

@@ -28,7 +28,7 @@ func (h *History) Use(m Models) *History {
 }
 
 const (
-	// jobTrees, of so many leaves, are added for a job's own trials.
+	// jobTrees, of so many leaves, are added for a job's own trials, of whose tasks they are asked.
 	jobTrees, jobLeaves = 40, 15
 	// recipe names how models of histories are trained; it changes with that, so that kept ones are trained again.
 	recipe = "history 1"
@@ -36,7 +36,7 @@ const (
 
 // jobOptions are those of the trees for a job's samples.
 func jobOptions(samples int) costmodel.Options {
-	return costmodel.Options{Trees: jobTrees, Leaves: jobLeaves, Seed: uint64(samples)}
+	return costmodel.Options{Trees: jobTrees, Leaves: jobLeaves, Loss: costmodel.Latency, Trust: 1, Seed: uint64(samples)}
 }
 
 // learnt is the model of all tasks, got when it is first asked for; nil when there is nothing to learn from.
@@ -73,7 +73,7 @@ func (h *History) train(digest string) (*costmodel.Model, error) {
 	if len(samples) == 0 {
 		return nil, nil
 	}
-	m, err := costmodel.Train(context.Background(), nil, samples, costmodel.ForOthers())
+	m, err := costmodel.Train(context.Background(), nil, samples, costmodel.Options{Seed: 1})
 	if err != nil {
 		return nil, err
 	}
