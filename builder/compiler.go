@@ -15,6 +15,8 @@ import (
 type Compiler struct {
 	Toolchain *toolchain.Toolchain
 	Cache     *Cache
+	// Kept has the objects of candidates built before; nil = none.
+	Kept *Kept
 	// Parallel is how many compilers a batch may run at once; 0 means 1.
 	Parallel int
 	// CandidateTime is how long compiling a single candidate may take; 5 s by default.
@@ -42,10 +44,11 @@ type Candidate struct {
 	Trace  []byte
 }
 
-// Built is what a batch was built into. The objects hold exactly the candidates whose outcome has no error.
+// Built is what a batch was built into. The objects hold the candidates whose outcome has no error.
 type Built struct {
 	Outcomes []Outcome
-	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was isolated.
+	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was isolated. Those kept from
+	// earlier batches may have other candidates as well.
 	Objects []string
 	// Reference and Harness are empty when there are no objects.
 	Reference, Harness string
@@ -57,8 +60,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 	begin := time.Now()
 	j := &job{compiler: c, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}
 	j.built.Outcomes = make([]Outcome, len(b.Candidates))
-	kernels := j.lower()
-	err := j.run(ctx, kernels)
+	err := j.run(ctx, j.reuse(j.lower()))
 	share := time.Since(begin) / time.Duration(max(len(b.Candidates), 1))
 	for k := range j.built.Outcomes {
 		j.built.Outcomes[k].Build = share

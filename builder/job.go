@@ -34,17 +34,36 @@ type job struct {
 // lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set. Those that lay their constants
 // out alike are next to one another, since a module and its measurement share what they have in common.
 func (j *job) lower() []lowered {
+	candidates := j.batch.Candidates
+	replayed := make([]*schedule.Schedule, len(candidates))
+	workers := max(j.compiler.Parallel, 1)
+	var wait sync.WaitGroup
+	for first := range workers {
+		wait.Go(func() {
+			for k := first; k < len(candidates); k += workers {
+				replayed[k] = j.replayed(k)
+			}
+		})
+	}
+	wait.Wait()
 	var kernels []lowered
-	for k, candidate := range j.batch.Candidates {
-		j.built.Outcomes[k] = Outcome{Candidate: candidate.Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
-		s, err := j.replay(candidate)
-		if err != nil {
-			j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
-			continue
+	for k, s := range replayed {
+		if s != nil {
+			kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidates[k].Digest, Schedule: s}})
 		}
-		kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidate.Digest, Schedule: s}})
 	}
 	return byLayout(kernels)
+}
+
+// replayed is the schedule of a candidate; nil where its trace is at fault, which its outcome says.
+func (j *job) replayed(k int) *schedule.Schedule {
+	j.built.Outcomes[k] = Outcome{Candidate: j.batch.Candidates[k].Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
+	s, err := j.replay(j.batch.Candidates[k])
+	if err != nil {
+		j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
+		return nil
+	}
+	return s
 }
 
 // byLayout groups a list by the layouts of constants, in the order in which they first occur.
@@ -87,7 +106,7 @@ func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 
 // run compiles the candidates, the reference and the harness side by side.
 func (j *job) run(ctx context.Context, kernels []lowered) error {
-	if len(kernels) == 0 {
+	if len(kernels) == 0 && len(j.built.Objects) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -120,6 +139,7 @@ func (j *job) object(ctx context.Context, group []lowered) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.built.Objects = append(j.built.Objects, path)
+		j.keep(path, group)
 		return nil
 	case class == 0:
 		return err
@@ -133,6 +153,14 @@ func (j *job) object(ctx context.Context, group []lowered) error {
 		}
 	}
 	return nil
+}
+
+func (j *job) keep(path string, group []lowered) {
+	keys := make([]string, len(group))
+	for k := range group {
+		keys[k] = j.batch.key(group[k].ID)
+	}
+	j.compiler.Kept.add(path, keys)
 }
 
 // compile makes one module. The class is zero when the candidates are not to blame for the error.

@@ -33,8 +33,8 @@ type AgentConfig struct {
 	CacheDir string
 	// ScratchDir is for files that go with the agent; empty = a folder of the name's own in CacheDir.
 	ScratchDir string
-	// LockDir is where the agents of this host find their lock; empty = hostlock.DefaultDir().
-	LockDir string
+	// Lock is this host's; nil = the one in hostlock.DefaultDir(), which tells Logger of long waits.
+	Lock *hostlock.Lock
 	// DrainGrace is how long held work may take to end when the agent stops; 0 = agent.Config's default.
 	DrainGrace time.Duration
 	// Version is this program's.
@@ -47,7 +47,6 @@ type base struct {
 	cfg     AgentConfig
 	spec    *tilthv1.AgentSpec
 	conn    *grpc.ClientConn
-	lock    *hostlock.Lock
 	scratch string
 	claim   *os.File // keeps the scratch folder from others while it is open
 }
@@ -60,9 +59,10 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
 	cfg.Name = cmp.Or(cfg.Name, host+"/"+word)
-	lock, err := hostlock.New(cmp.Or(cfg.LockDir, hostlock.DefaultDir()))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", word, err)
+	if cfg.Lock == nil {
+		if cfg.Lock, err = hostlock.Announced(cfg.Logger); err != nil {
+			return nil, fmt.Errorf("%s: %w", word, err)
+		}
 	}
 	conn, err := agent.Dial(cfg.Tracker)
 	if err != nil {
@@ -76,7 +76,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 		return nil, errors.Join(fmt.Errorf("%s: scratch folder: %w", word, err), conn.Close())
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
-	return &base{cfg: cfg, spec: spec, conn: conn, lock: lock, scratch: scratch, claim: claim}, nil
+	return &base{cfg: cfg, spec: spec, conn: conn, scratch: scratch, claim: claim}, nil
 }
 
 // scratchDir is a folder of the name's own, whatever the name: a/b and a_b are two, and none leads out of the cache.

@@ -35,8 +35,12 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
+	kept, err := builder.OpenKept(filepath.Join(base.scratch, "kept"))
+	if err != nil {
+		return base.end(err)
+	}
 	handler := builder.NewHandler(builder.Config{
-		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain, Cache: cache, Parallel: cfg.Parallel},
+		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain, Cache: cache, Kept: kept, Parallel: cfg.Parallel},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
 		Report: func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportBuild", func(ctx context.Context) error {
@@ -44,7 +48,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 				return err
 			})
 		},
-		Lock:    base.lock.Compute,
+		Lock:    base.cfg.Lock.Compute,
 		Scratch: base.scratch,
 		Logger:  cfg.Logger,
 	})

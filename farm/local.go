@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -39,8 +40,10 @@ type LocalConfig struct {
 	// Target is what is tuned for: this machine, or a part of what it can do.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	Version   string
-	Logger    *slog.Logger
+	// Lock is this host's; nil as in AgentConfig.
+	Lock    *hostlock.Lock
+	Version string
+	Logger  *slog.Logger
 }
 
 // Local is a tracker, a tuner, a builder and a runner in this process, over a private socket.
@@ -145,7 +148,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	ctx, stop := context.WithCancel(l.life)
 	l.stopAgents = stop
 	common := AgentConfig{
-		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Logger: cfg.Logger,
+		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Lock: cfg.Lock, Logger: cfg.Logger,
 	}
 	named := func(kind string) AgentConfig {
 		own := common

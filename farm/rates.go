@@ -14,16 +14,16 @@ import (
 
 // MeasureRates measures what this machine does at most on each of the targets, which differ in their threads and are sorted by
 // them: on the fewest and the most, between which the others are guessed. It takes half a second or so for each of the two, in
-// which nothing else is computed or timed by the agents of this host. lockDir is as in AgentConfig.
-func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lockDir string) ([]roofline.Rates, error) {
+// which lock keeps this host's agents from computing and timing.
+func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock) ([]roofline.Rates, error) {
 	first, last := targets[0], targets[len(targets)-1]
-	few, err := measureRates(ctx, tc, first, lockDir)
+	few, err := measureRates(ctx, tc, first, lock)
 	if err != nil {
 		return nil, err
 	}
 	many := few
 	if last.Threads > first.Threads {
-		if many, err = measureRates(ctx, tc, last, lockDir); err != nil {
+		if many, err = measureRates(ctx, tc, last, lock); err != nil {
 			return nil, err
 		}
 	}
@@ -35,14 +35,7 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*targe
 	return rates, nil
 }
 
-func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lockDir string) (rates roofline.Rates, err error) {
-	if lockDir == "" {
-		lockDir = hostlock.DefaultDir()
-	}
-	lock, err := hostlock.New(lockDir)
-	if err != nil {
-		return rates, err
-	}
+func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lock *hostlock.Lock) (rates roofline.Rates, err error) {
 	scratch, err := os.MkdirTemp("", "tilth-rates-")
 	if err != nil {
 		return rates, fmt.Errorf("measuring the machine: %w", err)

@@ -60,7 +60,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 				return err
 			})
 		},
-		Lock:    base.lock.Time,
+		Lock:    base.cfg.Lock.Time,
 		Scratch: base.scratch,
 		Logger:  cfg.Logger,
 	})

@@ -22,6 +22,6 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return err
 	}
 	base.spec.Tuners = tuner.Names()
-	handler := tuner.NewHandler(tuner.Config{Conn: base.conn, Lock: base.lock.Compute, Logger: cfg.Logger, Models: cfg.Models})
+	handler := tuner.NewHandler(tuner.Config{Conn: base.conn, Lock: base.cfg.Lock.Compute, Logger: cfg.Logger, Models: cfg.Models})
 	return base.run(ctx, handler, 1)
 }

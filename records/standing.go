@@ -8,6 +8,9 @@ const (
 	disturbedRatio = 1.1
 	// fairSamples are enough for a measurement to replace one that a disturbed device made.
 	fairSamples = 5
+	// mostLuck is how many times as long as it was measured a candidate may take in truth. One that takes longer when it is measured again
+	// was disturbed between two calibrations that were not.
+	mostLuck = 2
 )
 
 // Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the measurement that
@@ -27,6 +30,9 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
 	if disturbed(m) != disturbed(best) {
 		return disturbed(best) && samples >= min(had, fairSamples)
+	}
+	if m.GetLatencySeconds() > mostLuck*best.GetLatencySeconds() {
+		return false
 	}
 	return samples > had || samples == had && m.GetAt().AsTime().After(best.GetAt().AsTime())
 }

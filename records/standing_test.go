@@ -38,6 +38,7 @@ func TestSupersedes(t *testing.T) {
 		{"its own, as long and later", measured("a", 3, 1, times(20, 1.5)...), measured("a", 2, 1, long...), true},
 		{"its own, as long and earlier", measured("a", 1, 1, times(20, 0.5)...), measured("a", 2, 1, long...), false},
 		{"its own, longer on a disturbed device", measured("a", 2, 1.5, times(20, 1.5)...), measured("a", 1, 1, lone...), false},
+		{"its own, longer between calibrations that missed what disturbed it", measured("a", 2, 1, times(20, 6.8)...), measured("a", 1, 1, lone...), false},
 		{"its own, shorter in peace", measured("a", 2, 1, times(5, 0.9)...), measured("a", 1, 1.5, long...), true},
 		{"its own, dropped in peace", measured("a", 2, 1, 0.9), measured("a", 1, 1.5, long...), false},
 	} {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,13 +14,14 @@ type Limits struct {
 	Candidate time.Duration
 	// Reference bounds the reference kernel; 120 s by default.
 	Reference time.Duration
-	// Sample is how long a timed sample lasts at least; 1 ms by default.
+	// Sample is how long a timed sample lasts at least; by default 0.5 ms, and 1 ms of a finalist.
 	Sample time.Duration
 	// Budget bounds the time for a candidate's samples; by default 15 ms, and 150 ms of a finalist.
 	Budget time.Duration
 	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
-	// LeastSamples are taken of a finalist even when the race is decided; 15 by default, more than a search takes.
+	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 4 by default. Of finalists they are
+	// taken even when the race is decided, and are 15, more than a search takes.
 	LeastSamples int
 	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
 	// is, and the outcomes say so: a machine that is always busy must get through, too.
@@ -32,46 +34,32 @@ const (
 	defaultCandidate = time.Second
 	defaultUnknown   = 10 * time.Second
 	defaultReference = 120 * time.Second
-	defaultSample    = time.Millisecond
+	defaultSample    = 500 * time.Microsecond
 	defaultBudget    = 15 * time.Millisecond
 	defaultSamples   = 10
+	defaultLeast     = 4
 	defaultPatience  = 250 * time.Millisecond
+	finalistSample   = time.Millisecond
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
-	leastSamples     = 15
+	finalistLeast    = 15
 	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
 	slowerAllowed = 10
 )
 
 func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
-	set := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
 	if bestSeconds == 0 {
-		set(&l.Candidate, defaultUnknown)
+		l.Candidate = cmp.Or(l.Candidate, defaultUnknown)
 	}
 	if finalists {
-		set(&l.Budget, finalistBudget)
-		if l.Samples == 0 {
-			l.Samples = finalistSamples
-		}
+		l.Sample, l.Budget = cmp.Or(l.Sample, finalistSample), cmp.Or(l.Budget, finalistBudget)
+		l.Samples, l.LeastSamples = cmp.Or(l.Samples, finalistSamples), cmp.Or(l.LeastSamples, finalistLeast)
 	}
-	set(&l.Candidate, defaultCandidate)
-	set(&l.Reference, defaultReference)
-	set(&l.Sample, defaultSample)
-	set(&l.Budget, defaultBudget)
-	set(&l.Patience, defaultPatience)
-	if l.MemoryBytes == 0 {
-		l.MemoryBytes = machineMemory() / 4 * 3
-	}
-	if l.Samples == 0 {
-		l.Samples = defaultSamples
-	}
-	if l.LeastSamples == 0 {
-		l.LeastSamples = leastSamples
-	}
+	l.Candidate, l.Reference = cmp.Or(l.Candidate, defaultCandidate), cmp.Or(l.Reference, defaultReference)
+	l.Sample, l.Budget = cmp.Or(l.Sample, defaultSample), cmp.Or(l.Budget, defaultBudget)
+	l.Samples, l.LeastSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.LeastSamples, defaultLeast)
+	l.Patience = cmp.Or(l.Patience, defaultPatience)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, machineMemory()/4*3)
 	return l
 }
 

@@ -160,6 +160,13 @@ func TestKernelsShareWhatTheyPackAlike(t *testing.T) {
 	check(t, got, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}, {"shares_packed", none, ""}})
 }
 
+func TestPackedConstantsOfDifferentSizesShareTheirPlace(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.plan(t, "good")
+	b.kernels(t, "candidates.c", "candidates.so", "-DKERNELS=K(good),MORE,K(good),MORE")
+	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"packs_more", none, ""}, {"good", none, ""}, {"packs_more", none, ""}})
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "hoards_memory", "good")
 	p.Limits = Limits{MemoryBytes: 512 << 20, Candidate: 10 * time.Second}
@@ -188,6 +195,20 @@ func TestSlowCandidatesAreDroppedEarly(t *testing.T) {
 	raced := measureAll(t, p)
 	if len(raced[1].Samples) != 1 {
 		t.Errorf("a candidate a hundred times slower than the best was sampled %d times", len(raced[1].Samples))
+	}
+}
+
+// TestCandidatesHardlyBehindGetFewSamples: the best one's noise, here as large as it gets, does not rule out that they are as fast.
+func TestCandidatesHardlyBehindGetFewSamples(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "good")
+	p.Limits.Budget = 10 * time.Second
+	p.BestSeconds, p.BestSamples = 1e-9, []float64{1e-9, 1e-9, 1e-9, 10, 10}
+	if got := measureAll(t, p)[0]; len(got.Samples) != defaultLeast {
+		t.Errorf("%d samples, want %d", len(got.Samples), defaultLeast)
+	}
+	p.BestSeconds = 1
+	if got := measureAll(t, p)[0]; len(got.Samples) != defaultSamples {
+		t.Errorf("%d samples of a candidate that is faster, want %d", len(got.Samples), defaultSamples)
 	}
 }
 

@@ -86,10 +86,25 @@ func (j *job) closing(now time.Time) bool {
 	if j.budget.GetTrials() > 0 && j.remaining() <= j.reserve() {
 		return true
 	}
-	if deadline := j.deadline(); !deadline.IsZero() && deadline.Sub(now) <= j.budget.GetTime().AsDuration()/reserved {
+	if deadline := j.deadline(); !deadline.IsZero() && deadline.Sub(now) <= j.budget.GetTime().AsDuration()/reserved+j.backlog(now) {
 		return true
 	}
 	return j.stopped() || j.next() == nil
+}
+
+// backlog is how long the trials in flight take at the job's pace so far: finalists come after them.
+func (j *job) backlog(now time.Time) time.Duration {
+	var open, done int
+	for _, n := range j.inFlight {
+		open += n
+	}
+	for _, t := range j.tasks {
+		done += t.recorded
+	}
+	if done == 0 {
+		return 0
+	}
+	return now.Sub(j.start) / time.Duration(done) * time.Duration(open)
 }
 
 // reserve is how many trials are kept for finalists.

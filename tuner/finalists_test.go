@@ -4,6 +4,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
@@ -38,7 +41,7 @@ func (w *twice) verdict(c *tilthv1.Candidate) *tilthv1.Measurement {
 	case again:
 		w.raced++
 		if c.GetDigest() == w.first {
-			return sampled(c, 2e-3, 20)
+			return sampled(c, 1.5e-3, 20)
 		}
 		return sampled(c, 1e-3, 20)
 	case c.GetDigest() == w.first:
@@ -63,6 +66,20 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 	}
 	if p.GetBestSeconds() != 1e-3 || p.GetBest().GetCandidate().GetDigest() == w.first {
 		t.Errorf("the best is %v: the first was only lucky", p.GetBest())
+	}
+}
+
+// TestFinalistsHaveTheirTimeBehindTheTrialsInFlight: a job of a minute had ten seconds of them, and its time was over before they were done.
+func TestFinalistsHaveTheirTimeBehindTheTrialsInFlight(t *testing.T) {
+	j := &job{budget: &tilthv1.Budget{Time: durationpb.New(100 * time.Second)}, inFlight: map[string]int{"a": 16, "b": 16}}
+	busy := &task{weight: 1, recorded: 320, best: 1}
+	j.tasks, j.start = []*task{busy}, time.Unix(1000, 0)
+	at := func(seconds int) time.Time { return j.start.Add(time.Duration(seconds) * time.Second) }
+	if got := j.backlog(at(80)); got != 8*time.Second {
+		t.Errorf("32 trials at a quarter of a second take %v", got)
+	}
+	if j.closing(at(80)) || !j.closing(at(90)) {
+		t.Error("the time for finalists begins when the trials in flight leave them a twentieth of the job's")
 	}
 }
 

@@ -24,7 +24,8 @@ type learner struct {
 	failed []space.Point
 	// confirming are points that were good before, and are to be measured again before anything else.
 	confirming []space.Point
-	draft      []space.Point
+	// recalled are points that are near to what was good before, by rules that were different then.
+	recalled, draft []space.Point
 	// made are points looked at so far, by their key.
 	made map[string]*prospect
 	// begun is set when what was measured before the search has been read.
@@ -70,16 +71,21 @@ func (g *learner) begin() {
 		return
 	}
 	known := g.view.Known()
-	for k, t := range known[:min(rememberedTrials, len(known))] {
+	for _, t := range known[:min(rememberedTrials, len(known))] {
 		p, ok := g.space.Parse(t.Origin)
 		if !ok {
 			continue
 		}
-		if k < confirmed {
+		m := g.prospect(p)
+		switch {
+		case m == nil:
+		case len(g.confirming) < confirmed:
 			g.confirming = append(g.confirming, p)
-		} else if m := g.prospect(p); m != nil {
-			g.skipped[m.candidate.Digest] = true
-			g.note(measured{p, t.LatencySeconds, m.candidate.Digest})
+		case m.candidate.Digest == t.Digest:
+			g.skipped[t.Digest] = true
+			g.note(measured{p, t.LatencySeconds, t.Digest})
+		default: // the rules changed since: the point makes another schedule now
+			g.recalled = append(g.recalled, p)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Models says where cost models come from.
 	Models knowledge.Models
-	// BatchSize is how many candidates are built and measured together; 0 = 16.
+	// BatchSize is how many candidates are built and measured together at most; 0 = 32.
 	BatchSize int
 	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
 	Ahead int
@@ -35,7 +35,7 @@ type Handler struct{ Config }
 // NewHandler returns a handler; zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
 	if c.BatchSize == 0 {
-		c.BatchSize = 16
+		c.BatchSize = 32
 	}
 	if c.Ahead == 0 {
 		c.Ahead = 3
@@ -119,6 +119,9 @@ func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watchi
 		}
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
+			if errors.Is(err, errLate) {
+				return r.end(ctx, "time spent: "+err.Error())
+			}
 			var broken *brokenSearch
 			if errors.As(err, &broken) {
 				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
@@ -198,8 +201,20 @@ func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 // as the search learns less from each candidate.
 const firstBatch = 4
 
+// A batch costs a tenth of a second beside its trials, for the compiler's start and the linker, so it has many; but not so many that they take
+// much longer than batchSeconds, since other tasks and the search wait for them, unless they are fewer than leastBatch.
+const (
+	batchSeconds = 1.5
+	leastBatch   = 8
+)
+
+// batchSize is how many candidates the next batch of a task has at most.
 func (r *round) batchSize(t *task) int {
-	return min(r.BatchSize, r.job.searchable(), max(firstBatch, t.proposed))
+	most := r.BatchSize
+	if t.seconds > 0 {
+		most = min(most, max(leastBatch, int(batchSeconds*float64(t.recorded)/t.seconds)))
+	}
+	return min(most, r.job.searchable(), max(firstBatch, t.proposed))
 }
 
 // batch is what a search came to, and the time that it took, or finalists.
@@ -217,9 +232,22 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
+// lock waits for the machine until the job's time is spent.
+func (r *round) lock(ctx context.Context) (release func(), err error) {
+	if deadline := r.job.deadline(); !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errLate)
+		defer cancel()
+	}
+	return r.Lock(ctx)
+}
+
+// errLate says that the job's time was spent on waiting for the machine.
+var errLate = errors.New("no time is left")
+
 // search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
 func (r *round) search(ctx context.Context) (*batch, error) {
-	release, err := r.Lock(ctx)
+	release, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -268,6 +269,20 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, exprtest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "time spent" {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
+	}
+}
+
+// TestAJobWhoseTimeGoesByWaitingForTheMachineSaysSo: another process may time something all the while.
+func TestAJobWhoseTimeGoesByWaitingForTheMachineSaysSo(t *testing.T) {
+	f := newFarm(t)
+	busy := func(ctx context.Context) (func(), error) {
+		<-ctx.Done()
+		return nil, fmt.Errorf("process 42 has it: %w", context.Cause(ctx))
+	}
+	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Lock: busy}))
+	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(100 * time.Millisecond)}, exprtest.Product(t, 64, 64, 64)), nil)
+	if want := "time spent: process 42 has it: no time is left"; job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != want {
+		t.Errorf("job ended %v: %s, want %s", job.GetState(), job.GetReason(), want)
 	}
 }
 

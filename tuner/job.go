@@ -62,13 +62,14 @@ func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
 		}
-		search, err := NewSearch(space.New(w, t, numerics), state.knowledge, Options{
+		s := space.New(w, t, numerics)
+		search, err := NewSearch(s, state.knowledge, Options{
 			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
 		})
 		if err != nil {
 			return nil, err
 		}
-		task := newTask(k, search, ts.GetWeight(), newKnown(h.Latencies(ts.GetWorkloadDigest())))
+		task := newTask(k, search, ts.GetWeight(), newKnown(h.Latencies(s)))
 		if limited {
 			task.limit = max(rates.Limits(w, ts.GetFlop()))
 		}

@@ -11,30 +11,24 @@ import (
 
 const (
 	// hope is how many standard deviations a point is believed to be faster than predicted.
-	hope = 0.5
-	// explored is one in how many picks that is drawn without looking at predictions.
+	hope = 0.3
+	// explored is one in how many picks that is drawn without looking at predictions, once a search is mature.
 	explored = 16
-	// fittedTrials is how many trials the scales of the process are fitted to.
-	fittedTrials = 64
-	// penalty is by how much, as a logarithm of base 2, a failed trial is taken for slower than the slowest.
-	penalty = 1
 )
 
 // pick fills the list up to n with the population's most promising.
 func (g *learner) pick(list []Candidate, n int) []Candidate {
 	population := g.population()
-	times := g.times(population)
 	if g.options.NoModel {
-		return g.cheapest(list, n, population, times)
+		return g.cheapest(list, n, population, g.times(population))
 	}
-	places := make([][]float64, 0, len(population)+len(list))
-	for _, m := range population {
-		places = append(places, m.at)
-	}
+	all := slices.Clone(population)
 	for _, c := range list {
-		places = append(places, coordinates(g.space, c.Point))
+		all = append(all, g.prospect(c.Point))
 	}
-	field := g.process().Over(places)
+	times := g.times(all)
+	field := g.correction().field(all, times)
+	times = times[:len(population)]
 	for k := range list {
 		field.Imagine(len(population) + k)
 	}
@@ -81,7 +75,7 @@ func (g *learner) promising(times []float64, field *gauss.Field) int {
 			best, at = s, k
 		}
 	}
-	if at >= 0 && g.rng.IntN(explored) == 0 {
+	if at >= 0 && len(g.trials) >= mature && g.rng.IntN(explored) == 0 {
 		if k := g.rng.IntN(len(times)); !math.IsInf(times[k], 1) {
 			return k
 		}
@@ -99,31 +93,4 @@ func (g *learner) times(list []*prospect) []float64 {
 		return knowledge.Costs(rows)
 	}
 	return g.view.Times(rows)
-}
-
-// process corrects the model by this task's own trials: what it predicts is added to the logarithm of a time.
-func (g *learner) process() *gauss.Process {
-	var prospects []*prospect
-	var logs []float64
-	for _, m := range g.trials {
-		prospects, logs = append(prospects, g.prospect(m.point)), append(logs, math.Log2(m.latency*1e9))
-	}
-	if len(logs) > 0 {
-		slowest := slices.Max(logs)
-		for _, p := range g.failed {
-			if m := g.prospect(p); m != nil {
-				prospects, logs = append(prospects, m), append(logs, slowest+penalty)
-			}
-		}
-	}
-	places, mean := make([][]float64, len(logs)), 0.0
-	for k, predicted := range g.times(prospects) {
-		places[k] = prospects[k].at
-		logs[k] -= predicted
-		mean += logs[k] / float64(len(logs))
-	}
-	for k := range logs {
-		logs[k] -= mean
-	}
-	return gauss.Fit(places, logs, len(g.space.Knobs), fittedTrials)
 }

@@ -51,6 +51,7 @@ func (g *learner) drafted() []space.Point {
 func (g *learner) population() []*prospect {
 	c := collection{learner: g, has: map[string]bool{}}
 	if !g.options.NoTransfer {
+		c.add(g.recalled)
 		c.add(g.view.Near())
 	}
 	if !g.options.NoSeeds {

@@ -3,7 +3,7 @@ package tuner
 import "math"
 
 // scheduler chooses the task that the next batch goes to: the one from which the largest decrease of the weighted latency of all tasks is
-// expected for a trial.
+// expected for the time that its trials take.
 type scheduler struct{ tasks []*task }
 
 const (
@@ -14,6 +14,8 @@ const (
 	hopeless = 64
 	// prior is how many doublings of a task's trials the experience of all tasks counts for.
 	prior = 1.0
+	// priorTrials is how many trials of its own the mean time of all tasks' trials counts for, in the time that a task's are expected to take.
+	priorTrials = 8.0
 	// firstGain is by how much a doubling of the trials lowers the logarithm of a latency, before there is any experience.
 	firstGain = 0.2
 	// nearLimit is the part of the distance to the machine's limit that a doubling of the trials may at most be expected to save.
@@ -40,7 +42,8 @@ func (t *task) converged() bool {
 	if t.best == 0 || t.recorded < min(firstBatch, t.proposed) {
 		return false
 	}
-	return t.stale >= patience && float64(t.stale) >= impatience*float64(t.trials())
+	stale := t.known.stale + t.stale
+	return stale >= patience && float64(stale) >= impatience*float64(t.trials())
 }
 
 // trials is how many there were, before the job and in it.
@@ -60,8 +63,9 @@ func (s *scheduler) claim(t *task) float64 {
 	return math.MaxFloat64
 }
 
-// gain is the expected decrease of the weighted latency for each of the next trials of a task. Latencies fall by about as much with each doubling of
-// the number of trials as they did with the last, be it of this task or, where it has little experience of its own, of all.
+// gain is the expected decrease of the weighted latency for the time of a mean trial, spent on the next trials of a task. Latencies fall
+// by about as much with each doubling of the number of trials as they did with the last, be it of this task or, where it has little
+// experience of its own, of all.
 func (s *scheduler) gain(t *task) float64 {
 	own, doublings := t.experience(), math.Log2(float64(1+t.recorded))
 	drop := (own*doublings + s.experience()*prior) / (doublings + prior)
@@ -69,7 +73,22 @@ func (s *scheduler) gain(t *task) float64 {
 		drop = min(drop, nearLimit*math.Log(t.best/t.limit))
 	}
 	pending := t.known.trials + t.proposed
-	return t.weight * t.best * drop / (math.Ln2 * float64(pending+1))
+	return t.weight * t.best * drop / (math.Ln2 * float64(pending+1)) / s.cost(t)
+}
+
+// cost is how many mean trials' time a trial of a task is expected to take. Most of it is compiling, which takes two to five times as long for
+// some tasks as for others.
+func (s *scheduler) cost(t *task) float64 {
+	seconds, trials := 0.0, 0
+	for _, other := range s.tasks {
+		seconds += other.seconds
+		trials += other.recorded
+	}
+	if seconds <= 0 {
+		return 1
+	}
+	mean := seconds / float64(trials)
+	return (t.seconds/mean + priorTrials) / (float64(t.recorded) + priorTrials)
 }
 
 // experience is by how much the last doubling of the trials lowered the logarithm of the latency.

@@ -94,6 +94,24 @@ func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotConfirmedGoesOn: what earlier jobs tried does not count when their best comes out slower now, and then what is faster than
+// it is now is progress.
+func TestWhatIsNotConfirmedGoesOn(t *testing.T) {
+	again := newTask(0, nil, 1, known{trials: 300, best: 1e-3, stale: 200})
+	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.04e-3) })
+	if again.converged() {
+		t.Error("it has converged")
+	}
+	again.try(patience, func() *tilthv1.Measurement { return right(1.02e-3) })
+	if again.converged() || again.stale >= patience {
+		t.Errorf("%d trials without progress", again.stale)
+	}
+	again.try(1, func() *tilthv1.Measurement { return right(1.02e-3) })
+	if !again.converged() {
+		t.Error("it goes on for ever")
+	}
+}
+
 func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
 	bad, good := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
 	s := &scheduler{tasks: []*task{bad, good}}
@@ -141,5 +159,25 @@ func TestAJobWithoutProgressStopsEarly(t *testing.T) {
 		}
 		j.tasks[0].record(right(1e-3))
 		j.progressed(k == 0)
+	}
+}
+
+// TestCheapTrialsComeFirst: of two tasks that promise the same, the one whose trials take a quarter of the time gets more of them.
+func TestCheapTrialsComeFirst(t *testing.T) {
+	cheap, dear := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
+	s := &scheduler{tasks: []*task{dear, cheap}}
+	latency := map[*task]float64{cheap: 1e-3, dear: 1e-3}
+	seconds := map[*task]float64{cheap: 0.02, dear: 0.08}
+	for range 60 {
+		chosen := s.next()
+		chosen.try(8, func() *tilthv1.Measurement {
+			latency[chosen] *= 0.98 // without end
+			m := right(latency[chosen])
+			m.BuildSeconds, m.RunSeconds = seconds[chosen]*0.75, seconds[chosen]*0.25
+			return m
+		})
+	}
+	if cheap.recorded <= dear.recorded || dear.recorded == 0 {
+		t.Errorf("%d cheap trials and %d dear ones, want more cheap ones and some of both", cheap.recorded, dear.recorded)
 	}
 }

@@ -270,3 +270,38 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestASearchGoesOnFromAnOlderSpace: the fastest of before are measured again; of the others those that still make the schedule that was
+// measured count as trials, and what has become of the rest may be proposed.
+func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
+	s := space.New(exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
+	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}
+	digests := map[string]bool{}
+	for k, p := range s.Seeds()[1:9] { // the first is the default
+		sch, err := s.Apply(p)
+		check(t, err)
+		trial := knowledge.Trial{Origin: s.Format(p), Digest: schedule.Digest(sch.Trace()), LatencySeconds: float64(k+1) * 1e-3}
+		if k >= 6 {
+			trial.Digest = "older"
+		} else if k >= confirmed {
+			digests[trial.Digest] = true
+		}
+		task.Trials = append(task.Trials, trial)
+	}
+	search, err := NewSearch(s, knowledge.NewJob(knowledge.NewHistory(s.Target, []*knowledge.Task{task})), Options{Seed: 1})
+	check(t, err)
+	first := search.Propose(1 + confirmed)
+	for k, c := range first[len(first)-confirmed:] {
+		if c.Origin != task.Trials[k].Origin {
+			t.Errorf("candidate %d is %s, want %s confirmed", k, c.Origin, task.Trials[k].Origin)
+		}
+	}
+	for _, c := range search.Propose(64) {
+		if digests[c.Digest] {
+			t.Errorf("%s was known and is proposed", c.Origin)
+		}
+	}
+	if l := search.(*learner); len(l.trials) != len(digests) || len(l.recalled) != 2 {
+		t.Errorf("%d trials and %d recalled, want %d and 2", len(l.trials), len(l.recalled), len(digests))
+	}
+}

@@ -24,9 +24,11 @@ type task struct {
 	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
 	proposed, recorded int
 	best               float64
+	// seconds is what building and measuring the recorded ones took.
+	seconds float64
 	// curve has the best after each trial that was recorded; 0 before the first that was right.
 	curve []float64
-	// stale counts the trials, from before the job too, since the best last fell by more than a hundredth.
+	// stale counts the trials since the best last fell by more than a hundredth, those from before the job not included.
 	stale int
 	// exhausted is set when the search has nothing left to propose.
 	exhausted bool
@@ -35,7 +37,7 @@ type task struct {
 }
 
 func newTask(index int, search Search, weight float64, k known) *task {
-	return &task{index: index, search: search, weight: max(weight, math.SmallestNonzeroFloat64), known: k, stale: k.stale}
+	return &task{index: index, search: search, weight: max(weight, math.SmallestNonzeroFloat64), known: k}
 }
 
 // known sums up earlier trials of a task's workload on its target.
@@ -44,6 +46,15 @@ type known struct {
 	best   float64
 	// stale counts those after the best last fell by more than a hundredth.
 	stale int
+}
+
+// confirmation is how many times slower than recorded the best of a workload may come out when it is measured again.
+const confirmation = 1.03
+
+// confirmed says whether what a job's first trials came to, of which the fastest earlier ones are a part, bears out what was recorded. If
+// not, the machine or the compiler has changed since, and how long the search was without progress then means nothing now.
+func (k known) confirmed(best float64) bool {
+	return k.best > 0 && best > 0 && best <= confirmation*k.best
 }
 
 // progress is by how much a latency must fall to count.
@@ -77,17 +88,21 @@ func (t *task) propose(n int) (candidates []Candidate, err error) {
 func (t *task) record(m *tilthv1.Measurement) {
 	t.recorded++
 	t.stale++
+	t.seconds += m.GetBuildSeconds() + m.GetRunSeconds()
 	latency := m.GetLatencySeconds()
 	switch {
 	case m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE:
 		t.failures.add(m)
 	case t.best == 0 || latency < t.best:
 		if before := t.reference(); before == 0 || latency < (1-progress)*before {
-			t.stale = 0
+			t.stale, t.known.stale = 0, 0
 		}
 		t.best = latency
 	}
 	t.curve = append(t.curve, t.best)
+	if t.recorded == firstBatch && !t.known.confirmed(t.best) {
+		t.known = known{}
+	}
 }
 
 // reference is the latency that a new one must be below to be progress; 0 when there is none.

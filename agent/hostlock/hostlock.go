@@ -24,6 +24,8 @@ const (
 // while it waits for the computing to end, so that newcomers cannot starve it.
 type Lock struct {
 	gate, main string
+	// notices is nil when nobody wants to hear of waits.
+	notices *notices
 }
 
 // DefaultDir is where a user's processes on this host find each other's lock.
@@ -63,13 +65,15 @@ func Timed(ctx context.Context, work func() error) error {
 	return work()
 }
 
-func (l *Lock) acquire(ctx context.Context, how int) (func(), error) {
-	gate, err := lockFile(ctx, l.gate, syscall.LOCK_EX)
+func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error) {
+	l.notices.enter()
+	defer func() { l.notices.leave(err) }()
+	gate, err := l.lockFile(ctx, l.gate, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
 	defer gate.Close()
-	main, err := lockFile(ctx, l.main, how)
+	main, err := l.lockFile(ctx, l.main, how)
 	if err != nil {
 		return nil, err
 	}
@@ -77,26 +81,26 @@ func (l *Lock) acquire(ctx context.Context, how int) (func(), error) {
 	return func() { main.Close() }, nil
 }
 
-func lockFile(ctx context.Context, path string, how int) (*os.File, error) {
+func (l *Lock) lockFile(ctx context.Context, path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("host lock: %w", err)
 	}
-	if err := flock(ctx, f, how); err != nil {
+	if err := l.flock(ctx, f, how); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("host lock %s: %w", path, err)
 	}
 	return f, nil
 }
 
-func flock(ctx context.Context, f *os.File, how int) error {
-	poll := firstPoll
+func (l *Lock) flock(ctx context.Context, f *os.File, how int) error {
+	poll, began := firstPoll, time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return l.gaveUp(ctx, began)
 		case <-timer.C:
 		}
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
@@ -106,6 +110,7 @@ func flock(ctx context.Context, f *os.File, how int) error {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return err
 		}
+		l.notices.look(l)
 		timer.Reset(poll)
 		poll = min(2*poll, maxPoll)
 	}

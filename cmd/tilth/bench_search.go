@@ -25,6 +25,7 @@ type searchFlags struct {
 	searches      []string
 	known         []string
 	budget, seeds int
+	firstSeed     uint64
 	batches       contest.Batches
 	noise, tasks  bool
 	asJSON        bool
@@ -41,7 +42,8 @@ func newBenchSearch(a *app) *cobra.Command {
 	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them: what gbdt knows, too, beside the sets compared")
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
 	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with a seed of its own")
-	c.Flags().IntVar(&f.batches.Most, "batch", 16, "candidates that a search proposes before it hears what became of them, at most")
+	c.Flags().Uint64Var(&f.firstSeed, "first-seed", 1, "the first of these seeds; the others follow it")
+	c.Flags().IntVar(&f.batches.Most, "batch", 32, "candidates that a search proposes before it hears what became of them, at most")
 	c.Flags().IntVar(&f.batches.Fewest, "first-batch", 4, "those that it proposes first; then as many as it tried, up to --batch")
 	c.Flags().BoolVar(&f.noise, "noise", false, "replay single samples, as noisy as the device was, and judge by latencies")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "also show each task")
@@ -64,7 +66,7 @@ func newBenchSearch(a *app) *cobra.Command {
 			return err
 		}
 		report, err := contest.Run(ctx, sets, contest.Options{
-			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
+			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, FirstSeed: f.firstSeed, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
 		})
 		if err != nil {
 			return err

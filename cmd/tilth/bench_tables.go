@@ -31,6 +31,8 @@ func writeSearches(w io.Writer, r *contest.Report, each bool) error {
 		fmt.Fprintf(&text, "\nMedian of the %d of them whose default schedule does not reach %.0f %%\n", r.HardTasks, 100*contest.HardShare)
 		writeResults(&text, r, r.Hard)
 	}
+	fmt.Fprintf(&text, "\nMean of %d tasks\n", len(r.Tasks))
+	writeResults(&text, r, r.Mean)
 	text.WriteString("\n")
 	for k, b := range r.Budgets {
 		fmt.Fprintf(&text, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), show.Missing))
@@ -73,6 +75,7 @@ func writeResults(w *strings.Builder, r *contest.Report, results []contest.Resul
 	for _, b := range r.Budgets {
 		headings = append(headings, fmt.Sprintf(">AFTER %d", b))
 	}
+	headings = append(headings, ">CODE")
 	table := show.NewTable(headings...)
 	for _, one := range results {
 		cells := []string{one.Search}
@@ -82,6 +85,7 @@ func writeResults(w *strings.Builder, r *contest.Report, results []contest.Resul
 		for _, share := range one.After {
 			cells = append(cells, fmt.Sprintf("%.1f %%", 100*share))
 		}
+		cells = append(cells, strconv.Itoa(int(one.Code)))
 		table.Row(cells...)
 	}
 	_ = table.Write(w) // a builder takes everything

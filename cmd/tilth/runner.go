@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -58,27 +58,30 @@ so that latencies are shown beside its limits.`,
 		for _, t := range targets {
 			config.Logger.Info("runner offers", "tracker", config.Tracker, "class", t.DeviceClass())
 		}
+		if config.Lock, err = hostlock.Announced(config.Logger); err != nil {
+			return err
+		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels,
-			Rates: rates(ctx, config.Logger, targets, emulator),
+			Rates: rates(ctx, config, targets, emulator),
 		})
 	})
 }
 
 // rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say nothing,
 // there are none, and latencies are shown without them.
-func rates(ctx context.Context, log *slog.Logger, targets []*target.Target, emulator string) []roofline.Rates {
+func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Target, emulator string) []roofline.Rates {
 	if emulator != "" {
 		return nil
 	}
 	tc, err := toolchain.Find(ctx, "")
 	if err != nil {
-		log.Info("the machine's limits are not known: no compiler here", "error", err)
+		config.Logger.Info("the machine's limits are not known: no compiler here", "error", err)
 		return nil
 	}
-	measured, err := farm.MeasureRates(ctx, tc, targets, "")
+	measured, err := farm.MeasureRates(ctx, tc, targets, config.Lock)
 	if err != nil {
-		log.Warn("the machine's limits are not known", "error", err)
+		config.Logger.Warn("the machine's limits are not known", "error", err)
 		return nil
 	}
 	return measured

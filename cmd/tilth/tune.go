@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -105,9 +105,17 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	logs := &relay{to: t.stderr}
-	device := &client.Device{Target: machine, Machine: t.measure(ctx, tc, machine, logs)}
+	log := t.level.logger(logs)
+	lock, err := hostlock.Announced(log)
+	if err != nil {
+		return err
+	}
+	rates, err := measure(ctx, tc, machine, lock, log)
+	if err != nil {
+		return err
+	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Version: version, Logger: t.level.logger(logs),
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Version: version, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -115,23 +123,24 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	defer func() { err = errors.Join(err, f.Stop()) }()
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
-	j, err := f.Client.Submit(bound, t.spec(o, farm.LocalOwner, device))
+	j, err := f.Client.Submit(bound, t.spec(o, farm.LocalOwner, &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}
 	return t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file})
 }
 
-// measure measures what the machine does at most; where that fails, latencies are shown without its limits.
-func (t *tuneCommand) measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, logs io.Writer) []byte {
-	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, "")
-	if err != nil {
-		if ctx.Err() == nil {
-			t.level.logger(logs).Warn("the machine's limits are not known", "error", err)
-		}
-		return nil
+// measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error is that ctx ended.
+func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, lock *hostlock.Lock, log *slog.Logger) ([]byte, error) {
+	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, lock)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, fmt.Errorf("measuring the machine's limits: %w", err)
+	case err != nil:
+		log.Warn("the machine's limits are not known", "error", err)
+		return nil, nil
 	}
-	return rates[0].Encode()
+	return rates[0].Encode(), nil
 }
 
 // localTarget is what a target name and a compiler mean on this machine.

@@ -41,10 +41,12 @@ func (u *Unit) pack(arg int, p loop.Pack) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	k := newKernelPrinter(u, name, f)
-	k.attributes = "__attribute__((cold, noinline)) " // runs once: not worth the compiler's time
-	u.code.WriteString(k.run())
-	fmt.Fprintf(&u.code, "static void %s_fill(void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(0, bound, 0, 0); }\n", name, arg, name)
+	const runsOnce = "__attribute__((cold, noinline)) " // not worth the compiler's time
+	if _, err := u.functions(name, f, runsOnce); err != nil {
+		return "", err
+	}
+	// It has no workspace, but the workers' parts of one are told from an address.
+	fmt.Fprintf(&u.code, "static void %s_fill(const struct tilth_runtime *rt, void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(rt, bound, 0, packed); }\n", name, arg, name)
 	fmt.Fprintf(&u.code, "static const struct tilth_pack %s = {%d, %s_fill};\n", name, p.Buffer.Bytes(), name)
 	u.packs[key] = name
 	return name, nil

@@ -58,3 +58,19 @@ func TestPackagesHaveNoPacks(t *testing.T) {
 		t.Errorf("%v, %d packed constants, in\n%s", err, len(info.Prepared), u.Source())
 	}
 }
+
+// TestPacksRunOnAllWorkers: the transform of a large constant takes longer than measuring the kernel that reads it.
+func TestPacksRunOnAllWorkers(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, kernels := packedProduct(t, 8)
+	text, err := Module(w, kernels, machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "rt->parallel(rt, pack0_") {
+		t.Errorf("the packing is not parallel:\n%s", text)
+	}
+}

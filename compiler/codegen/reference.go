@@ -23,7 +23,10 @@ func Reference(w *expr.Workload) (string, error) {
 // plain is the schedule of the reference.
 func plain(w *expr.Workload) (*schedule.Schedule, error) {
 	s := schedule.New(exact(w))
-	return s, byRows(s)
+	if err := byRows(s); err != nil {
+		return nil, err
+	}
+	return s, onAllWorkers(s)
 }
 
 // exact is the workload with each sum of floating point numbers computed in double, and then rounded to its type by a stage of its own.
@@ -74,6 +77,19 @@ func byRows(s *schedule.Schedule) error {
 			if err := s.ComputeAt(g.ID, c.ID, row-1); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// onAllWorkers splits each stage's outermost axis over the workers, but where it is the row: a large workload takes seconds on one.
+func onAllWorkers(s *schedule.Schedule) error {
+	for _, g := range s.Stages {
+		if g.At != nil || rowAxis(g) < 1 {
+			continue
+		}
+		if err := s.Parallel(g.ID, g.Leaves[0].ID); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -112,15 +112,21 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	if u.vectorBytes > 0 { // the reference stays as plain as it can be
 		f.Body = loop.Partition(f.Body)
 	}
+	info, err := u.functions(symbol, f, "")
+	return printed{info, symbol, s.ErrorGrowth()}, err
+}
+
+// functions prints the functions that run a loop nest, with attributes of C.
+func (u *Unit) functions(symbol string, f *loop.Func, attributes string) (info Info, err error) {
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
-		return printed{}, err
+		return Info{}, err
 	}
 	k := newKernelPrinter(u, symbol, f)
+	k.attributes = attributes
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
 	u.code.WriteString(run)
-	info := Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}
-	return printed{info, symbol, s.ErrorGrowth()}, nil
+	return Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}, nil
 }
 
 // Source is the whole translation unit.

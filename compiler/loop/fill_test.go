@@ -105,7 +105,7 @@ output t2
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := scratchElements(lowered.Body); n > 3 {
+	if n := scratchElements(lowered.Body); n > 3*packLanes {
 		t.Errorf("%d elements of scratch", n)
 	}
 }

@@ -77,7 +77,12 @@ func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 	return Pack{Constant: constant, Buffer: buffer, Workload: w, dims: dims, transform: transform}
 }
 
-// Schedule computes the packed layout without a workspace: what a transform has in between is computed for each element.
+// packLanes is how many elements a transform computes at a time: few, since each operation of the transform is written once for each
+// vector that they fill.
+const packLanes = 4
+
+// Schedule computes the packed layout without a workspace, on all workers, in vectors along its innermost dimension: what a transform has
+// in between is computed for each vector.
 func (p Pack) Schedule() (*schedule.Schedule, error) {
 	s := schedule.New(p.Workload)
 	last := len(s.Stages) - 1
@@ -86,10 +91,39 @@ func (p Pack) Schedule() (*schedule.Schedule, error) {
 			return nil, err
 		}
 	}
-	if leaves := s.Stages[last].Leaves; last > 0 && len(leaves) > 0 {
-		return s, s.ComputeAt(0, last, leaves[len(leaves)-1].ID)
+	leaves := s.Stages[last].Leaves
+	if len(leaves) < 2 {
+		return s, nil
 	}
-	return s, nil
+	if err := s.Parallel(last, leaves[0].ID); err != nil {
+		return nil, err
+	}
+	row := leaves[len(leaves)-1]
+	if last == 0 {
+		return s, s.Vectorize(last, row.ID)
+	}
+	return s, vectorizeTransform(s, last, row)
+}
+
+// vectorizeTransform computes a few elements of the packed rows of stage last at a time, and for each time what stage 0 has in between.
+func vectorizeTransform(s *schedule.Schedule, last int, row *schedule.Iter) error {
+	axes := s.Stages[last].Axes
+	if axes[len(axes)-1].Extent%packLanes != 0 {
+		leaves := s.Stages[last].Leaves
+		return s.ComputeAt(0, last, leaves[len(leaves)-1].ID)
+	}
+	outer, inner, err := s.Split(last, row.ID, packLanes, schedule.Peel)
+	if err != nil {
+		return err
+	}
+	if err := s.ComputeAt(0, last, outer); err != nil {
+		return err
+	}
+	between := s.Stages[0].Leaves
+	if err := s.Vectorize(0, between[len(between)-1].ID); err != nil {
+		return err
+	}
+	return s.Vectorize(last, inner)
 }
 
 func paddedDim(dims []schedule.PackDim, d int, extent int64) bool {

@@ -83,10 +83,10 @@ func (p *partitioner) loop(n *For) Block {
 	return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
 }
 
-// undecided are the conditions in a loop, but for those that the version at hand keeps.
+// undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the loop's main work.
 func (p *partitioner) undecided(n *For) []*expr.Binary {
 	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
-		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) })
+		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) }) || isAside(n, c)
 	})
 }
 

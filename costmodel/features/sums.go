@@ -29,7 +29,7 @@ func (s *sums) add(x *statement) {
 	w, g := &x.inner, x.nest.stage
 	s.iterations += x.iterations()
 	s.useful += x.useful()
-	s.code += w.operations*x.ops.slots() + w.loads() + w.stores
+	s.code += x.written()
 	s.operations.add(x.ops, w.operations*w.steps)
 	if x.ops.slots() == 0 {
 		s.moves += w.operations * w.steps

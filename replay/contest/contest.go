@@ -14,8 +14,9 @@ type Options struct {
 	Variants []Variant
 	// Before are sets, samples too, that searches may know beside those that they are compared on.
 	Before []*replay.Set
-	// Budget is the trials that each has, Seeds how many times each runs.
+	// Budget is the trials that each has, Seeds how many times each runs, the first time with FirstSeed and then with those after it.
 	Budget, Seeds int
+	FirstSeed     uint64
 	Batches       Batches
 	// Noisy replays single samples in place of latencies.
 	Noisy bool
@@ -49,7 +50,7 @@ func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 			return err
 		}
 		options := v.Options
-		options.Seed = seed + 1
+		options.Seed = o.FirstSeed + seed
 		if runs[k], err = devices[at].search(options, job, o.Budget, o.Batches, o.Noisy); err != nil {
 			return err
 		}

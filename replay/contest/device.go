@@ -4,8 +4,10 @@ package contest
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/tuner"
 )
@@ -19,6 +21,8 @@ type device struct {
 	best   float64
 	// unknown counts the schedules of the space that the set does not have.
 	unknown int
+	// codes has by digest the sizes that were asked for.
+	codes sync.Map
 }
 
 // mostUnknown is the share of a space that may be missing in its set: rules change, and what is legal with them.
@@ -69,4 +73,18 @@ func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 		}
 	}
 	return t
+}
+
+// code is about how many instructions a candidate has in its source.
+func (d *device) code(c tuner.Candidate) float64 {
+	if v, ok := d.codes.Load(c.Digest); ok {
+		return v.(float64)
+	}
+	s, err := d.space.Apply(c.Point)
+	if err != nil { // no search proposes that
+		return 0
+	}
+	code := features.Code(s, d.space.Target)
+	d.codes.Store(c.Digest, code)
+	return code
 }

@@ -11,7 +11,7 @@ import (
 func Shares() []float64 { return []float64{0.80, 0.90, HardShare, 0.99} }
 
 // Budgets at which what was found is looked at.
-func Budgets() []int { return []int{8, 16, 32, 64, 128, 256} }
+func Budgets() []int { return []int{1, 2, 4, 8, 16, 32, 64, 128, 256} }
 
 // Report is what came out.
 type Report struct {
@@ -22,6 +22,8 @@ type Report struct {
 	Tasks   []Task    `json:"tasks"`
 	// Median is over the tasks: of the mean trials to each share, and of the mean share after each budget.
 	Median []Result `json:"median"`
+	// Mean is over the tasks, too: where most are easy, the median does not tell searches apart.
+	Mean []Result `json:"mean"`
 	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a search.
 	Hard      []Result `json:"hard_median"`
 	HardTasks int      `json:"hard_tasks"`
@@ -52,10 +54,12 @@ type Result struct {
 	Search string `json:"search"`
 	// Trials are the mean numbers of trials to each share. A run that does not come there counts as the budget.
 	Trials []float64 `json:"trials"`
-	// Missed counts the runs (of a median, tasks whose mean has such runs) that did not come there.
+	// Missed counts the runs (over tasks, those whose mean has such runs) that did not come there.
 	Missed []int `json:"missed"`
 	// After are the mean shares of the best known speed after each budget.
 	After []float64 `json:"share_after"`
+	// Code is the mean of the instructions that candidates have in their source, about: what building them takes.
+	Code float64 `json:"code"`
 }
 
 // report sums up the runs, which are ordered by device, variant and seed.
@@ -74,9 +78,9 @@ func report(devices []*device, guesses []float64, runs []*run, o Options) *Repor
 		}
 		r.Tasks = append(r.Tasks, t)
 	}
-	r.Median = r.medians(o.Variants, r.Tasks)
+	r.Median, r.Mean = r.over(o.Variants, r.Tasks, median), r.over(o.Variants, r.Tasks, mean)
 	hard := slices.DeleteFunc(slices.Clone(r.Tasks), func(t Task) bool { return t.Default >= HardShare })
-	r.Hard, r.HardTasks = r.medians(o.Variants, hard), len(hard)
+	r.Hard, r.HardTasks = r.over(o.Variants, hard, median), len(hard)
 	for k := range r.Budgets {
 		r.Winners = append(r.Winners, r.winners(o.Variants, k))
 	}
@@ -104,29 +108,41 @@ func (r *Report) result(name string, runs []*run) Result {
 		}
 		result.After = append(result.After, sum/float64(len(runs)))
 	}
+	for _, one := range runs {
+		result.Code += one.code / float64(len(runs))
+	}
 	return result
 }
 
 // HardShare is what the default schedule of a hard task does not reach; it is one of Shares.
 const HardShare = 0.95
 
-// medians are those of each search over some tasks; none when there are no tasks.
-func (r *Report) medians(variants []Variant, tasks []Task) []Result {
+func median(values []float64) float64 { return stat.Of(values).Median }
+
+func mean(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v / float64(len(values))
+	}
+	return sum
+}
+
+// over sums up each search over some tasks; none when there are no tasks.
+func (r *Report) over(variants []Variant, tasks []Task, summary func([]float64) float64) []Result {
 	if len(tasks) == 0 {
 		return nil
 	}
 	list := make([]Result, len(variants))
 	for v, variant := range variants {
-		over := func(value func(Result) float64) float64 {
+		of := func(value func(Result) float64) float64 {
 			var values []float64
 			for _, t := range tasks {
 				values = append(values, value(t.Results[v]))
 			}
-			return stat.Of(values).Median
+			return summary(values)
 		}
 		m := Result{Search: variant.Name}
 		for k := range r.Shares {
-			m.Trials = append(m.Trials, over(func(x Result) float64 { return x.Trials[k] }))
+			m.Trials = append(m.Trials, of(func(x Result) float64 { return x.Trials[k] }))
 			missed := 0
 			for _, t := range tasks {
 				missed += min(1, t.Results[v].Missed[k])
@@ -134,28 +150,25 @@ func (r *Report) medians(variants []Variant, tasks []Task) []Result {
 			m.Missed = append(m.Missed, missed)
 		}
 		for k := range r.Budgets {
-			m.After = append(m.After, over(func(x Result) float64 { return x.After[k] }))
+			m.After = append(m.After, of(func(x Result) float64 { return x.After[k] }))
 		}
+		m.Code = of(func(x Result) float64 { return x.Code })
 		list[v] = m
 	}
 	return list
 }
 
 // winners are the searches with the largest mean share over the tasks after a budget, to a thousandth, of those that do not know the
-// workload. The median would not tell them apart where most tasks are easy.
+// workload.
 func (r *Report) winners(variants []Variant, budget int) []string {
 	best, names := math.Inf(-1), []string(nil)
 	for v, variant := range variants {
-		sum := 0.0
-		for _, t := range r.Tasks {
-			sum += t.Results[v].After[budget]
-		}
-		mean := math.Round(1000 * sum / float64(len(r.Tasks)))
-		if variant.Known == Same || mean < best {
+		share := math.Round(1000 * r.Mean[v].After[budget])
+		if variant.Known == Same || share < best {
 			continue
 		}
-		if mean > best {
-			best, names = mean, nil
+		if share > best {
+			best, names = share, nil
 		}
 		names = append(names, variant.Name)
 	}

@@ -26,8 +26,8 @@ func TestTrialsAndSharesOfARun(t *testing.T) {
 
 func TestARunThatMissesCountsAsTheBudget(t *testing.T) {
 	r := &Report{Budget: 100, Shares: []float64{0.8, 0.99}, Budgets: []int{1, 2}}
-	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}}, {share: []float64{1}}})
-	want := Result{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}}
+	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}, code: 200}, {share: []float64{1}, code: 100}})
+	want := Result{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}, Code: 150}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -35,26 +35,23 @@ func TestARunThatMissesCountsAsTheBudget(t *testing.T) {
 
 func TestWinnersDoNotKnowTheWorkload(t *testing.T) {
 	variants := []Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d", Known: Same}}
-	r := &Report{Tasks: []Task{
-		{Results: []Result{{After: []float64{0.8}}, {After: []float64{0.90}}, {After: []float64{0.9901}}, {After: []float64{1}}}},
-		{Results: []Result{{After: []float64{1}}, {After: []float64{1}}, {After: []float64{0.91}}, {After: []float64{1}}}},
-	}}
+	r := &Report{Mean: []Result{{After: []float64{0.9}}, {After: []float64{0.9500}}, {After: []float64{0.95005}}, {After: []float64{1}}}}
 	if got := r.winners(variants, 0); !reflect.DeepEqual(got, []string{"b", "c"}) {
 		t.Errorf("winners %v, want b and c", got)
 	}
 }
 
-func TestMediansAreOverTheTasks(t *testing.T) {
+func TestSummariesAreOverTheTasks(t *testing.T) {
 	r := &Report{Shares: []float64{0.9}, Budgets: []int{8}}
 	tasks := []Task{
 		{Results: []Result{{Trials: []float64{1}, Missed: []int{0}, After: []float64{1}}}},
 		{Results: []Result{{Trials: []float64{9}, Missed: []int{2}, After: []float64{0.8}}}},
 	}
 	want := []Result{{Search: "ga", Trials: []float64{5}, Missed: []int{1}, After: []float64{0.9}}}
-	if got := r.medians([]Variant{{Name: "ga"}}, tasks); !reflect.DeepEqual(got, want) {
+	if got := r.over([]Variant{{Name: "ga"}}, tasks, median); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := r.medians([]Variant{{Name: "ga"}}, nil); got != nil {
+	if got := r.over([]Variant{{Name: "ga"}}, nil, mean); got != nil {
 		t.Errorf("%+v of no tasks", got)
 	}
 }

@@ -14,6 +14,8 @@ type run struct {
 	trials  []knowledge.Trial
 	// share is, after each trial, the speed of the schedule that would be chosen then, of the best known.
 	share []float64
+	// code is the mean of the candidates' sizes.
+	code float64
 }
 
 // Batches are how many candidates a search is asked for at once: as many as it tried already, but no fewer and no more than this.
@@ -43,11 +45,13 @@ func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batch
 			if !t.Failed && (least == 0 || t.LatencySeconds < least) {
 				least, share = t.LatencySeconds, d.best/d.points[c.Digest].LatencySeconds()
 			}
+			r.code += d.code(c)
 			s.Observe(t)
 			r.digests, r.share = append(r.digests, c.Digest), append(r.share, share)
-			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, LatencySeconds: t.LatencySeconds})
+			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, Digest: c.Digest, LatencySeconds: t.LatencySeconds})
 		}
 	}
+	r.code /= float64(max(1, len(r.digests)))
 	return r, nil
 }
 

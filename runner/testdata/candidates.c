@@ -30,9 +30,14 @@ static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
 
 static int packings;
 
-static void pack(void *const *args, void *packed) {
+static void pack(const struct tilth_runtime *rt, void *const *args, void *packed) {
   memcpy(packed, args[1], 4 * INNER);
   packings++;
+}
+
+static void pack_twice(const struct tilth_runtime *rt, void *const *args, void *packed) {
+  memcpy(packed, args[1], 4 * INNER);
+  memcpy((char *)packed + 4 * INNER, args[1], 4 * INNER);
 }
 
 KERNEL(good) {
@@ -53,6 +58,12 @@ KERNEL(wrong) {
 KERNEL(shares_packed) {
   good(rt, args, prepared, workspace);
   if (packings != 1) Y[0] = 1e9;
+}
+
+/* Its packed constant is larger than that of the others. */
+KERNEL(packs_more) {
+  struct closure c = {args[0], (float *)prepared[0] + INNER, args[2]};
+  rt->parallel(rt, rows, &c, ROWS);
 }
 
 KERNEL(incomplete) {
@@ -143,6 +154,9 @@ static const struct tilth_arg args[] = {
 static const struct tilth_pack packed = {4 * INNER, pack};
 static const struct tilth_pack *const packs[] = {&packed};
 #define K(name) {#name, 1, packs, name, 128, 64}
+static const struct tilth_pack twice = {2 * 4 * INNER, pack_twice};
+static const struct tilth_pack *const more_packs[] = {&twice};
+#define MORE {"packs_more", 1, more_packs, packs_more, 128, 64}
 /* Asks for more scratch memory than any machine has. */
 #define GREEDY {"greedy", 1, packs, good, (int64_t)1 << 50, 64}
 static const struct tilth_kernel kernels[] = {KERNELS};

@@ -19,7 +19,7 @@ func (p *Process) Over(xs [][]float64) *Field {
 		c := p.covariances(x)
 		f.means[k] = dot(p.weights, c)
 		f.solved[k] = p.solve(c)
-		f.variances[k] = p.signal - dot(c, c)
+		f.variances[k] = p.variance(x) - dot(c, c)
 	}
 	return f
 }
@@ -41,6 +41,6 @@ func (f *Field) Imagine(k int) {
 			f.solved[i] = append(f.solved[i], c)
 		}
 	}
-	c := (f.process.signal - dot(own, own)) / scale
+	c := (f.process.variance(f.xs[k]) - dot(own, own)) / scale
 	f.solved[k] = append(own, c)
 }

@@ -10,6 +10,8 @@ const (
 	firstLength = 2
 	// firstNoise is the part of the variance that is noise before anything is known.
 	firstNoise = 1.0 / 30
+	// priorWeight is how many observations the prior's variance counts for.
+	priorWeight = 4
 	// leastVariance keeps processes apart from their numerical errors.
 	leastVariance = 1e-4
 	// fitPasses is how often each scale is tried.
@@ -18,10 +20,10 @@ const (
 	fewest = 6
 )
 
-// Fit is a process for observations at points of about unit range in each dimension: with the scales that make the observations
-// likeliest, by coordinate ascent, of the first fit of them; all of them are conditioned on.
-func Fit(xs [][]float64, ys []float64, dimensions, fit int) *Process {
-	s := scales{lengths: slices.Repeat([]float64{firstLength}, dimensions), signal: max(meanSquare(ys), leastVariance)}
+// Fit is a process for observations at points: with the scales that make the observations likeliest, by coordinate ascent, of the
+// first fit of them; all of them are conditioned on.
+func Fit(prior Prior, xs [][]float64, ys []float64, fit int) *Process {
+	s := scales{trends: prior.Trends, lengths: slices.Repeat([]float64{firstLength}, prior.Dimensions), signal: max(prior.signal(ys), leastVariance)}
 	s.noise = max(s.signal*firstNoise, leastVariance)
 	if fit = min(fit, len(xs)); fit >= fewest {
 		newAscent(&s, xs[:fit], ys[:fit]).climb()
@@ -29,11 +31,9 @@ func Fit(xs [][]float64, ys []float64, dimensions, fit int) *Process {
 	return condition(s, xs, ys)
 }
 
-func meanSquare(ys []float64) float64 {
-	if len(ys) == 0 {
-		return 1
-	}
-	return dot(ys, ys) / float64(len(ys))
+// signal is the variance of the smooth part that fitting begins with.
+func (p Prior) signal(ys []float64) float64 {
+	return (dot(ys, ys) + priorWeight*p.Variance) / (float64(len(ys)) + priorWeight)
 }
 
 // ascent looks for the scales of the largest likelihood.
@@ -76,8 +76,8 @@ func (a *ascent) climb() {
 		for k := range a.lengths {
 			_ = a.length(k, 2) || a.length(k, 0.5)
 		}
-		_ = a.variance(&a.signal, 2) || a.variance(&a.signal, 0.5)
-		_ = a.variance(&a.noise, 3) || a.variance(&a.noise, 1.0/3)
+		_ = a.scale(&a.signal, 2) || a.scale(&a.signal, 0.5)
+		_ = a.scale(&a.noise, 3) || a.scale(&a.noise, 1.0/3)
 	}
 }
 
@@ -93,8 +93,8 @@ func (a *ascent) length(k int, by float64) bool {
 	return false
 }
 
-// variance multiplies a variance if that helps.
-func (a *ascent) variance(v *float64, by float64) bool {
+// scale multiplies a variance if that helps.
+func (a *ascent) scale(v *float64, by float64) bool {
 	old := *v
 	*v = max(old*by, leastVariance/100)
 	if a.better() {
@@ -119,11 +119,11 @@ func (a *ascent) likelihood() float64 {
 	half := make([]float64, len(a.ys))
 	for i, y := range a.ys {
 		own := a.factor[row : row+i+1]
-		before, rest := 0, a.signal+a.noise
+		before, rest := 0, a.variance(a.xs[i])+a.noise
 		for j := range i {
 			other := a.factor[before : before+j+1]
 			before += j + 1
-			c := (a.signal*matern(max(0, a.squared[pair])) - dot(own[:j], other)) / other[j]
+			c := (a.signal*matern(max(0, a.squared[pair])) + a.trend(a.xs[i], a.xs[j]) - dot(own[:j], other)) / other[j]
 			own[j] = c
 			rest -= c * c
 			pair++

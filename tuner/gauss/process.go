@@ -1,7 +1,7 @@
 // Package gauss predicts by Gaussian processes: from few observations, each prediction with its uncertainty.
 //
 // Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; the kernel is Matérn's with
-// ν = 3/2 (equation 4.17) and a length for each dimension.
+// ν = 3/2 (equation 4.17) and a length for each dimension, and that of linear trends (section 2.7).
 package gauss
 
 import "math"
@@ -16,23 +16,47 @@ type Process struct {
 	weights []float64
 }
 
+// Prior is what is known of a process before any observation.
+type Prior struct {
+	// Dimensions is the number of a point's first coordinates, all of about unit range: along them what is observed varies smoothly.
+	Dimensions int
+	// Trends has, for each coordinate after these, the variance of the factor by which what is observed grows with it; its mean is 0.
+	Trends []float64
+	// Variance is that of the smooth part, as far as it is known: it counts as much as priorWeight observations.
+	Variance float64
+}
+
 // scales are what a process is like before any observation.
 type scales struct {
 	// lengths has for each dimension how far one must go for things to be different.
 	lengths []float64
 	// signal and noise are variances.
 	signal, noise float64
+	// trends are those of the prior.
+	trends []float64
 }
 
 // covariance of two points, without the noise.
 func (s scales) covariance(a, b []float64) float64 {
 	sum := 0.0
-	for k, v := range a {
-		d := (v - b[k]) / s.lengths[k]
+	for k, l := range s.lengths {
+		d := (a[k] - b[k]) / l
 		sum += d * d
 	}
-	return s.signal * matern(sum)
+	return s.signal*matern(sum) + s.trend(a, b)
 }
+
+// trend is the part of a covariance that comes from trends.
+func (s scales) trend(a, b []float64) (sum float64) {
+	n := len(s.lengths)
+	for k, variance := range s.trends {
+		sum += variance * a[n+k] * b[n+k]
+	}
+	return sum
+}
+
+// variance is that of a point before any observation, without the noise.
+func (s scales) variance(x []float64) float64 { return s.signal + s.trend(x, x) }
 
 // matern is the correlation at a squared distance.
 func matern(squared float64) float64 {
@@ -46,7 +70,7 @@ func condition(s scales, xs [][]float64, ys []float64) *Process {
 	var kept []float64
 	for k, x := range xs {
 		row := p.solve(p.covariances(x))
-		if rest := s.signal + s.noise - dot(row, row); rest > 1e-9*s.signal {
+		if rest := s.variance(x) + s.noise - dot(row, row); rest > 1e-9*s.signal {
 			p.xs, p.factor = append(p.xs, x), append(p.factor, append(row, math.Sqrt(rest)))
 			kept = append(kept, ys[k])
 		}

@@ -59,7 +59,9 @@ func (c *Collector) Add(r *tilthv1.Record) {
 		g = &group{target: r.GetTarget(), text: r.GetWorkload(), latest: map[string]int{}}
 		c.groups[key], c.order = g, append(c.order, g)
 	}
-	g.add(m.GetCandidate().GetDigest(), Trial{Origin: string(m.GetCandidate().GetOrigin()), LatencySeconds: m.GetLatencySeconds()})
+	g.add(m.GetCandidate().GetDigest(), Trial{
+		Origin: string(m.GetCandidate().GetOrigin()), Digest: m.GetCandidate().GetDigest(), LatencySeconds: m.GetLatencySeconds(),
+	})
 }
 
 // add takes the last word on each candidate.

@@ -59,17 +59,6 @@ func (h *History) samples() []costmodel.Sample {
 	return slices.Concat(lists...)
 }
 
-// Latencies are those of all trials of a workload on the history's own target, in their order; 0 for one that failed. A nil history has
-// none.
-func (h *History) Latencies(digest string) (list []float64) {
-	if t := h.own(digest); t != nil {
-		for _, trial := range t.Trials {
-			list = append(list, trial.LatencySeconds)
-		}
-	}
-	return list
-}
-
 // own is the task of a workload on the history's own target; nil when there is none.
 func (h *History) own(digest string) *Task {
 	if h == nil {

@@ -141,8 +141,9 @@ func TestRecordsAreCollected(t *testing.T) {
 	if len(h.tasks) != 2 {
 		t.Fatalf("%d tasks", len(h.tasks))
 	}
-	if got, want := h.Latencies(w.Digest()), []float64{2e-3, 0}; !slices.Equal(got, want) {
-		t.Errorf("latencies %v, want the last of each candidate, %v", got, want)
+	want := []Trial{{Origin: "ku=1", Digest: "ku=1", LatencySeconds: 2e-3}, {Origin: "ku=2", Digest: "ku=2"}}
+	if got := h.own(w.Digest()).Trials; !slices.Equal(got, want) {
+		t.Errorf("trials %v, want the last of each candidate, %v", got, want)
 	}
 	if k := h.known(w.Digest()); len(k) != 1 || k[0].Origin != "ku=1" {
 		t.Errorf("known are %v", k)
@@ -156,10 +157,10 @@ func TestRecordsAreCollected(t *testing.T) {
 
 func TestNoHistoryIsFine(t *testing.T) {
 	var none *History
-	if none.Latencies("x") != nil {
+	s := space.New(exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
+	if none.Latencies(s) != nil {
 		t.Error("it knows something")
 	}
-	s := space.New(exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
 	for _, h := range []*History{nil, NewHistory(machine(t, 1), nil)} {
 		v := NewJob(h).View(s)
 		if len(v.Known()) > 0 || len(v.Near()) > 0 || len(v.Times(nil)) > 0 || v.job.Err() != nil {

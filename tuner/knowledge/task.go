@@ -32,6 +32,8 @@ type Task struct {
 type Trial struct {
 	// Origin is the point as text (space.Format).
 	Origin string
+	// Digest identifies the trace that was measured; empty where that is not known.
+	Digest string
 	// LatencySeconds is the median of its samples; 0 when it failed.
 	LatencySeconds float64
 }

@@ -6,7 +6,7 @@
 #define TILTH_KERNEL_H
 #include <stdint.h>
 
-#define TILTH_ABI 3
+#define TILTH_ABI 4
 
 /* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
 typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
@@ -35,7 +35,7 @@ struct tilth_arg {
 /* A constant in the layout that kernels read. Kernels that want the same layout of a constant name the same pack. */
 struct tilth_pack {
   int64_t bytes;
-  void (*fill)(void *const *args, void *packed); /* reads only one constant among args */
+  void (*fill)(const struct tilth_runtime *rt, void *const *args, void *packed); /* on all workers; reads only one constant among args */
 };
 
 struct tilth_kernel {

@@ -33,7 +33,7 @@ static void run(const struct tilth_kernel *k, int32_t workers, void **args) {
   void **prepared = calloc(k->n_prepared + 1, sizeof *prepared);
   for (int i = 0; i < k->n_prepared; i++) {
     prepared[i] = buffer(k->packs[i]->bytes);
-    k->packs[i]->fill(args, prepared[i]);
+    k->packs[i]->fill(&rt, args, prepared[i]);
   }
   void *workspace = buffer(k->workspace_bytes + workers * k->worker_bytes);
   k->run(&rt, args, prepared, workspace);

@@ -25,6 +25,7 @@ static int open_arg(struct bench *b, int32_t k) {
   }
   b->pointers[k] = b->buffers[k].data;
   if (a->role == TILTH_OUTPUT) {
+    buffer_poison(&b->buffers[k]);
     b->expected[k] = malloc(a->bytes);
     if (!b->expected[k]) report_error("allocating %lld bytes for the results of %s", (long long)a->bytes, a->name);
     return b->expected[k] ? 0 : -1;
@@ -68,25 +69,22 @@ static int open_own(struct buffer *b, const char *name, int64_t bytes) {
   return error;
 }
 
-/* Moves what the kernel before had packed alike to its place for this one, and closes the rest: packing millions of weights takes longer
- * than measuring. */
-static void keep_prepared(struct loaded *l, const struct tilth_kernel *kernel) {
-  static struct prepared old[MOST_PREPARED];
-  int32_t n = l->n_prepared;
-  memcpy(old, l->prepared, n * sizeof *old);
-  memset(l->prepared, 0, sizeof l->prepared);
-  for (int32_t k = 0; k < kernel->n_prepared; k++)
-    for (int32_t i = 0; i < n && !l->prepared[k].pack; i++)
-      if (old[i].pack == kernel->packs[k]) l->prepared[k] = old[i], old[i] = (struct prepared){0};
-  for (int32_t i = 0; i < n; i++) buffer_close(&old[i].buffer);
-  l->n_prepared = kernel->n_prepared;
+/* Gives the constant a place of at least `bytes` bytes in which it can be written. */
+static int make_room(struct prepared *p, int64_t bytes) {
+  p->pack = NULL;
+  if (bytes >= 0 && p->room.pages && p->room.bytes >= bytes) return buffer_unprotect(&p->room);
+  buffer_close(&p->room);
+  return open_own(&p->room, "packed constant", bytes > p->most ? bytes : p->most);
 }
 
+/* Packing millions of weights takes longer than measuring, so what the kernel before had packed alike stays. */
 static int prepare(struct bench *b, struct prepared *p, const struct tilth_pack *pack) {
-  if (p->pack) return 0;
-  if (open_own(&p->buffer, "packed constant", pack->bytes)) return -1;
-  pack->fill(b->pointers, p->buffer.data);
-  buffer_protect(&p->buffer);
+  if (p->pack == pack) return 0;
+  if (make_room(p, pack->bytes)) return -1;
+  p->buffer = buffer_tail(&p->room, pack->bytes);
+  buffer_mark(&p->buffer);
+  pack->fill(b->runtime, b->pointers, p->buffer.data);
+  buffer_protect(&p->room);
   p->pack = pack;
   return 0;
 }
@@ -101,7 +99,6 @@ static int prepare_all(struct bench *b, struct loaded *l, const struct tilth_ker
     report_error("kernel %s has %d packed constants", kernel->id, kernel->n_prepared);
     return -1;
   }
-  keep_prepared(l, kernel);
   for (int32_t k = 0; k < kernel->n_prepared; k++) {
     if (prepare(b, &l->prepared[k], kernel->packs[k])) return -1;
     l->prepared_pointers[k] = l->prepared[k].buffer.data;
@@ -116,6 +113,25 @@ int bench_reserve(const struct bench *b, struct buffer *scratch, const struct ti
     if (bytes > most && bytes <= limit) most = bytes;
   }
   return open_own(scratch, "workspace", most);
+}
+
+void bench_expect(struct loaded *l, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit) {
+  for (int32_t k = 0; k < n; k++)
+    for (int32_t i = 0; i < kernels[k]->n_prepared && i < MOST_PREPARED; i++) {
+      int64_t bytes = kernels[k]->packs[i]->bytes;
+      if (bytes > l->prepared[i].most && bytes <= limit) l->prepared[i].most = bytes;
+    }
+}
+
+int64_t bench_packed(const struct tilth_kernel *kernel) {
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < kernel->n_prepared; k++) bytes += kernel->packs[k]->bytes;
+  return bytes;
+}
+
+void bench_unload(struct loaded *l) {
+  for (int32_t k = 0; k < MOST_PREPARED; k++) buffer_close(&l->prepared[k].room);
+  memset(l, 0, sizeof *l);
 }
 
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, struct buffer *scratch) {

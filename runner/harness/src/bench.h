@@ -20,16 +20,18 @@ struct bench {
   double tolerance;
 };
 
-/* A packed constant. */
+/* A place for a packed constant, one after the other. They share it as kernels do their scratch memory; besides, new memory takes
+ * longer to get than many a constant takes to pack. */
 struct prepared {
-  const struct tilth_pack *pack; /* NULL while the buffer is not filled */
-  struct buffer buffer;
+  const struct tilth_pack *pack; /* what the buffer holds; NULL = nothing */
+  struct buffer buffer;          /* the end of the room */
+  struct buffer room;
+  int64_t most; /* bytes that the room has at least once it is opened */
 };
 
 /* A kernel with its buffers. Packed constants stay for the next kernel, which may want the same. */
 struct loaded {
   const struct tilth_kernel *kernel;
-  int32_t n_prepared;
   struct prepared prepared[MOST_PREPARED];
   void *prepared_pointers[MOST_PREPARED];
   struct buffer workspace;
@@ -53,9 +55,18 @@ int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel
  * share it as in a model: how fast a kernel is depends by up to a quarter on which pages of memory it was given. */
 int bench_reserve(const struct bench *b, struct buffer *scratch, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit);
 
+/* Makes the rooms for packed constants as large as the largest of those of the kernels, but for what is larger than `limit` bytes. */
+void bench_expect(struct loaded *l, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit);
+
 /* Gives the kernel its part of the scratch memory, which is replaced when it is too small, and packs its constants, but those that the
  * kernel loaded before had packed alike. `l` is all zero before the first. */
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, struct buffer *scratch);
+
+/* How many bytes the kernel's packed constants have. */
+int64_t bench_packed(const struct tilth_kernel *kernel);
+
+/* Gives back the rooms of packed constants. `l` is all zero afterwards. */
+void bench_unload(struct loaded *l);
 
 /* Puts the constants that the kernel reads out of the caches. All workers take part, so that they are awake afterwards, as they
  * are between the kernels of a model: waking a sleeping processor can take longer than a kernel. */

@@ -26,18 +26,24 @@ int buffer_open(struct buffer *b, const char *name, int64_t bytes) {
   }
   if (inside >= 2 * HUGE_PAGE) madvise(b->pages, inside, MADV_HUGEPAGE);
   b->data = b->pages + inside - padded;
-  buffer_poison(b);
+  buffer_mark(b);
   return 0;
 }
 
-void buffer_poison(struct buffer *b) {
+void buffer_mark(struct buffer *b) {
   unsigned char *end = b->data + b->bytes;
   memset(b->pages, CANARY, b->data - b->pages);
-  memset(b->data, POISON, b->bytes);
   memset(end, CANARY, b->pages + b->pages_bytes - end);
 }
 
+void buffer_poison(struct buffer *b) {
+  buffer_mark(b);
+  memset(b->data, POISON, b->bytes);
+}
+
 int buffer_protect(struct buffer *b) { return mprotect(b->pages, b->pages_bytes, PROT_READ) ? errno : 0; }
+
+int buffer_unprotect(struct buffer *b) { return mprotect(b->pages, b->pages_bytes, PROT_READ | PROT_WRITE) ? errno : 0; }
 
 int64_t buffer_overrun(const struct buffer *b) {
   const unsigned char *end = b->data + b->bytes;

@@ -13,17 +13,23 @@ struct buffer {
   int64_t pages_bytes;
 };
 
-/* Allocates a buffer filled with poison. 0 on success, else errno. */
+/* Allocates a buffer of zeros, which cost nothing until they are touched. 0 on success, else errno. */
 int buffer_open(struct buffer *b, const char *name, int64_t bytes);
 
 /* What buffers hold before anything is written. */
 enum { POISON = 0xFF };
+
+/* Renews the canaries. */
+void buffer_mark(struct buffer *b);
 
 /* Fills the buffer so that whatever is not written shows (floats become NaN) and renews the canaries. */
 void buffer_poison(struct buffer *b);
 
 /* From now on writing faults. 0 on success, else errno. */
 int buffer_protect(struct buffer *b);
+
+/* Takes that back. 0 on success, else errno. */
+int buffer_unprotect(struct buffer *b);
 
 /* How many bytes past the end the canaries were written to; negative before the beginning; 0 when they are intact. */
 int64_t buffer_overrun(const struct buffer *b);

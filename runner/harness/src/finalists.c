@@ -9,6 +9,8 @@
 #include "race.h"
 
 #define SEGMENT_SECONDS 60e-3
+/* Finalists whose packed constants take more bytes than this together do not take turns, but for two. */
+#define MOST_PACKED (512 << 20)
 
 struct finalist {
   const struct tilth_kernel *kernel;
@@ -31,7 +33,6 @@ static void turn(const struct finalist *f) {
   report_start(f->index);
 }
 
-/* A kernel's buffers stay until the process ends: it runs one race. */
 static int enter(struct bench *b, struct field *field, const struct tilth_kernel *kernel, int32_t index) {
   struct finalist *f = &field->all[field->n++];
   f->kernel = kernel, f->index = index;
@@ -43,6 +44,33 @@ static int enter(struct bench *b, struct field *field, const struct tilth_kernel
   f->loaded.workspace.pages = NULL; /* the others will write over its canaries */
   f->sheet.outcome.run_seconds = seconds_now() - begin;
   return 0;
+}
+
+/* Lets kernels enter from number k on, as many as there is room for, and returns the number of the next one; -1 on an error. */
+static int32_t enter_some(struct bench *b, struct field *field, const struct tilth_kernel *const *kernels, int32_t k, int32_t n) {
+  int64_t packed = 0;
+  for (; k < n && field->n < MOST_FINALISTS; k++) {
+    if (b->options->without >> k & 1) continue;
+    packed += bench_packed(kernels[k]);
+    if (field->n >= 2 && packed > MOST_PACKED) break;
+    if (enter(b, field, kernels[k], k)) return -1;
+  }
+  return k;
+}
+
+/* Reports the finalists and gives their memory back. */
+static void leave(struct bench *b, struct field *field) {
+  for (int k = 0; k < field->n; k++) {
+    struct finalist *f = &field->all[k];
+    turn(f);
+    if (right(f)) {
+      bench_run(b, &f->loaded); /* the outputs are those of the one before */
+      measure_last(b, &f->loaded, &f->sheet);
+    }
+    report_outcome(f->index, f->kernel->id, &f->sheet.outcome);
+    bench_unload(&f->loaded);
+  }
+  field->n = 0;
 }
 
 /* Whether one finalist is faster than all others beyond doubt. */
@@ -97,17 +125,11 @@ int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *c
   static struct field field;
   report_calibration(calm_wait(c, calm_measure(c)));
   if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
-  for (int32_t k = 0; k < n && field.n < MOST_FINALISTS; k++)
-    if (!(b->options->without >> k & 1) && enter(b, &field, kernels[k], k)) return -1;
-  race(b, c, &field);
-  for (int k = 0; k < field.n; k++) {
-    struct finalist *f = &field.all[k];
-    turn(f);
-    if (right(f)) {
-      bench_run(b, &f->loaded); /* the outputs are those of the one before */
-      measure_last(b, &f->loaded, &f->sheet);
-    }
-    report_outcome(f->index, f->kernel->id, &f->sheet.outcome);
+  for (int32_t k = 0; k < n;) {
+    k = enter_some(b, &field, kernels, k, n);
+    if (k < 0) return -1;
+    race(b, c, &field);
+    leave(b, &field);
   }
   report_calibration(calm_measure(c));
   return 0;

@@ -11,7 +11,7 @@
 #define HOPELESS 3
 /* What is measured between two calibrations takes about so long: these then cost three per cent. */
 #define SEGMENT_SECONDS 60e-3
-/* A kernel that wants more scratch memory than this gets it when its turn comes. */
+/* A kernel that wants more memory than this, for its scratch or for a constant, gets it when its turn comes. */
 #define MOST_SHARED (256 << 20)
 
 double measure_first(struct bench *b, struct loaded *l, struct sheet *s) {
@@ -43,19 +43,25 @@ struct incumbent {
   double median, seconds, spread;
 };
 
-/* Takes samples until the budget is spent or the race is lost. Returns how many. The run that was verified is a look like others, so
- * that mostly one sample is enough. */
+/* Whether n samples are enough, because the candidate is slower than the best, or because it is behind, by however little: it will not
+ * become the best, and those that are as fast are told apart as finalists. The run that was verified is a look like the samples, so that
+ * mostly one sample is enough of a slow one. */
+static int settled(const struct options *o, const struct incumbent *best, double first, const double *samples, int n) {
+  double looks[MOST_SAMPLES_KEPT + 1] = {first};
+  memcpy(looks + 1, samples, n * sizeof *samples);
+  if (best->seconds == 0) return 0;
+  return race_lost(looks, n + 1, best->seconds, best->spread) || (n >= o->least_samples && race_median(samples, n) > best->median);
+}
+
+/* Takes samples until the budget is spent or they are enough. Returns how many. */
 static int take_samples(const struct bench *b, const struct loaded *l, const struct incumbent *best, double first, double *samples) {
   const struct options *o = b->options;
-  double begin = seconds_now(), looks[MOST_SAMPLES_KEPT + 1] = {first};
+  double begin = seconds_now();
   for (int n = 0; n < o->samples;) {
     double started = seconds_now();
-    samples[n] = measure_sample(b, l, first);
-    looks[n + 1] = samples[n];
-    n++;
+    samples[n++] = measure_sample(b, l, first);
     double now = seconds_now();
-    int lost = best->seconds > 0 && race_lost(looks, n + 1, best->seconds, best->spread);
-    if (lost || now - begin + (now - started) > o->budget_seconds) return n;
+    if (settled(o, best, first, samples, n) || now - begin + (now - started) > o->budget_seconds) return n;
   }
   return o->samples;
 }
@@ -109,6 +115,7 @@ int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *cons
   static struct state state;
   state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
   if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
+  bench_expect(&state.loaded, kernels, n, MOST_SHARED);
   report_calibration(calm_wait(c, calm_measure(c)));
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {

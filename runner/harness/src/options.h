@@ -26,7 +26,7 @@ struct options {
   double calibration_seconds;   /* least time of a calibration known of this device; 0 = none */
   double patience_seconds;      /* time that may be spent on waiting for a calm device */
   int32_t samples;              /* at most so many */
-  int32_t least_samples;        /* of a finalist */
+  int32_t least_samples;        /* of a finalist, and of another candidate that is hardly slower than the best */
 };
 
 /* 0 on success; otherwise *wrong is the argument that does not fit. */

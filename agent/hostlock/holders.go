@@ -1,0 +1,81 @@
+package hostlock
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Holder is another process that has the lock.
+type Holder struct {
+	PID int
+	// Command is its program's name and the first of its arguments; "" when it cannot be told.
+	Command string
+}
+
+// String is for messages.
+func (h Holder) String() string {
+	if h.Command == "" {
+		return fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
+}
+
+// Holders are the other processes that compute or time something now, by number. There are none where the kernel does not list locks as
+// Linux does.
+func (l *Lock) Holders() []Holder {
+	own := os.Getpid()
+	var list []Holder
+	for _, pid := range lockers(l.main) {
+		if pid != own {
+			list = append(list, Holder{pid, command(pid)})
+		}
+	}
+	return list
+}
+
+// lockers are the processes with an flock(2) on a file, as /proc/locks has them:
+//
+//	1: FLOCK  ADVISORY  WRITE 4242 fe:00:9978882 0 EOF
+func lockers(path string) (pids []int) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	inode := ":" + strconv.FormatUint(stat.Ino, 10)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) { // one that waits has an arrow before FLOCK
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func command(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	words := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	words[0] = filepath.Base(words[0])
+	return strings.ToValidUTF8(strings.Join(words[:min(2, len(words))], " "), "?")
+}

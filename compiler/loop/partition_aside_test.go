@@ -1,0 +1,37 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// TestACopysBorderDoesNotRepeatTheWorkBesideIt has a loop over rows of which each is copied, or is zero behind the 6th, and then read by
+// so many statements. There are versions of the rows for the border only where there is little to repeat.
+func TestACopysBorderDoesNotRepeatTheWorkBesideIt(t *testing.T) {
+	for work, want := range map[int64]int{8: 2, 64: 1} {
+		x := expr.NewInput("x", array.Float32, 64)
+		copied := &Buffer{Tensor: expr.NewInput("copied", array.Float32, 8)}
+		out := &Buffer{Tensor: expr.NewInput("out", array.Float32, 8*work)}
+		row, column := &expr.Var{Name: "row", Extent: 8}, &expr.Var{Name: "column", Extent: 8}
+		inside := expr.Bin(expr.Lt, row, expr.I(6))
+		var body Block
+		body = append(body, &For{Var: column, Extent: 8, Kind: schedule.Serial, Body: Block{&Store{Buffer: copied, Index: column,
+			Value: expr.Sel(inside, x.At(expr.AddE(expr.MulE(row, expr.I(8)), column)), expr.F(array.Float32, 0))}}})
+		for k := range work {
+			body = append(body, &Store{Buffer: out, Index: expr.AddE(expr.MulE(row, expr.I(work)), expr.I(k)), Value: copied.Tensor.At(expr.I(k % 8))})
+		}
+		rows := 0
+		parts := Partition(Block{&For{Var: row, Extent: 8, Kind: schedule.Serial, Body: body}})
+		visit(parts, func(st Stmt) {
+			if n, ok := st.(*For); ok && n.Var.Name == "row" {
+				rows++
+			}
+		})
+		if left := comparisons(parts); rows != want || len(left) != 0 {
+			t.Errorf("%d statements: %d loops over rows, %d conditions in the copy, want %d and none", work, rows, len(left), want)
+		}
+	}
+}
