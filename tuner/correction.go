@@ -18,7 +18,7 @@ const (
 	doubt = 0.5
 	// partiality is by how much the model is wrong about an algorithm as a whole, and fault about a schedule: standard deviations of
 	// logarithms, base 2, before any trial.
-	partiality, fault = 0.3, 0.17
+	partiality, fault = 0.3, 0.5
 )
 
 // correction is what a task's own trials teach beside the model: a process that predicts by how much, as a logarithm of base 2, the model is

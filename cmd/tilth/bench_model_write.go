@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -54,7 +53,7 @@ func (f *benchModelFlags) writeCSV(samples []costmodel.Sample) error {
 				at++
 			}
 		}
-		return errors.Join(b.Flush())
+		return b.Flush()
 	})
 }
 

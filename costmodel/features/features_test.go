@@ -235,6 +235,34 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	}
 }
 
+// TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of 56, and what is padded inside of one
+// is a box: all of two rows. Such candidates took ten times what was thought.
+func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
+	machine := parseTarget(t, "x86-64-v3", 1)
+	for _, w := range builtin(t, "mobilenet-v2") {
+		if !strings.Contains(w.Text(), "f32[113,113,96]") || !strings.Contains(w.Text(), "f32[56,56,96]") {
+			continue
+		}
+		sp := space.New(w, machine, schedule.Default)
+		waste := func(tile int) float32 {
+			p, ok := sp.Parse(fmt.Sprintf("tv=1 tw=%d th=1 hb=16 cb=8 outer=0 inner=0 ku=9 pf=0 joint=1 feed=3", tile))
+			if !ok {
+				t.Fatal("the point is not of the space")
+			}
+			s, err := sp.Apply(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Append(nil, s, machine, sp.Cost(p))[slices.Index(Names(), "sum_waste")]
+		}
+		if whole, crossing := waste(7), waste(5); !(crossing > whole+2) {
+			t.Errorf("a waste of %.2f doublings where tiles cross rows, %.2f where they do not", crossing, whole)
+		}
+		return
+	}
+	t.Fatal("the model has no such task")
+}
+
 // TestCodeGrowsWithTheTileAndItsBorders: a window that is told from its borders by the index is written for each side of them.
 func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	m, compared := parseTarget(t, "x86-64-v3", 1), 0

@@ -73,7 +73,28 @@ func (n *nest) last(leaf int) int {
 }
 
 // within sets how many values of each axis the loops from a number inwards cover.
-func (n *nest) within(loop int, axes []float64, room *arena) {
+func (n *nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).few) }
+
+// box sets how many values of each axis the box has that the loops from a number inwards lie in, which is what is computed for them.
+func (n *nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).all) }
+
+// few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at least.
+func (n *nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {
+	size := n.extent[f.B.ID]
+	return math.Ceil(values / size), min(values, size)
+}
+
+// all is how many there are in the box of so many values: a part that does not divide the inner iterator crosses its end now and then.
+func (n *nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
+	size := n.extent[f.B.ID]
+	if math.Mod(size, values) == 0 || math.Mod(values, size) == 0 {
+		return n.few(f, values)
+	}
+	return min(n.extent[f.A.ID], math.Ceil(values/size)+1), size
+}
+
+// cover is within or box, by what parts says of fused iterators.
+func (n *nest) cover(loop int, axes []float64, room *arena, parts func(*nest, *schedule.Fuse, float64) (float64, float64)) {
 	leaf, part := len(n.stage.Leaves), 1.0
 	if loop < len(n.loops) {
 		leaf, part = n.loops[loop].leaf, n.loops[loop].span
@@ -86,11 +107,9 @@ func (n *nest) within(loop int, axes []float64, room *arena) {
 		case it.Split != nil:
 			span[k] = n.splitSpan(it, span)
 		case it.Fuse != nil:
-			into, inner := span[it.Fuse.Into.ID], n.extent[it.Fuse.B.ID]
-			if it == it.Fuse.B {
-				span[k] = min(into, inner)
-			} else {
-				span[k] = math.Ceil(into / inner)
+			outer, inner := parts(n, it.Fuse, span[it.Fuse.Into.ID])
+			if span[k] = outer; it == it.Fuse.B {
+				span[k] = inner
 			}
 		case int(n.place[k]) > leaf:
 			span[k] = n.extent[k]

@@ -47,7 +47,7 @@ func (a *analysis) ask(c int) {
 	}
 	for p := range deepest + 1 {
 		within := a.room.take(len(x.nest.axes))
-		x.nest.within(p+1, within, &a.room)
+		x.nest.box(p+1, within, &a.room)
 		x.needs = append(x.needs, a.needed(c, within))
 	}
 }

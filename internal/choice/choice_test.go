@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -113,19 +114,23 @@ output t2
 	}
 }
 
-// TestATaskWithoutARecordGetsTheModelsGuess: learnt from another workload, on a machine on which the costliest schedules are the fastest.
+// TestATaskWithoutARecordGetsTheModelsGuess: learnt from other workloads, on a machine on which the costliest schedules are the fastest.
 func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := program(t)
-	first := p.Tasks[0].Workload
-	s := space.New(first, machine, schedule.Strict)
-	task := &knowledge.Task{Workload: first, Target: machine}
-	for _, point := range s.Seeds() {
-		task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})
+	var tasks []*knowledge.Task
+	for n := range int64(16) {
+		w := exprtest.Product(t, 1, 64+16*n, 128+32*n)
+		s := space.New(w, machine, schedule.Strict)
+		task := &knowledge.Task{Workload: w, Target: machine}
+		for _, point := range s.Seeds() {
+			task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})
+		}
+		tasks = append(tasks, task)
 	}
 	calls := 0
 	learn := func(_ context.Context, asked *target.Target) (*knowledge.History, error) {
 		calls++
-		return knowledge.NewHistory(asked, []*knowledge.Task{task}), nil
+		return knowledge.NewHistory(asked, tasks), nil
 	}
 	choices, err := Choose(t.Context(), p, machine, schedule.Strict, Sources{Learn: learn}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -1,7 +1,6 @@
 package contest
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/replay"
@@ -12,8 +11,8 @@ import (
 // past is what may be known before a search of each set begins; each history is made once, when it is first wanted.
 type past struct {
 	devices []*device
-	// before are sets that are known and that nothing is replayed on.
-	before  []*replay.Set
+	// tasks are what may be known: the sets that nothing is replayed on, and those of the devices.
+	tasks   []*knowledge.Task
 	batches Batches
 	others  []func() *knowledge.History
 	same    []func() (*knowledge.History, error)
@@ -26,7 +25,13 @@ const (
 )
 
 func newPast(devices []*device, before []*replay.Set, b Batches) *past {
-	p := &past{devices: devices, before: before, batches: b}
+	p := &past{devices: devices, batches: b}
+	for _, s := range before {
+		p.tasks = append(p.tasks, taskOf(s))
+	}
+	for _, d := range devices {
+		p.tasks = append(p.tasks, taskOf(d.set))
+	}
 	for k := range devices {
 		p.others = append(p.others, sync.OnceValue(func() *knowledge.History {
 			return knowledge.NewHistory(devices[k].set.Target, p.othersOf(k))
@@ -51,13 +56,10 @@ func (p *past) job(k int, known Known) (*knowledge.Job, error) {
 // othersOf is what was measured of other workloads on the same target.
 func (p *past) othersOf(k int) []*knowledge.Task {
 	var tasks []*knowledge.Task
-	own, sets := p.devices[k], slices.Clone(p.before)
-	for _, d := range p.devices {
-		sets = append(sets, d.set)
-	}
-	for _, s := range sets {
-		if s.Workload.Digest() != own.digest && s.Target.Fingerprint() == own.set.Target.Fingerprint() {
-			tasks = append(tasks, taskOf(s))
+	own := p.devices[k]
+	for _, t := range p.tasks {
+		if t.Workload.Digest() != own.digest && t.Target.Fingerprint() == own.set.Target.Fingerprint() {
+			tasks = append(tasks, t)
 		}
 	}
 	return tasks

@@ -11,7 +11,7 @@ const (
 	// firstNoise is the part of the variance that is noise before anything is known.
 	firstNoise = 1.0 / 30
 	// priorWeight is how many observations the prior's variance counts for.
-	priorWeight = 4
+	priorWeight = 2
 	// leastVariance keeps processes apart from their numerical errors.
 	leastVariance = 1e-4
 	// fitPasses is how often each scale is tried.

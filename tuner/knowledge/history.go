@@ -89,15 +89,9 @@ func (t *Task) samples(name string, most int) []costmodel.Sample {
 	}
 	var samples []costmodel.Sample
 	for _, trial := range list {
-		p, ok := r.space.Parse(trial.Origin)
-		if !ok {
-			continue
+		if row := t.describes(trial); row != nil {
+			samples = append(samples, costmodel.Sample{Features: row, Task: name, LatencySeconds: trial.LatencySeconds})
 		}
-		s, err := r.space.Apply(p)
-		if err != nil {
-			continue
-		}
-		samples = append(samples, costmodel.Sample{Features: Describe(r.space, p, s), Task: name, LatencySeconds: trial.LatencySeconds})
 	}
 	return samples
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Task is what was measured of one workload on one target. It must not be changed or copied once it is part of a History.
+// Task is what was measured of one workload on one target. It must not be changed or copied once it is part of a History; it
+// may be part of several.
 type Task struct {
 	Workload *expr.Workload
 	// Target is where it was measured.
@@ -26,6 +27,10 @@ type Task struct {
 
 	once sync.Once
 	read reading
+
+	describing sync.Mutex
+	// described are rows of trials by origin, so that histories which share the task describe each once.
+	described map[string]Row
 }
 
 // Trial is one measurement.
@@ -64,6 +69,27 @@ func (t *Task) reads() *reading {
 		r.knobs = knobNames(r.space)
 	})
 	return &t.read
+}
+
+// describes is the row of a trial; nil when its point does not apply.
+func (t *Task) describes(trial Trial) Row {
+	t.describing.Lock()
+	defer t.describing.Unlock()
+	row, known := t.described[trial.Origin]
+	if known {
+		return row
+	}
+	s := t.reads().space
+	if p, ok := s.Parse(trial.Origin); ok {
+		if sch, err := s.Apply(p); err == nil {
+			row = Describe(s, p, sch)
+		}
+	}
+	if t.described == nil {
+		t.described = map[string]Row{}
+	}
+	t.described[trial.Origin] = row
+	return row
 }
 
 // knobNames is equal for spaces whose points can be read in each other.

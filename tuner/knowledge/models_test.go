@@ -1,0 +1,104 @@
+package knowledge
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/costmodel"
+)
+
+// learntTrees is how many trees the model of a history of one task has, whose trials take so many times their cost.
+func learntTrees(t *testing.T, slower float64, from Models) int {
+	t.Helper()
+	m := machine(t, 1)
+	task := measured(t, exprtest.Product(t, 64, 64, 64), m, usual)
+	for k := range task.Trials {
+		task.Trials[k].LatencySeconds *= slower
+	}
+	model, err := NewHistory(m, []*Task{task}).Use(from).learnt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.Trees()
+}
+
+// other is a model that no history makes: of one tree.
+func other(t *testing.T) *costmodel.Model {
+	t.Helper()
+	m := machine(t, 1)
+	samples := measured(t, exprtest.Product(t, 32, 32, 32), m, usual).samples("x", 20)
+	model, err := costmodel.Train(t.Context(), nil, samples, costmodel.Options{Trees: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+func kept(t *testing.T, dir string) *costmodel.Model {
+	t.Helper()
+	m, err := costmodel.Load(dir, machine(t, 1).Fingerprint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAModelIsKeptUntilSomethingElseIsMeasured(t *testing.T) {
+	dir := t.TempDir()
+	trees := learntTrees(t, 1, Models{Dir: dir})
+	first := kept(t, dir)
+	if first.Digest() == "" || first.Trees() != trees {
+		t.Fatalf("digest %q and %d trees were kept, want those %d that were learnt", first.Digest(), first.Trees(), trees)
+	}
+	// One that says that it was trained on the same is used, so nothing is trained again.
+	if err := other(t).WithDigest(first.Digest()).Save(dir, machine(t, 1).Fingerprint()); err != nil {
+		t.Fatal(err)
+	}
+	if got := learntTrees(t, 1, Models{Dir: dir}); got != 1 {
+		t.Errorf("%d trees, want the kept one", got)
+	}
+	if got := learntTrees(t, 2, Models{Dir: dir}); got != trees || kept(t, dir).Digest() == first.Digest() {
+		t.Errorf("%d trees after other latencies were measured, want %d and another digest", got, trees)
+	}
+}
+
+func TestAModelThatAnotherProgramWroteIsUsedAndLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := other(t).Save(dir, machine(t, 1).Fingerprint()); err != nil {
+		t.Fatal(err)
+	}
+	if got := learntTrees(t, 1, Models{Dir: dir}); got != 1 || kept(t, dir).Trees() != 1 {
+		t.Errorf("%d trees are used and %d kept, want 1", got, kept(t, dir).Trees())
+	}
+}
+
+func TestAGivenModelIsUsedWhateverWasMeasured(t *testing.T) {
+	dir := t.TempDir()
+	if got := learntTrees(t, 1, Models{Given: other(t), Dir: dir}); got != 1 {
+		t.Errorf("%d trees, want the given one", got)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%d files were kept, %v", len(files), err)
+	}
+	m := machine(t, 1)
+	if model, err := NewHistory(m, nil).Use(Models{Given: other(t)}).learnt(); err != nil || model.Trees() != 1 {
+		t.Errorf("without records: %d trees, %v", model.Trees(), err)
+	}
+}
+
+func TestABrokenModelIsNamed(t *testing.T) {
+	m, dir := machine(t, 1), t.TempDir()
+	path, err := costmodel.Path(dir, m.Fingerprint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHistory(m, nil).Use(Models{Dir: dir})
+	if _, err := h.learnt(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, want the file", err)
+	}
+}
