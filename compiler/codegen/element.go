@@ -26,7 +26,7 @@ func (p *printer) origin(t *expr.Tensor, terms []expr.Term) string {
 	if len(terms) == 0 {
 		return p.buffer(t)
 	}
-	code := p.buffer(t) + " + " + p.sum(p.outermostFirst(terms))
+	code := "&" + p.buffer(t) + "[0] + " + p.sum(p.outermostFirst(terms)) // not of an array, whose bounds sums may leave on the way
 	if name, ok := p.pointers[code]; ok {
 		return name
 	}
