@@ -103,6 +103,8 @@ type round struct {
 	*Handler
 	job   *job
 	lease *tilthv1.LeaseToken
+	// warned is set when it was said that the cost model cannot be used.
+	warned bool
 }
 
 func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watching <-chan error) error {
@@ -262,10 +264,19 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 		if err != nil {
 			return nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
 		}
+		r.warn()
 		if len(candidates) > 0 {
 			return &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}, nil
 		}
 		t.exhausted = true
+	}
+}
+
+// warn says once that the cost model cannot be used, such as a broken file of one.
+func (r *round) warn() {
+	if err := r.job.knowledge.Err(); err != nil && !r.warned {
+		r.warned = true
+		r.Logger.Warn("the cost model cannot be used, ranking by the analytic cost", "job", r.job.id, "error", err)
 	}
 }
 

@@ -61,10 +61,11 @@ func (h *History) learn() (*costmodel.Model, error) {
 		return nil, err
 	}
 	m, err := h.train(digest)
-	if m == nil || err != nil {
-		return m, err
+	if m != nil && err == nil {
+		// A folder that cannot be written costs the next job a training, and this one nothing.
+		_ = m.Save(h.models.Dir, h.target.Fingerprint())
 	}
-	return m, m.Save(h.models.Dir, h.target.Fingerprint())
+	return m, err
 }
 
 // train makes the model of a digest.

@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,5 +101,15 @@ func TestABrokenModelIsNamed(t *testing.T) {
 	h := NewHistory(m, nil).Use(Models{Dir: dir})
 	if _, err := h.learnt(); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want the file", err)
+	}
+}
+
+func TestAFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "models")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "away"), dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := learntTrees(t, 1, Models{Dir: dir}); got == 0 {
+		t.Error("nothing is learnt")
 	}
 }
