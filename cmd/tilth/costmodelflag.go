@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/costmodel/prior"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -18,7 +19,7 @@ func (f *costModelFlag) add(c *cobra.Command) {
 
 // models is where cost models come from: the file, or what a cache folder keeps of them.
 func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
-	m := knowledge.Models{Dir: filepath.Join(cache, "models")}
+	m := knowledge.Models{Prior: prior.For, Dir: filepath.Join(cache, "models")}
 	if f.file == "" {
 		return m, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
@@ -16,6 +17,8 @@ import (
 type Models struct {
 	// Given is used as it is, whatever was measured; nil means none.
 	Given *costmodel.Model
+	// Prior is the model that a history's is made from, and that serves where nothing was measured; nil means none.
+	Prior func(*target.Target) (*costmodel.Model, error)
 	// Dir keeps the model of each target's latest history, so that it is not trained again while nothing new is measured; empty means no folder. A
 	// model in it that another program wrote is used, and left alone.
 	Dir string
@@ -31,7 +34,9 @@ const (
 	// jobTrees, of so many leaves, are added for a job's own trials, of whose tasks they are asked.
 	jobTrees, jobLeaves = 40, 15
 	// recipe names how models of histories are trained; it changes with that, so that kept ones are trained again.
-	recipe = "history 1"
+	recipe = "history 2"
+	// addedTrees are what a history adds to a prior.
+	addedTrees = 60
 )
 
 // jobOptions are those of the trees for a job's samples.
@@ -49,10 +54,14 @@ func (h *History) learn() (*costmodel.Model, error) {
 	if h.models.Given != nil {
 		return h.models.Given, nil
 	}
-	if h.models.Dir == "" {
-		return h.train("")
+	prior, err := h.prior()
+	if err != nil {
+		return nil, err
 	}
-	digest := h.digest()
+	if h.models.Dir == "" {
+		return h.train(prior, "")
+	}
+	digest := h.digest(prior)
 	kept, err := costmodel.Load(h.models.Dir, h.target.Fingerprint())
 	switch {
 	case err == nil && (kept.Digest() == "" || kept.Digest() == digest):
@@ -60,21 +69,32 @@ func (h *History) learn() (*costmodel.Model, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	m, err := h.train(digest)
-	if m != nil && err == nil {
+	m, err := h.train(prior, digest)
+	if m != nil && m != prior && err == nil {
 		// A folder that cannot be written costs the next job a training, and this one nothing.
 		_ = m.Save(h.models.Dir, h.target.Fingerprint())
 	}
 	return m, err
 }
 
-// train makes the model of a digest.
-func (h *History) train(digest string) (*costmodel.Model, error) {
-	samples := h.samples()
-	if len(samples) == 0 {
+func (h *History) prior() (*costmodel.Model, error) {
+	if h.models.Prior == nil {
 		return nil, nil
 	}
-	m, err := costmodel.Train(context.Background(), nil, samples, costmodel.Options{Seed: 1})
+	return h.models.Prior(h.target)
+}
+
+// train makes the model of a digest from a prior, which may be nil.
+func (h *History) train(prior *costmodel.Model, digest string) (*costmodel.Model, error) {
+	samples := h.samples()
+	if len(samples) == 0 {
+		return prior, nil
+	}
+	o := costmodel.Options{Seed: 1}
+	if prior != nil {
+		o.Trees = addedTrees
+	}
+	m, err := costmodel.Train(context.Background(), prior, samples, o)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +102,12 @@ func (h *History) train(digest string) (*costmodel.Model, error) {
 }
 
 // digest is that of all that the model is a function of.
-func (h *History) digest() string {
+func (h *History) digest(prior *costmodel.Model) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, recipe, h.target.Fingerprint())
+	if prior != nil {
+		_ = prior.Write(sum) // nor does a digest's Write fail
+	}
 	for _, t := range h.tasks {
 		fmt.Fprintln(sum, t.Target.Fingerprint(), t.reads().digest, len(t.Trials))
 		for _, trial := range t.Trials {

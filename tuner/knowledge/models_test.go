@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
@@ -111,5 +112,24 @@ func TestAFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
 	}
 	if got := learntTrees(t, 1, Models{Dir: dir}); got == 0 {
 		t.Error("nothing is learnt")
+	}
+}
+
+// TestAHistoryIsLearntOnTopOfAPrior, which serves alone where nothing was measured.
+func TestAHistoryIsLearntOnTopOfAPrior(t *testing.T) {
+	prior := other(t)
+	from := Models{Prior: func(*target.Target) (*costmodel.Model, error) { return prior, nil }}
+	if got := learntTrees(t, 1, from); got != prior.Trees()+addedTrees {
+		t.Errorf("%d trees with a prior of one, want %d more", got, addedTrees)
+	}
+	if m, err := NewHistory(machine(t, 1), nil).Use(from).learnt(); err != nil || m != prior {
+		t.Errorf("without measurements the model is %v (%v), want the prior", m, err)
+	}
+	from.Dir = t.TempDir()
+	learntTrees(t, 1, from)
+	first := kept(t, from.Dir)
+	prior = other(t).WithDigest("another")
+	if learntTrees(t, 1, from); kept(t, from.Dir).Digest() == first.Digest() {
+		t.Error("a model made from another prior is used")
 	}
 }
