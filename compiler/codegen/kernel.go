@@ -48,7 +48,7 @@ func (k *kernelPrinter) printer() *printer {
 	p := &printer{
 		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
-		pointers: map[string]string{}, depths: map[*expr.Var]int{}, filled: map[*expr.Tensor]*filled{}, fetched: map[string]bool{},
+		pointers: map[string]string{}, depths: map[*expr.Var]int{}, filled: map[*expr.Tensor]*filled{}, fetched: map[string]bool{}, stepped: map[string]bool{},
 	}
 	p.forget()
 	return p

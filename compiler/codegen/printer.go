@@ -34,6 +34,8 @@ type printer struct {
 	loops []*loop.For
 	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it fetches.
 	fetched map[string]bool
+	// stepped has the accumulators that the current step of the innermost loop has changed.
+	stepped map[string]bool
 	// filled has what is known of the scratch buffers that are fetched ahead.
 	filled map[*expr.Tensor]*filled
 	// registers has the buffers kept in named variables.
@@ -176,11 +178,11 @@ func (p *printer) loop(n *loop.For) {
 func (p *printer) serial(n *loop.For) {
 	v := p.varName(n.Var)
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
-	fetched := p.fetched
-	p.loops, p.fetched = append(p.loops, n), map[string]bool{}
+	fetched, stepped := p.fetched, p.stepped
+	p.loops, p.fetched, p.stepped = append(p.loops, n), map[string]bool{}, map[string]bool{}
 	p.depths[n.Var] = len(p.loops)
 	p.nested(n.Body)
-	p.loops, p.fetched = p.loops[:len(p.loops)-1], fetched
+	p.loops, p.fetched, p.stepped = p.loops[:len(p.loops)-1], fetched, stepped
 	p.line("}")
 }
 
@@ -251,6 +253,7 @@ func (p *printer) vectorStore(n *loop.Store) {
 	if p.horizontal(n) {
 		return
 	}
+	p.separate(n)
 	at := expr.Linearize(n.Index)
 	coef, linear := at.Coef(p.lane)
 	if !linear || coef != 1 {

@@ -19,9 +19,9 @@ import (
 // Unit is one C translation unit in the making.
 type Unit struct {
 	vectorBytes int64
-	// lineBytes is the size of a cache line, cacheBytes that of the second cache.
-	lineBytes, cacheBytes int64
-	declared              map[string]bool
+	// lineBytes is the size of a cache line, cacheBytes that of the second cache; vectorRegisters is how many there are.
+	lineBytes, cacheBytes, vectorRegisters int64
+	declared                               map[string]bool
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
 	packs   map[string]string
 	prelude strings.Builder
@@ -39,7 +39,7 @@ type Info struct {
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
 	u := newUnit(int64(t.VectorBytes))
-	u.lineBytes, u.cacheBytes = cmp.Or(int64(t.CacheLineBytes), 64), t.L2Bytes
+	u.lineBytes, u.cacheBytes, u.vectorRegisters = cmp.Or(int64(t.CacheLineBytes), 64), t.L2Bytes, int64(t.VectorRegisters)
 	return u
 }
 

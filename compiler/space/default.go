@@ -3,6 +3,7 @@ package space
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near the best: so
@@ -63,11 +64,12 @@ func (s *Space) cheapest(points []Point) Point {
 	return best
 }
 
-// descend goes from a point to its cheapest neighbour with the same algorithm, as long as that is cheaper.
+// descend goes from a point to its cheapest neighbour with the same algorithm, as long as that is cheaper. Neighbours of the point with fewer
+// steps written out count as well: beside a tile with as many as are legal, no larger one is.
 func (s *Space) descend(p Point) Point {
 	for range maxDescent {
 		next := []Point{p}
-		for _, q := range s.Neighbours(p) {
+		for _, q := range append(s.Neighbours(p), s.Neighbours(s.lessUnrolled(p))...) {
 			if s.others == 0 || q[0] == p[0] {
 				next = append(next, q)
 			}
@@ -80,3 +82,18 @@ func (s *Space) descend(p Point) Point {
 	}
 	return p
 }
+
+// lessUnrolled is a point with the next smaller number of steps written out, or itself.
+func (s *Space) lessUnrolled(p Point) Point {
+	for k, knob := range s.Knobs {
+		if slices.Contains(unrollKnobs, knob.Name) && s.Active(p, k) && p[k] > 0 {
+			p = slices.Clone(p)
+			p[k]--
+			return p
+		}
+	}
+	return p
+}
+
+// unrollKnobs say how many steps of a reduction are written out: of direct sums, of Winograd's and of Strassen's products.
+var unrollKnobs = []string{"ku", "wku", "sku"}

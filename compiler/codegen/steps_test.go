@@ -1,0 +1,44 @@
+package codegen
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// TestStepsOfALargeTileStayApart: four steps are written out, so there are three places between them. A tile of few accumulators has registers
+// to spare, and fetches keep steps apart themselves.
+func TestStepsOfALargeTileStayApart(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := exprtest.Product(t, 96, 64, 96)
+	s := space.New(w, machine, schedule.Strict)
+	for origin, want := range map[string]int{
+		"tv=2 tw=6 hb=1 cb=1 ku=4 pf=0":   3,
+		"tv=2 tw=6 hb=1 cb=1 ku=1 pf=0":   0,
+		"tv=2 tw=2 hb=1 cb=1 ku=4 pf=0":   0,
+		"tv=2 tw=6 hb=1 cb=1 ku=4 pf=512": 0,
+	} {
+		p, ok := s.Parse(origin)
+		if !ok {
+			t.Fatalf("%s is not legal", origin)
+		}
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := Module(w, []Kernel{{ID: "k", Schedule: applied}}, machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(source, "__asm__ volatile"); got != want {
+			t.Errorf("%s: steps are kept apart in %d places, want %d\n%s", origin, got, want, source)
+		}
+	}
+}
