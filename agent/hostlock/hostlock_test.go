@@ -8,12 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tilth-dev/tilth/agent/hostlock"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newLock(t *testing.T) *hostlock.Lock {
 	t.Helper()

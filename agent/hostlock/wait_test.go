@@ -13,33 +13,58 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
-// heldIn is the environment variable that makes TestHold another process's holder of the lock in that folder.
+// heldIn is the environment variable that makes this program another process's holder of the lock in that folder.
 const heldIn = "TILTH_TEST_HOLD"
 
-func TestHold(t *testing.T) {
+func TestMain(m *testing.M) {
 	dir := os.Getenv(heldIn)
 	if dir == "" {
-		t.Skip("this is run by the tests of waiting, in a process of its own")
+		goleak.VerifyTestMain(m)
+		return
 	}
+	if err := hold(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// hold times something until its input ends, with the process that waits.
+func hold(dir string) error {
 	l, err := New(dir)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	release, err := l.Time(t.Context())
+	release, err := l.Time(context.Background())
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer release()
 	fmt.Println("held")
-	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that waits
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// announcing is a lock in a folder of its own that announces any wait to a log.
+func announcing(t *testing.T) (l *Lock, log *bytes.Buffer) {
+	t.Helper()
+	l, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = &bytes.Buffer{}
+	l.Announce(slog.New(slog.NewTextHandler(log, nil)))
+	l.notices.first = 0
+	return l, log
 }
 
 // holdElsewhere lets another process time something until the test ends, and returns its number.
 func holdElsewhere(t *testing.T, dir string) int {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHold$")
+	cmd := exec.Command(os.Args[0], "another")
 	cmd.Env = append(os.Environ(), heldIn+"="+dir)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -65,17 +90,11 @@ func holdElsewhere(t *testing.T, dir string) int {
 }
 
 func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
-	l, err := New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	l.Announce(slog.New(slog.NewTextHandler(&log, nil)))
-	l.notices.first = 0
-	holder := fmt.Sprintf("process %d (hostlock.test -test.run=^TestHold$)", holdElsewhere(t, filepath.Dir(l.main)))
+	l, log := announcing(t)
+	holder := fmt.Sprintf("process %d (hostlock.test another)", holdElsewhere(t, filepath.Dir(l.main)))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err = l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "which "+holder+" keeps") {
+	if _, err := l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "which "+holder+" keeps") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(log.String(), "waiting for the machine") || !strings.Contains(log.String(), holder) {
@@ -84,13 +103,7 @@ func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
 }
 
 func TestWaitingForOneselfIsNoNews(t *testing.T) {
-	l, err := New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	l.Announce(slog.New(slog.NewTextHandler(&log, nil)))
-	l.notices.first = 0
+	l, log := announcing(t)
 	release, err := l.Time(t.Context())
 	if err != nil {
 		t.Fatal(err)

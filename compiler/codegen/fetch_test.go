@@ -32,20 +32,27 @@ output t4
 			t.Fatal(err)
 		}
 		s := space.New(w, machine, schedule.Strict)
-		p, ok := s.Parse("tv=2 tw=6 hb=1 cb=1 ku=1")
-		if !ok {
-			t.Fatal("the tile is not legal")
-		}
-		applied, err := s.Apply(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := Module(w, []Kernel{{ID: "k", Schedule: applied}}, machine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := moduleAt(t, s, "tv=2 tw=6 hb=1 cb=1 ku=1")
 		if got := strings.Count(source, "__builtin_prefetch"); got != want {
 			t.Errorf("%d rows: %d fetches, not %d", rows, got, want)
 		}
 	}
+}
+
+// moduleAt is the source of a module with the kernel of one point.
+func moduleAt(t *testing.T, s *space.Space, origin string) string {
+	t.Helper()
+	p, ok := s.Parse(origin)
+	if !ok {
+		t.Fatalf("%s is not legal", origin)
+	}
+	applied, err := s.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := Module(s.Workload, []Kernel{{ID: "k", Schedule: applied}}, s.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
 }

@@ -17,26 +17,14 @@ func TestStepsOfALargeTileStayApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := exprtest.Product(t, 96, 64, 96)
-	s := space.New(w, machine, schedule.Strict)
+	s := space.New(exprtest.Product(t, 96, 64, 96), machine, schedule.Strict)
 	for origin, want := range map[string]int{
 		"tv=2 tw=6 hb=1 cb=1 ku=4 pf=0":   3,
 		"tv=2 tw=6 hb=1 cb=1 ku=1 pf=0":   0,
 		"tv=2 tw=2 hb=1 cb=1 ku=4 pf=0":   0,
 		"tv=2 tw=6 hb=1 cb=1 ku=4 pf=512": 0,
 	} {
-		p, ok := s.Parse(origin)
-		if !ok {
-			t.Fatalf("%s is not legal", origin)
-		}
-		applied, err := s.Apply(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := Module(w, []Kernel{{ID: "k", Schedule: applied}}, machine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := moduleAt(t, s, origin)
 		if got := strings.Count(source, "__asm__ volatile"); got != want {
 			t.Errorf("%s: steps are kept apart in %d places, want %d\n%s", origin, got, want, source)
 		}
