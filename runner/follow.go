@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
+	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -49,6 +51,18 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// blameLimit is how long a harness gets to tell whose turn it is.
+const blameLimit = time.Second
+
+// blame has a harness that is stuck in a race tell whose turn it is, by the fault that the signal makes: it reports no turns while it races. One that
+// cannot tell leaves the blame to the finalist that was started last.
+func (m *measurement) blame(proc *process) {
+	_ = proc.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
+	if e, err := proc.next(blameLimit); err == nil && e.Event == "fault" && m.mayStart(e.Index) {
+		m.current = e.Index
+	}
+}
+
 var errDone = errors.New("done")
 
 // follow reads events until the process is done (errDone) or something goes wrong.
@@ -56,6 +70,9 @@ func (m *measurement) follow(proc *process) error {
 	limit := m.plan.Limits.Reference
 	for {
 		e, err := proc.next(limit)
+		if errors.Is(err, os.ErrDeadlineExceeded) && m.plan.Finalists && m.running() {
+			m.blame(proc)
+		}
 		if err != nil {
 			return err
 		}
@@ -97,7 +114,8 @@ func (m *measurement) take(e event) error {
 		return nil
 	case e.Event == "outcome" && m.running() && e.Index == m.current && e.Kernel == m.kernels[m.current]:
 		return m.outcome(e)
-	case e.Event == "fault" && m.running() && e.Index == m.current:
+	case e.Event == "fault" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
+		m.current = e.Index
 		return &faultError{e.Message}
 	case e.Event == "error" && m.running(): // the candidate asks for what the harness cannot give
 		return &faultError{e.Message}

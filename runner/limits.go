@@ -72,8 +72,12 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// candidateLimit is the time a candidate gets from its start to its outcome.
+// candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race together.
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
-	return max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.Limits.Patience
+	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget
+	if p.Finalists {
+		own *= mostFinalists
+	}
+	return own + p.Limits.Patience
 }

@@ -233,6 +233,16 @@ func TestFinalistsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestAFinalistThatGoesWrongInARaceIsToBlame, and none of those that race with it, whichever entered last.
+func TestAFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
+	for bad, want := range map[string]wanted{"endless_later": {"endless_later", timeout, "runs longer"}, "null_pointer_later": {"null_pointer_later", crash, "Segmentation fault"}} {
+		p := newBench(t, native(t)).plan(t, "good", "slow", bad)
+		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 100*time.Millisecond, 50*time.Millisecond, time.Microsecond
+		p.Finalists, p.Kernels = true, []string{"good", bad, "slow"}
+		check(t, measureAll(t, p), []wanted{{"good", none, ""}, want, {"slow", none, ""}})
+	}
+}
+
 func TestTooManyFinalistsAreRefused(t *testing.T) {
 	err := Measure(t.Context(), Plan{Finalists: true, Kernels: make([]string, 9)}, func(Outcome) {})
 	if err == nil || !strings.Contains(err.Error(), "at most 8") {

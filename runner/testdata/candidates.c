@@ -78,6 +78,19 @@ KERNEL(accumulates) {
   if (runs++) Y[0] += 1;
 }
 
+/* Two that go wrong in the middle of a race. */
+KERNEL(endless_later) {
+  static int runs;
+  good(rt, args, prepared, workspace);
+  for (volatile int stuck = ++runs > 5; stuck;) {}
+}
+
+KERNEL(null_pointer_later) {
+  static int runs;
+  good(rt, args, prepared, workspace);
+  if (++runs > 5) *(volatile int *)8 = 0;
+}
+
 KERNEL(past_end) {
   good(rt, args, prepared, workspace);
   Y[ROWS] = 1;

@@ -91,7 +91,7 @@ static int decided(const struct field *field) {
 }
 
 /* A round reports no turns: whoever reads them takes a processor from the kernel, which made those of two threads on two processors up to 1.8
- * times as slow. What hangs in spite of its first runs is taken for the one that entered last. */
+ * times as slow. What goes wrong is told of by the fault handler, also when a race that does not end is aborted. */
 static void run_round(const struct bench *b, struct field *field, int round) {
   for (int k = 0; k < field->n; k++) {
     struct finalist *f = &field->all[k];
