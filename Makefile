@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test race fuzz-graphs bench bench-operators bench-racing lint generate clean
+.PHONY: help build demo test test-deploy race fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -20,6 +20,9 @@ test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
 	$(GO) test ./...
 
+test-deploy: ## check deploy/ and docker-compose.yml by the types and parsers of what reads them
+	cd tools/deploy && $(GO) test ./...
+
 race: ## the same under the race detector
 	@scripts/packages.sh test
 	CGO_ENABLED=1 $(GO) test -race ./...
@@ -30,6 +33,10 @@ fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS
 	@scripts/packages.sh test bench
 	@scripts/ort.sh
 	$(GO) test ./internal/graphfuzz -run TestRandomGraphs -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
+
+ROUNDS ?= 200
+chaos: ## faults against a farm of real processes, and whether its promises hold; ROUNDS=200 SEED=1
+	$(GO) test ./chaos -run TestPromisesHoldUnderFaults -timeout 0 -v -rounds $(ROUNDS) -seed $(SEED) -limit 1h -keep $(CURDIR)/.tools/chaos
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench
@@ -44,6 +51,10 @@ bench-racing: ## whether short measurements find the winners of long ones
 	@scripts/packages.sh demo
 	$(GO) run ./bench/racing -build $(RACING)
 	$(GO) run ./bench/racing $(RACING)
+
+bench-scale: ## what a result costs the tracker, over devices and records: docs/scale.svg
+	@$(MAKE) --no-print-directory build
+	ulimit -n $$(ulimit -H -n) && $(GO) run ./bench/scale -tilth bin/tilth -out docs/scale.svg $(SCALE)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh

@@ -49,6 +49,9 @@ type Config struct {
 	Spec *tilthv1.AgentSpec
 	// Handler is called for several leases at a time if Slots allows.
 	Handler Handler
+	// Calibrate, when set, is called when the tracker asks for a calibration of the device in a session, maybe again before one is
+	// reported. It must not block.
+	Calibrate func(session string)
 	// Slots is how many leases to hold at a time; 0 = 1.
 	Slots int
 	// Logger hears of what happens; nil = nobody.
@@ -68,6 +71,9 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Calibrate == nil {
+		c.Calibrate = func(string) {}
+	}
 	if c.LeaseWait == 0 {
 		c.LeaseWait = 20 * time.Second
 	}
@@ -80,6 +86,9 @@ func (c *Config) policy() retry.Policy {
 	return retry.Policy{First: c.FirstRetry, Max: c.MaxRetry, Try: 10 * time.Second}
 }
 
+// longestRejoin bounds the wait before an agent joins anew whose sessions do not last.
+const longestRejoin = 30 * time.Second
+
 // Run is the life of an agent: it joins, works, and joins again whenever the tracker forgot it, until ctx ends. It then
 // lets held work end within the grace, hands the rest back and leaves. Run returns nil after such an end, and an error
 // when the tracker refuses the agent.
@@ -87,7 +96,7 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.setDefaults()
 	log := cfg.Logger.With("agent", cfg.Spec.GetName())
 	client := tilthv1.NewAgentServiceClient(cfg.Conn)
-	backoff := retry.Backoff{Policy: cfg.policy()}
+	backoff := retry.Backoff{Policy: retry.Policy{Max: longestRejoin}}
 	for {
 		s := newSession(&cfg, client, log)
 		if err := s.join(ctx); err != nil {
@@ -102,10 +111,12 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		log.Warn("session void, joining again")
-		// Two agents of one name would void each other for ever: a session that did not last is a reason to wait.
+		// Two agents of one name would void each other for ever: a session that did not last is a reason to wait. And a tracker
+		// that forgot one agent may have forgotten all: they come back over the time between two heartbeats.
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
 		}
+		backoff.Policy.First = s.interval
 		if backoff.Wait(ctx) != nil {
 			return nil
 		}

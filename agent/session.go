@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -41,12 +42,18 @@ func newSession(cfg *Config, client tilthv1.AgentServiceClient, log *slog.Logger
 }
 
 func (s *session) join(ctx context.Context) error {
-	return retry.Do(ctx, s.log, s.cfg.policy(), "Join", func(ctx context.Context) error {
+	calibrate := false
+	err := retry.Do(ctx, s.log, s.cfg.policy(), "Join", func(ctx context.Context) error {
 		joined, err := s.client.Join(ctx, &tilthv1.JoinRequest{Spec: s.cfg.Spec})
 		s.id = joined.GetSession()
 		s.interval = max(joined.GetHeartbeatInterval().AsDuration(), time.Millisecond)
+		calibrate = joined.GetCalibrate()
 		return err
 	})
+	if err == nil && calibrate {
+		s.cfg.Calibrate(s.id)
+	}
+	return err
 }
 
 // run works until the session is void or, after ctx ended, all held work has ended.
@@ -97,13 +104,14 @@ func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
 
 // beat sends heartbeats until life ends; it ends life itself when the tracker does not know the session.
 func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
-	ticker := time.NewTicker(s.interval)
-	defer ticker.Stop()
-	for {
+	// Agents that joined at once do not beat at once.
+	next := time.NewTimer(rand.N(s.interval))
+	defer next.Stop()
+	for ; ; next.Reset(s.interval) {
 		select {
 		case <-life.Done():
 			return
-		case <-ticker.C:
+		case <-next.C:
 		}
 		ctx, cancel := context.WithTimeout(life, 2*s.interval)
 		response, err := s.client.Heartbeat(ctx, &tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()})
@@ -111,6 +119,9 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		switch {
 		case err == nil:
 			s.drop(response.GetDropped())
+			if response.GetCalibrate() {
+				s.cfg.Calibrate(s.id)
+			}
 		case wire.Reason(err) == wire.ReasonVoidSession:
 			end(ErrVoidSession)
 			return

@@ -1,7 +1,9 @@
 package artifact
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -11,6 +13,10 @@ type FS interface {
 	OpenAppend(path string) (File, error)
 	Rename(from, to string) error
 	Remove(path string) error
+	// MakeDir makes a folder in one that is there; one that is there already is no error.
+	MakeDir(path string) error
+	// SyncDir brings the names in a folder to the disk.
+	SyncDir(path string) error
 }
 
 // File is a file being written.
@@ -32,3 +38,21 @@ func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 
 // Remove implements FS.
 func (OS) Remove(path string) error { return os.Remove(path) }
+
+// MakeDir implements FS.
+func (OS) MakeDir(path string) error {
+	err := os.Mkdir(path, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// SyncDir implements FS.
+func (OS) SyncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

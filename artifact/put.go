@@ -114,7 +114,8 @@ func (s *Store) end(e *entry, err error) {
 // receive appends src to the part, checks the whole and gives it its name.
 func (s *Store) receive(digest string, sizeBytes, offset int64, src io.Reader) error {
 	part := s.partPath(digest)
-	if err := os.MkdirAll(filepath.Dir(part), 0o755); err != nil {
+	dir := filepath.Dir(part)
+	if err := s.makeDir(dir); err != nil {
 		return s.full(err)
 	}
 	sum := sha256.New()
@@ -133,12 +134,30 @@ func (s *Store) receive(digest string, sizeBytes, offset int64, src io.Reader) e
 	case hex.EncodeToString(sum.Sum(nil)) != digest:
 		err = ErrDigest
 	default:
+		// gofail: var beforeArtifactSync struct{}
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return s.full(err)
 	}
-	return s.full(s.fs.Rename(part, s.path(digest)))
+	// gofail: var beforeArtifactRename struct{}
+	err = s.fs.Rename(part, s.path(digest))
+	// gofail: var afterArtifactRename struct{}
+	if err == nil {
+		err = s.fs.SyncDir(dir)
+	}
+	return s.full(err)
+}
+
+// makeDir makes a folder of the store, so that it outlives a power cut.
+func (s *Store) makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := s.fs.MakeDir(dir); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(s.dir)
 }
 
 // full recognises a full disk.

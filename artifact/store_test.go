@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -244,5 +245,72 @@ func TestTwoUploadsOfOneArtifactTakeTurns(t *testing.T) {
 	w.Close()
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Error(err)
+	}
+}
+
+// noted is a file system that notes the order of what brings an artifact to the disk.
+type noted struct {
+	artifact.OS
+	steps *[]string
+}
+
+type notedFile struct {
+	artifact.File
+	steps *[]string
+}
+
+func (n noted) note(step string) { *n.steps = append(*n.steps, step) }
+
+func (n noted) OpenAppend(path string) (artifact.File, error) {
+	f, err := n.OS.OpenAppend(path)
+	return notedFile{f, n.steps}, err
+}
+
+func (f notedFile) Sync() error {
+	*f.steps = append(*f.steps, "sync the file")
+	return f.File.Sync()
+}
+
+func (n noted) Rename(from, to string) error {
+	n.note("name it")
+	return n.OS.Rename(from, to)
+}
+
+func (n noted) MakeDir(path string) error {
+	n.note("make the folder")
+	return n.OS.MakeDir(path)
+}
+
+func (n noted) SyncDir(path string) error {
+	n.note("sync the folder " + filepath.Base(path)[:1])
+	return n.OS.SyncDir(path)
+}
+
+// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that nothing is left to the page cache when Put returns: the bytes, the name,
+// and the folder.
+func TestAnArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	var steps []string
+	mustPut(t, open(t, artifact.Options{Dir: dir, FS: noted{steps: &steps}}), "hello") // its digest begins with 2cf2
+	const want = "make the folder, sync the folder s, sync the file, name it, sync the folder 2"
+	if got := strings.Join(steps, ", "); got != want {
+		t.Errorf("steps are: %s", got)
+	}
+}
+
+func TestManyUploadsOfOneArtifactStoreItOnce(t *testing.T) {
+	s := open(t, artifact.Options{})
+	content := bytes.Repeat([]byte("x"), 1<<20)
+	var uploads sync.WaitGroup
+	for range 8 {
+		uploads.Go(func() {
+			if err := s.Put(context.Background(), records.Digest(content), 1<<20, 0, iotest.HalfReader(bytes.NewReader(content))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	uploads.Wait()
+	if s.UsedBytes() != 1<<20 || present(s, string(content)) != "x" {
+		t.Errorf("%d bytes are used", s.UsedBytes())
 	}
 }

@@ -60,7 +60,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 	begin := time.Now()
 	j := &job{compiler: c, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}
 	j.built.Outcomes = make([]Outcome, len(b.Candidates))
-	err := j.run(ctx, j.reuse(j.lower()))
+	err := j.run(ctx, j.print(j.reuse(j.replay())))
 	share := time.Since(begin) / time.Duration(max(len(b.Candidates), 1))
 	for k := range j.built.Outcomes {
 		j.built.Outcomes[k].Build = share

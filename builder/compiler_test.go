@@ -264,7 +264,7 @@ func TestCandidatesLieByLayout(t *testing.T) {
 	j := &job{compiler: newCompiler(t, ""), batch: Batch{Workload: w, Candidates: list}}
 	j.built.Outcomes = make([]Outcome, len(list))
 	var order []int
-	for _, kernel := range j.lower() {
+	for _, kernel := range j.replay() {
 		order = append(order, kernel.index)
 	}
 	if want := []int{0, 3, 1, 4, 2, 5}; !slices.Equal(order, want) {

@@ -4,22 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/codegen"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/harness"
 )
-
-// lowered is a candidate that has code.
-type lowered struct {
-	index int
-	codegen.Kernel
-}
 
 // job is a batch being built.
 type job struct {
@@ -31,71 +23,14 @@ type job struct {
 	built    Built
 }
 
-// lower replays the traces and returns the candidates that lower to loops; the others' outcomes are set. Those that lay their constants
-// out alike are next to one another, since a module and its measurement share what they have in common.
-func (j *job) lower() []lowered {
-	candidates := j.batch.Candidates
-	replayed := make([]*schedule.Schedule, len(candidates))
-	workers := max(j.compiler.Parallel, 1)
-	var wait sync.WaitGroup
-	for first := range workers {
-		wait.Go(func() {
-			for k := first; k < len(candidates); k += workers {
-				replayed[k] = j.replayed(k)
-			}
-		})
-	}
-	wait.Wait()
-	var kernels []lowered
-	for k, s := range replayed {
-		if s != nil {
-			kernels = append(kernels, lowered{k, codegen.Kernel{ID: candidates[k].Digest, Schedule: s}})
-		}
-	}
-	return byLayout(kernels)
-}
-
-// replayed is the schedule of a candidate; nil where its trace is at fault, which its outcome says.
-func (j *job) replayed(k int) *schedule.Schedule {
-	j.built.Outcomes[k] = Outcome{Candidate: j.batch.Candidates[k].Digest, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE}
-	s, err := j.replay(j.batch.Candidates[k])
-	if err != nil {
-		j.fail(k, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err)
-		return nil
-	}
-	return s
-}
-
-// byLayout groups a list by the layouts of constants, in the order in which they first occur.
-func byLayout(kernels []lowered) []lowered {
-	groups, first := map[string]int{}, map[int]int{}
-	for k, kernel := range kernels {
-		layouts := kernel.Schedule.Layouts()
-		if _, known := groups[layouts]; !known {
-			groups[layouts] = k
-		}
-		first[kernel.index] = groups[layouts]
-	}
-	slices.SortStableFunc(kernels, func(a, b lowered) int { return first[a.index] - first[b.index] })
-	return kernels
-}
-
-func (j *job) replay(candidate Candidate) (s *schedule.Schedule, err error) {
+// source is a module's.
+func (j *job) source(kernels []printed) (source string, err error) {
 	defer trap.AsError(&err)
-	if got := schedule.Digest(candidate.Trace); got != candidate.Digest {
-		return nil, fmt.Errorf("the trace has digest %s, not %s", got, candidate.Digest)
-	}
-	return schedule.Replay(j.batch.Workload, candidate.Trace)
-}
-
-// source prints a module. The compiler's own bugs must not take the agent down with them.
-func (j *job) source(kernels []lowered) (source string, err error) {
-	defer trap.AsError(&err)
-	list := make([]codegen.Kernel, len(kernels))
+	list := make([]*codegen.Printed, len(kernels))
 	for k := range kernels {
-		list[k] = kernels[k].Kernel
+		list[k] = kernels[k].Printed
 	}
-	return codegen.Module(j.batch.Workload, list, j.batch.Target)
+	return codegen.Link(j.batch.Workload, list, j.batch.Target)
 }
 
 func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
@@ -105,7 +40,7 @@ func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 }
 
 // run compiles the candidates, the reference and the harness side by side.
-func (j *job) run(ctx context.Context, kernels []lowered) error {
+func (j *job) run(ctx context.Context, kernels []printed) error {
 	if len(kernels) == 0 && len(j.built.Objects) == 0 {
 		return nil
 	}
@@ -132,7 +67,7 @@ func (j *job) run(ctx context.Context, kernels []lowered) error {
 }
 
 // object compiles a group of candidates into one module; when that fails, halves of it, down to the ones to blame.
-func (j *job) object(ctx context.Context, group []lowered) error {
+func (j *job) object(ctx context.Context, group []printed) error {
 	path, class, err := j.compile(ctx, group)
 	switch {
 	case err == nil:
@@ -155,16 +90,16 @@ func (j *job) object(ctx context.Context, group []lowered) error {
 	return nil
 }
 
-func (j *job) keep(path string, group []lowered) {
+func (j *job) keep(path string, group []printed) {
 	keys := make([]string, len(group))
 	for k := range group {
-		keys[k] = j.batch.key(group[k].ID)
+		keys[k] = j.batch.key(group[k].id)
 	}
 	j.compiler.Kept.add(path, keys)
 }
 
 // compile makes one module. The class is zero when the candidates are not to blame for the error.
-func (j *job) compile(ctx context.Context, group []lowered) (string, tilthv1.ErrorClass, error) {
+func (j *job) compile(ctx context.Context, group []printed) (string, tilthv1.ErrorClass, error) {
 	source, err := j.source(group)
 	if err != nil {
 		return "", tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err
@@ -212,14 +147,4 @@ func (j *job) harness(ctx context.Context) error {
 	var err error
 	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
-}
-
-// split cuts a list into at most n parts of about equal length.
-func split(list []lowered, n int) [][]lowered {
-	n = min(n, len(list))
-	parts := make([][]lowered, n)
-	for k := range parts {
-		parts[k] = list[k*len(list)/n : (k+1)*len(list)/n]
-	}
-	return parts
 }

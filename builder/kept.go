@@ -51,7 +51,7 @@ func (b Batch) key(candidate string) string {
 }
 
 // reuse adds the objects that are kept of the batch's candidates to what was built, and returns the candidates that have none.
-func (j *job) reuse(kernels []lowered) (rest []lowered) {
+func (j *job) reuse(kernels []replayed) (rest []replayed) {
 	var found []os.FileInfo
 	for _, k := range kernels {
 		object := j.compiler.Kept.find(j.batch.key(k.ID))

@@ -27,11 +27,14 @@ type Client struct {
 	jobs    tilthv1.JobServiceClient
 	agents  tilthv1.AgentServiceClient
 	records tilthv1.RecordServiceClient
+	devices tilthv1.DeviceServiceClient
+	admin   tilthv1.AdminServiceClient
 }
 
-// Dial makes a client of the tracker at host:port or unix:path. It connects when first used.
-func Dial(addr string, log *slog.Logger) (*Client, error) {
-	conn, err := agent.Dial(addr)
+// Dial makes a client of the tracker at host:port or unix:path. It connects when first used. Options say how it proves who
+// it is (see caller.Proof); without any it does not.
+func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (*Client, error) {
+	conn, err := agent.Dial(addr, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +43,8 @@ func Dial(addr string, log *slog.Logger) (*Client, error) {
 		jobs:    tilthv1.NewJobServiceClient(conn),
 		agents:  tilthv1.NewAgentServiceClient(conn),
 		records: tilthv1.NewRecordServiceClient(conn),
+		devices: tilthv1.NewDeviceServiceClient(conn),
+		admin:   tilthv1.NewAdminServiceClient(conn),
 	}, nil
 }
 
@@ -79,15 +84,35 @@ func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	return response.GetJob(), nil
 }
 
-// ListJobs returns at most limit jobs (0 = the tracker's own limit), newest first, in one of the states (none = all).
+// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all).
 func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobState) ([]*tilthv1.Job, error) {
+	var jobs []*tilthv1.Job
+	request := &tilthv1.ListJobsRequest{States: states}
+	if limit == 0 {
+		limit = defaultJobsLimit
+	}
+	for {
+		// A tracker from before there were pages goes by the limit.
+		request.Limit, request.PageSize = uint32(limit-len(jobs)), uint32(limit-len(jobs))
+		page, err := call(ctx, request, c.jobs.ListJobs)
+		if err != nil {
+			return nil, c.explain("list jobs", err)
+		}
+		jobs = append(jobs, page.GetJobs()...)
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" || len(jobs) >= limit {
+			return jobs, nil
+		}
+	}
+}
+
+// defaultJobsLimit is how many jobs are listed unless another number is asked for.
+const defaultJobsLimit = 100
+
+// call makes one call within its time.
+func call[Q, R any](ctx context.Context, request Q, method func(context.Context, Q, ...grpc.CallOption) (R, error)) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	response, err := c.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{Limit: uint32(limit), States: states})
-	if err != nil {
-		return nil, c.explain("list jobs", err)
-	}
-	return response.GetJobs(), nil
+	return method(ctx, request)
 }
 
 // Cancel ends a job; what was measured stays. Cancelling an ended job changes nothing.
@@ -101,15 +126,77 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*tilthv1.Job, e
 	return response.GetJob(), nil
 }
 
-// Agents returns the agents of a kind that joined (unspecified = of every kind), by name.
-func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) ([]*tilthv1.Agent, error) {
+// Pause has nothing more of a job granted until it is resumed; what is in flight ends.
+func (c *Client) Pause(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: kind})
+	response, err := c.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: id, Reason: reason})
 	if err != nil {
-		return nil, c.explain("list agents", err)
+		return nil, c.explain("pause job "+id, err)
 	}
-	return response.GetAgents(), nil
+	return response.GetJob(), nil
+}
+
+// Resume queues a paused job again.
+func (c *Client) Resume(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: id, Reason: reason})
+	if err != nil {
+		return nil, c.explain("resume job "+id, err)
+	}
+	return response.GetJob(), nil
+}
+
+// Retry queues batches of a job anew that were given up, all of them when none is named, and returns which.
+func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retried []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: id, BatchIds: batches})
+	if err != nil {
+		return nil, c.explain("retry dead letters of job "+id, err)
+	}
+	return response.GetBatchIds(), nil
+}
+
+// Owners returns the owners of jobs that have not ended, by name.
+func (c *Client) Owners(ctx context.Context) ([]*tilthv1.Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{})
+	if err != nil {
+		return nil, c.explain("list owners", err)
+	}
+	return response.GetOwners(), nil
+}
+
+// Outage tells of most agents being silent; nil while they are not.
+func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: tilthv1.AgentKind_AGENT_KIND_TUNER})
+	if err != nil {
+		return nil, c.explain("ask for outages", err)
+	}
+	return response.GetOutage(), nil
+}
+
+const agentsPerPage = 1000
+
+// Agents returns the agents of a kind that joined (unspecified = of every kind), by name.
+func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) ([]*tilthv1.Agent, error) {
+	var agents []*tilthv1.Agent
+	request := &tilthv1.ListAgentsRequest{Kind: kind, PageSize: agentsPerPage}
+	for {
+		page, err := call(ctx, request, c.agents.ListAgents)
+		if err != nil {
+			return nil, c.explain("list agents", err)
+		}
+		agents = append(agents, page.GetAgents()...)
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+			return agents, nil
+		}
+	}
 }
 
 // Agent returns one agent.

@@ -14,10 +14,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/agent/meter"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -25,6 +28,8 @@ import (
 type AgentConfig struct {
 	// Tracker is the address of the tracker: host:port or unix:PATH.
 	Tracker string
+	// Proof is how the agent proves who it is.
+	Proof caller.Proof
 	// Name is unique in the farm and stable over restarts; empty = the host's name and the agent's kind.
 	Name string
 	// Slots is how many leases the agent holds at a time; 0 = the kind's own default.
@@ -37,6 +42,8 @@ type AgentConfig struct {
 	Lock *hostlock.Lock
 	// DrainGrace is how long held work may take to end when the agent stops; 0 = agent.Config's default.
 	DrainGrace time.Duration
+	// HTTP is where metrics and health are served; empty = nowhere.
+	HTTP string
 	// Version is this program's.
 	Version string
 	Logger  *slog.Logger
@@ -49,6 +56,12 @@ type base struct {
 	conn    *grpc.ClientConn
 	scratch string
 	claim   *os.File // keeps the scratch folder from others while it is open
+	// calibrate is agent.Config's; nil where there is no device.
+	calibrate func(session string)
+	meter     *meter.Agent
+	// registry has the metrics, and site serves them; nil = nobody does.
+	registry *prometheus.Registry
+	site     *site
 }
 
 // begin makes what all agents have. The scratch folder belongs to the agent's name alone, so what an earlier life left
@@ -64,7 +77,17 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 			return nil, fmt.Errorf("%s: %w", word, err)
 		}
 	}
-	conn, err := agent.Dial(cfg.Tracker)
+	options, err := cfg.Proof.DialOptions(cfg.Tracker, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
+	registry := newRegistry()
+	metrics, err := meter.NewAgent(spec, registry)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	conn, err := agent.Dial(cfg.Tracker, append(options, metrics.DialOption())...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
@@ -75,8 +98,11 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: scratch folder: %w", word, err), conn.Close())
 	}
-	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
-	return &base{cfg: cfg, spec: spec, conn: conn, scratch: scratch, claim: claim}, nil
+	b := &base{cfg: cfg, spec: spec, conn: conn, scratch: scratch, claim: claim, meter: metrics, registry: registry}
+	if b.site, err = b.openSite(); err != nil {
+		return nil, b.end(fmt.Errorf("%s: %w", word, err))
+	}
+	return b, nil
 }
 
 // scratchDir is a folder of the name's own, whatever the name: a/b and a_b are two, and none leads out of the cache.
@@ -110,12 +136,12 @@ func claimScratch(dir string) (*os.File, error) {
 // run is the agent's life; it ends what begin made.
 func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error {
 	return b.end(agent.Run(ctx, agent.Config{
-		Conn: b.conn, Spec: b.spec, Handler: handler, Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
-		DrainGrace: b.cfg.DrainGrace,
+		Conn: b.conn, Spec: b.spec, Handler: b.meter.Handler(handler), Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
+		DrainGrace: b.cfg.DrainGrace, Calibrate: b.calibrate,
 	}))
 }
 
 // end gives up what begin made, and returns why.
 func (b *base) end(why error) error {
-	return errors.Join(why, b.conn.Close(), os.RemoveAll(b.scratch), b.claim.Close())
+	return errors.Join(why, b.site.close(), b.conn.Close(), os.RemoveAll(b.scratch), b.claim.Close())
 }

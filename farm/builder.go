@@ -2,14 +2,17 @@ package farm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/agent/meter"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // builderSlots is one since a batch already runs as many compilers as are wanted: two batches at a time were no faster,
@@ -22,6 +25,8 @@ type BuilderConfig struct {
 	Toolchain *toolchain.Toolchain
 	// Parallel is how many compilers a batch may run at once; 0 = 1.
 	Parallel int
+	// Sandbox says what to do about walls around compilers that this machine lacks; empty = sandbox.BestEffort.
+	Sandbox sandbox.Mode
 }
 
 // RunBuilder is the life of a builder, until ctx ends.
@@ -39,18 +44,27 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(err)
 	}
+	metrics, err := meter.NewBuilder(base.registry)
+	if err != nil {
+		return base.end(fmt.Errorf("builder: %w", err))
+	}
+	box, err := openSandbox(cfg.Sandbox, base)
+	if err != nil {
+		return base.end(fmt.Errorf("builder: %w", err))
+	}
 	handler := builder.NewHandler(builder.Config{
-		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain, Cache: cache, Kept: kept, Parallel: cfg.Parallel},
+		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, Kept: kept, Parallel: cfg.Parallel},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
-		Report: func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
+		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportBuild", func(ctx context.Context) error {
 				_, err := tilthv1.NewBuildServiceClient(base.conn).ReportBuild(ctx, report)
 				return err
 			})
-		},
-		Lock:    base.cfg.Lock.Compute,
+		}),
+		Lock:    base.meter.Lock(base.cfg.Lock.Compute),
 		Scratch: base.scratch,
 		Logger:  cfg.Logger,
 	})
-	return base.run(ctx, handler, builderSlots)
+	err = base.run(ctx, handler, builderSlots)
+	return errors.Join(err, box.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -230,5 +232,46 @@ func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	defer func() { _ = next.end(nil) }()
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
 		t.Errorf("what an earlier life left is still there: %v", err)
+	}
+}
+
+// TestRunnersTellWhatTheirSandboxHasAndLacks when they join: every layer is named, with how it is had or why it is not.
+func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
+	for mode, layers := range map[sandbox.Mode]int{"": 9, sandbox.BestEffort: 9, sandbox.Off: 0} {
+		cfg := config(t)
+		cfg.Sandbox = mode
+		l, err := StartLocal(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := runnerSandbox(t, l)
+		if len(told) != layers {
+			t.Errorf("mode %q: %d layers, want %d: %v", mode, len(told), layers, told)
+		}
+		for _, layer := range told {
+			if layer.GetName() == "" || (layer.GetHow() == "") == (layer.GetMissing() == "") {
+				t.Errorf("mode %q: layer %v", mode, layer)
+			}
+		}
+		if err := l.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// runnerSandbox is what the runner says of its sandbox, once it has joined.
+func runnerSandbox(t *testing.T, l *Local) []*tilthv1.SandboxLayer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		agents, err := l.Client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(agents) > 0 {
+			return agents[0].GetSpec().GetSandbox()
+		}
+		runtime.Gosched()
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -41,7 +42,9 @@ type LocalConfig struct {
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
 	// Lock is this host's; nil as in AgentConfig.
-	Lock    *hostlock.Lock
+	Lock *hostlock.Lock
+	// Sandbox as in RunnerConfig.
+	Sandbox sandbox.Mode
 	Version string
 	Logger  *slog.Logger
 }
@@ -160,11 +163,11 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
-			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(),
+			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(), Sandbox: cfg.Sandbox,
 		})
 	})
 	l.startAgent(func() error {
-		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}})
+		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Sandbox: cfg.Sandbox})
 	})
 	return nil
 }

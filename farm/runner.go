@@ -1,16 +1,27 @@
 package farm
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/agent/meter"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/runner/surroundings"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // runnerSlots lets a runner fetch the next batch while it times one; the host's lock keeps the timing apart.
@@ -27,6 +38,13 @@ type RunnerConfig struct {
 	Emulator []string
 	// Labels are free, for choosing a device.
 	Labels map[string]string
+	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with which one calls
+	// execute.Serve.
+	Execute []string
+	// Calibrate has the tracker watch the device by calibrations.
+	Calibrate bool
+	// Sandbox says what to do about walls that this machine lacks; empty = sandbox.BestEffort.
+	Sandbox sandbox.Mode
 }
 
 // RunRunner is the life of a runner, until ctx ends.
@@ -49,23 +67,103 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		}
 		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
 	}
+	metrics, err := meter.NewRunner(base.registry)
+	if err != nil {
+		return base.end(fmt.Errorf("runner: %w", err))
+	}
+	box, err := openSandbox(cfg.Sandbox, base)
+	if err != nil {
+		return base.end(fmt.Errorf("runner: %w", err))
+	}
+	seed, err := dataSeed()
+	if err != nil {
+		return errors.Join(base.end(err), box.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	watch, ended := base.watch(ctx, cfg)
+	defer ended()
+	defer stop()
+	artifacts := artifact.NewClient(base.conn, cache, cfg.Logger)
 	handler := runner.NewHandler(runner.Config{
 		Device:    base.cfg.Name,
 		Classes:   base.spec.DeviceClasses,
 		Emulator:  cfg.Emulator,
-		Artifacts: artifact.NewClient(base.conn, cache, cfg.Logger),
-		Report: func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
+		Artifacts: artifacts,
+		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportMeasurements", func(ctx context.Context) error {
 				_, err := tilthv1.NewMeasureServiceClient(base.conn).ReportMeasurements(ctx, report)
 				return err
 			})
-		},
-		Lock:    base.cfg.Lock.Time,
-		Scratch: base.scratch,
-		Logger:  cfg.Logger,
+		}),
+		Lock:     base.meter.Lock(base.cfg.Lock.Time),
+		Watch:    watch,
+		Packages: base.packages(cfg, artifacts),
+		Scratch:  base.scratch,
+		Sandbox:  box,
+		Seed:     seed,
+		Logger:   cfg.Logger,
 	})
-	return base.run(ctx, handler, runnerSlots)
+	err = base.run(ctx, handler, runnerSlots)
+	return errors.Join(err, box.Close())
+}
+
+// dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
+func dataSeed() (uint64, error) {
+	var bytes [4]byte
+	if _, err := rand.Read(bytes[:]); err != nil {
+		return 0, fmt.Errorf("runner: %w", err)
+	}
+	return uint64(binary.NativeEndian.Uint32(bytes[:])), nil
 }
 
 // runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references often.
 const runnerCacheBytes = 1 << 30
+
+// What the tracker is told that a runner knows.
+const (
+	calibrates   = "calibrate"
+	runsPackages = "run"
+)
+
+// packages is what the runner needs to run packages; nil where it does not.
+func (b *base) packages(cfg RunnerConfig, artifacts *artifact.Client) *runner.Packages {
+	if len(cfg.Execute) == 0 {
+		return nil
+	}
+	b.spec.Capabilities = append(b.spec.Capabilities, runsPackages)
+	return &runner.Packages{
+		Executor: &execute.Executor{Args: cfg.Execute, Logger: cfg.Logger},
+		Upload:   artifacts.Upload,
+		Report: func(ctx context.Context, report *tilthv1.ReportRunRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportRun", func(ctx context.Context) error {
+				_, err := tilthv1.NewRunServiceClient(b.conn).ReportRun(ctx, report)
+				return err
+			})
+		},
+	}
+}
+
+// watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be watched.
+func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch, ended func()) {
+	if !cfg.Calibrate {
+		return nil, func() {}
+	}
+	largest := slices.MaxFunc(cfg.Targets, func(a, b *target.Target) int { return cmp.Compare(a.Threads, b.Threads) })
+	watch = runner.NewWatch(runner.WatchConfig{
+		Kernels: calibration.New(largest.Threads, max(largest.L2Bytes, largest.L3Bytes)),
+		Lock:    b.cfg.Lock.Time,
+		Report: func(ctx context.Context, report *tilthv1.ReportCalibrationRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportCalibration", func(ctx context.Context) error {
+				_, err := tilthv1.NewDeviceServiceClient(b.conn).ReportCalibration(ctx, report)
+				return err
+			})
+		},
+		Surroundings: surroundings.Machine().Read,
+		Logger:       cfg.Logger,
+	})
+	b.spec.Capabilities = append(b.spec.Capabilities, calibrates)
+	b.calibrate = watch.Ask
+	var running sync.WaitGroup
+	running.Go(func() { watch.Run(ctx) })
+	return watch, running.Wait
+}

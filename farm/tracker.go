@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	"sync"
+	"time"
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/drift"
 )
 
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
@@ -21,26 +21,56 @@ type TrackerConfig struct {
 	// Listen is where gRPC is served: host:port or unix:PATH.
 	Listen string
 	// HTTP is where metrics, health and status are served; empty = nowhere.
-	HTTP   string
+	HTTP string
+	// Security closes both.
+	Security Security
+	// Patience is for agents that are silent and work that fails; zero fields are the tracker's own.
+	Patience Patience
+	// Shares are the owners' weights and quotas.
+	Shares tracker.Shares
 	Logger *slog.Logger
+	// Drift says how devices are judged by their calibrations; zero values mean the defaults.
+	Drift drift.Policy
 	// Ready, when set, is called once with the addresses that are served, before the first call can come.
 	Ready func(rpc, web net.Addr)
 }
 
+// Patience is how long a tracker waits, and how often it tries; see tracker.Config.
+type Patience struct {
+	LeaseTimeout, Grace, OutageWait, SearchTurn time.Duration
+	MaxAttempts                                 uint32
+}
+
+// reserveBytes are addresses for the records file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file that stays below is
+// backed up and listed without holding up those who write.
+const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
+
 // RunTracker is the life of a tracker, until ctx ends or its disk fails.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
-	db, err := records.Open(cfg.Records, records.Options{})
+	db, err := records.Open(cfg.Records, records.Options{ReserveBytes: reserveBytes})
 	if err != nil {
 		return err
 	}
-	return errors.Join(serve(ctx, cfg, db), db.Close())
+	security, closer, err := cfg.Security.open(cfg.Logger)
+	if err != nil {
+		return errors.Join(fmt.Errorf("tracker: %w", err), db.Close())
+	}
+	life, end := context.WithCancel(ctx)
+	var memory sync.WaitGroup
+	memory.Go(func() { limitMemory(life) })
+	err = serve(ctx, cfg, db, security)
+	end()
+	memory.Wait()
+	return errors.Join(err, db.Close(), closer.Close())
 }
 
-func serve(ctx context.Context, cfg TrackerConfig, db *records.DB) error {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+func serve(ctx context.Context, cfg TrackerConfig, db *records.DB, security tracker.Security) error {
+	registry := newRegistry()
 	t, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
+		Security: security, Shares: cfg.Shares, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
+		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
+		Drift: cfg.Drift,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

@@ -2,11 +2,16 @@ package farm
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/tilth-dev/tilth/agent/meter"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
+
+// tunerSlots lets a tuner search for several jobs at a time, since each waits for its builds and measurements mostly.
+const tunerSlots = 4
 
 // TunerConfig is what a tuner needs.
 type TunerConfig struct {
@@ -22,6 +27,12 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return err
 	}
 	base.spec.Tuners = tuner.Names()
-	handler := tuner.NewHandler(tuner.Config{Conn: base.conn, Lock: base.cfg.Lock.Compute, Logger: cfg.Logger, Models: cfg.Models})
-	return base.run(ctx, handler, 1)
+	metrics, err := meter.NewTuner(base.registry)
+	if err != nil {
+		return base.end(fmt.Errorf("tuner: %w", err))
+	}
+	handler := tuner.NewHandler(tuner.Config{
+		Conn: base.conn, Lock: base.meter.Lock(base.cfg.Lock.Compute), Logger: cfg.Logger, Models: cfg.Models, Ear: metrics,
+	})
+	return base.run(ctx, handler, tunerSlots)
 }

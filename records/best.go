@@ -22,7 +22,7 @@ func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
 func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return eachGroup(tx, target, "", func(group []byte) error {
-			record, err := bestOf(tx, group, len(levels)-1)
+			record, err := bestOf(tx, group, levelCount-1)
 			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
@@ -47,7 +47,7 @@ func (db *DB) BestPage(target, after string, most int) (best []*tilthv1.Record, 
 			group, _ = c.Next()
 		}
 		for ; group != nil && bytes.HasPrefix(group, prefix); group, _ = c.Next() {
-			record, err := bestOf(tx, group, len(levels)-1)
+			record, err := bestOf(tx, group, levelCount-1)
 			if errors.Is(err, ErrNotFound) {
 				continue
 			}
@@ -132,49 +132,75 @@ func (db *DB) List(ctx context.Context, target, workload string, visit func(*til
 }
 
 func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.Record) error) error {
-	var from []byte
-	for {
-		page, next, err := db.groupPage(group, from)
-		if err != nil {
-			return err
-		}
-		for _, r := range page {
-			if err := ctx.Err(); err != nil {
-				return context.Cause(ctx)
-			}
-			if err := visit(r); err != nil {
+	first := true
+	return db.eachPage(ctx, group, func(_ []byte, r *tilthv1.Record) error {
+		if first {
+			first = false
+			if err := db.view(func(tx *bbolt.Tx) error {
+				complete(tx, r, group, true)
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
-		if next == nil {
+		return visit(r)
+	})
+}
+
+// eachPage calls visit with the records of a group and their keys, oldest first, all but the workload filled in. No read transaction
+// stays open while visit runs.
+func (db *DB) eachPage(ctx context.Context, group []byte, visit func(key []byte, r *tilthv1.Record) error) error {
+	for from := []byte(nil); ; {
+		p, err := db.groupPage(group, from)
+		if err != nil {
+			return err
+		}
+		db.touch(p.sizeBytes)
+		for i, r := range p.records {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := visit(p.keys[i], r); err != nil {
+				return err
+			}
+		}
+		if p.next == nil {
 			return nil
 		}
-		from = next
+		from = p.next
 	}
 }
 
-// groupPage returns some records of a group from a key on (nil = the first), and where the next page begins.
-func (db *DB) groupPage(group, from []byte) (page []*tilthv1.Record, next []byte, err error) {
+// page is some of a group's records.
+type page struct {
+	keys      [][]byte
+	records   []*tilthv1.Record
+	sizeBytes int64
+	next      []byte // where the next page begins; nil after the last
+}
+
+// groupPage returns some records of a group from a key on (nil = the first).
+func (db *DB) groupPage(group, from []byte) (p page, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		number := tx.Bucket(bucketGroups).Get(group)
-		first := from == nil
-		if first {
+		if from == nil {
 			from = number
 		}
 		c := tx.Bucket(bucketRecords).Cursor()
 		for k, v := c.Seek(from); bytes.HasPrefix(k, number); k, v = c.Next() {
-			if len(page) == recordsPerView {
-				next = bytes.Clone(k)
+			if len(p.records) == recordsPerView {
+				p.next = bytes.Clone(k)
 				return nil
 			}
 			r := &tilthv1.Record{}
 			if err := decode(v, r); err != nil {
 				return err
 			}
-			complete(tx, r, group, first && len(page) == 0)
-			page = append(page, r)
+			complete(tx, r, group, false)
+			p.keys, p.records = append(p.keys, bytes.Clone(k)), append(p.records, r)
+			p.sizeBytes += int64(len(v))
 		}
 		return nil
 	})
-	return page, next, err
+	return p, err
 }

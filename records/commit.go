@@ -54,9 +54,16 @@ func (db *DB) Commit(w *Write) *Pending {
 	return p
 }
 
-// Observe has f told of every later transaction that wrote: how long it took, and how many commits it carried. One
-// observer at a time; f must not block.
-func (db *DB) Observe(f func(took time.Duration, commits int)) {
+// Transaction is what a transaction of the records file came to.
+type Transaction struct {
+	// Took is its time in all, and Sync the part in which pages were handed to the disk and it said that it has them.
+	Took, Sync time.Duration
+	// Commits is how many it carried.
+	Commits int
+}
+
+// Observe has f told of every later transaction that wrote. One observer at a time; f must not block.
+func (db *DB) Observe(f func(Transaction)) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.observe = f
@@ -131,22 +138,38 @@ func (db *DB) transact(group []*Pending) error {
 		return nil
 	}
 	begin := time.Now()
+	before, synced := db.pagesWritten(), db.syncTime()
+	// gofail: var beforeTransaction struct{}
 	err := guard(func() error {
-		return db.bolt.Update(func(tx *bbolt.Tx) error { return apply(tx, group) })
+		return db.bolt.Update(func(tx *bbolt.Tx) error { return apply(&txn{tx, db.standings}, group) })
 	})
 	if err != nil {
 		return fmt.Errorf("write records file %s: %w", db.path, err)
 	}
+	// gofail: var afterTransaction struct{}
+	db.touch(db.pagesWritten() - before)
 	db.mu.Lock()
 	observe := db.observe
 	db.mu.Unlock()
 	if observe != nil {
-		observe(time.Since(begin), len(group))
+		observe(Transaction{Took: time.Since(begin), Sync: db.syncTime() - synced, Commits: len(group)})
 	}
 	return nil
 }
 
-func apply(tx *bbolt.Tx, group []*Pending) error {
+// syncTime is what all transactions since the file was opened took to reach the disk, each by two fsyncs.
+func (db *DB) syncTime() time.Duration {
+	stats := db.bolt.Stats()
+	return stats.TxStats.GetWriteTime()
+}
+
+// pagesWritten is the size of all pages written since the file was opened.
+func (db *DB) pagesWritten() int64 {
+	stats := db.bolt.Stats()
+	return stats.TxStats.GetPageAlloc()
+}
+
+func apply(tx *txn, group []*Pending) error {
 	// Keys of these two only ever grow, so their pages may be filled.
 	tx.Bucket(bucketEvents).FillPercent = 0.9
 	tx.Bucket(bucketRecords).FillPercent = 0.9

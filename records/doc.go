@@ -11,8 +11,10 @@
 //	requests   request id                 -> job id (text)
 //	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job
 //	batches    batch id                   -> BatchRow of a batch under way
-//	closed     batch id                   -> BatchRow of a batch whose trials are all recorded, cut to what repeats need
+//	closed     batch id                   -> BatchRow of a batch whose trials are all recorded, cut to what repeats need; or, of
+//	                                         one that the farm gave up, whole
 //	agents     agent name                 -> tilth.v1.Agent of the last session
+//	devices    agent name                 -> DeviceRow of a runner of which something was decided; the bucket may be missing
 //	workloads  workload digest            -> canonical form (bytes)
 //	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest

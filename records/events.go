@@ -26,15 +26,19 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	return events, err
 }
 
-// readEvent decodes an event and fetches a trial's measurement from the records.
+// readEvent decodes an event and fetches a trial's measurement from the records, which may have been pruned since.
 func readEvent(tx *bbolt.Tx, value []byte) (*tilthv1.JobEvent, error) {
 	var row storev1.EventRow
 	if err := decode(value, &row); err != nil {
 		return nil, err
 	}
 	if trial := row.GetEvent().GetTrial(); trial != nil {
+		value := tx.Bucket(bucketRecords).Get(row.GetRecordKey())
+		if value == nil {
+			return row.GetEvent(), nil
+		}
 		var record tilthv1.Record
-		if err := decode(tx.Bucket(bucketRecords).Get(row.GetRecordKey()), &record); err != nil {
+		if err := decode(value, &record); err != nil {
 			return nil, err
 		}
 		trial.Measurement = record.GetMeasurement()

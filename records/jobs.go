@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
@@ -66,34 +65,6 @@ func (db *DB) JobByRequest(requestID string) (*tilthv1.Job, error) {
 		return nil, err
 	}
 	return db.Job(id)
-}
-
-// Jobs returns jobs, newest first, without their workloads: at most limit, in one of the states (none = all).
-func (db *DB) Jobs(limit int, states []tilthv1.JobState) (jobs []*tilthv1.Job, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(bucketJobs).Cursor()
-		for k, v := c.Last(); k != nil && len(jobs) < limit; k, v = c.Prev() {
-			var row storev1.JobRow
-			if err := decode(v, &row); err != nil {
-				return err
-			}
-			if len(states) > 0 && !slices.Contains(states, row.GetJob().GetState()) {
-				continue
-			}
-			open, err := loadJob(tx, string(k))
-			if err != nil {
-				return err
-			}
-			job := open.Row.GetJob()
-			job.Spec, job.Progress = open.Spec, open.Progress
-			for _, t := range job.GetSpec().GetTasks() {
-				t.Workload = nil
-			}
-			jobs = append(jobs, job)
-		}
-		return nil
-	})
-	return jobs, err
 }
 
 // OpenJobs returns all jobs that have not ended, oldest first.
@@ -162,20 +133,43 @@ func (db *DB) OpenBatches() (batches []*OpenBatch, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketBatches).ForEach(func(id, value []byte) error {
 			b := &OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
-			if err := decode(value, b.Row); err != nil {
-				return err
-			}
-			var event storev1.EventRow
-			key := eventKey(b.Row.GetJobId(), b.Row.GetEventSequence())
-			if err := decode(tx.Bucket(bucketEvents).Get(key), &event); err != nil {
-				return fmt.Errorf("candidates of batch %s: %w", id, err)
-			}
-			b.Candidates = event.GetEvent().GetProposed().GetCandidates()
 			batches = append(batches, b)
-			return nil
+			return b.load(tx, value)
 		})
 	})
 	return batches, err
+}
+
+// DeadBatch returns a batch that the farm gave up, with its candidates. ErrNotFound when it is none.
+func (db *DB) DeadBatch(id string) (*OpenBatch, error) {
+	b := &OpenBatch{ID: id, Row: &storev1.BatchRow{}}
+	err := db.view(func(tx *bbolt.Tx) error {
+		if err := lookUp(tx, bucketClosed, id, b.Row); err != nil {
+			return err
+		}
+		if b.Row.GetStage() != storev1.Stage_STAGE_DEAD {
+			return fmt.Errorf("dead letter %q: %w", id, ErrNotFound)
+		}
+		return b.loadCandidates(tx)
+	})
+	return b, err
+}
+
+func (b *OpenBatch) load(tx *bbolt.Tx, row []byte) error {
+	if err := decode(row, b.Row); err != nil {
+		return err
+	}
+	return b.loadCandidates(tx)
+}
+
+func (b *OpenBatch) loadCandidates(tx *bbolt.Tx) error {
+	var event storev1.EventRow
+	key := eventKey(b.Row.GetJobId(), b.Row.GetEventSequence())
+	if err := decode(tx.Bucket(bucketEvents).Get(key), &event); err != nil {
+		return fmt.Errorf("candidates of batch %s: %w", b.ID, err)
+	}
+	b.Candidates = event.GetEvent().GetProposed().GetCandidates()
+	return nil
 }
 
 // ClosedBatch returns what is kept of a batch that ended. ErrNotFound when there is none, or it is still under way.
@@ -183,6 +177,29 @@ func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	row := &storev1.BatchRow{}
 	err := db.view(func(tx *bbolt.Tx) error { return lookUp(tx, bucketClosed, id, row) })
 	return row, err
+}
+
+// ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches that each has
+// proposed. It looks at one row of each.
+func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketClosed).Cursor()
+		for k, v := c.First(); k != nil; {
+			var batch storev1.BatchRow
+			if err := decode(v, &batch); err != nil {
+				return err
+			}
+			var row storev1.JobRow
+			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil {
+				return err
+			}
+			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())
+			// Batches of the job begin with its id and a point, which the next character follows.
+			k, v = c.Seek([]byte(batch.GetJobId() + "/"))
+		}
+		return nil
+	})
+	return ids, proposals, err
 }
 
 // Agents returns every agent that ever joined, by name.

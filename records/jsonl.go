@@ -3,7 +3,6 @@ package records
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,36 +162,4 @@ func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error) (ui
 		return 0, err
 	}
 	return e.count, e.Close()
-}
-
-// Import adds the records that next returns until io.EOF, all or none: any error, of next or of a record, leaves the
-// store as it was. Records that are already there are skipped. They are held in memory until the last has come.
-func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
-	w := &Write{}
-	var added, known uint64
-	for {
-		record, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, 0, err
-		}
-		if err := Validate(record); err != nil {
-			return 0, 0, err
-		}
-		// The job belongs to the tracker that made it.
-		record.JobId = ""
-		w.addRecord(record, func(isNew bool) {
-			if isNew {
-				added++
-			} else {
-				known++
-			}
-		})
-	}
-	// The counts belong to the writer until it is done.
-	if err := db.Commit(w).Wait(ctx); err != nil {
-		return 0, 0, err
-	}
-	return added, known, nil
 }

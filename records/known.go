@@ -28,6 +28,8 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 		return known, err
 	}
 	group := groupKey(target, workloadDigest)
+	var read int64
+	defer func() { db.touch(read) }()
 	err = db.view(func(tx *bbolt.Tx) error {
 		best, err := bestOf(tx, group, level)
 		if err == nil {
@@ -43,6 +45,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 		c := tx.Bucket(bucketRecords).Cursor()
 		for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
 			known.Trials++
+			read += int64(len(v))
 			if err := known.look(v, candidate); err != nil {
 				return err
 			}

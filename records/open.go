@@ -35,11 +35,14 @@ var (
 	bucketGroups    = []byte("groups")
 	bucketRecords   = []byte("records")
 	bucketBest      = []byte("best")
+	bucketDevices   = []byte("devices")
 
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
+	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
+	later      = [][]byte{bucketDevices}
 	keyVersion = []byte("version")
 )
 
@@ -49,17 +52,23 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSizeBytes bounds the file; a commit that would outgrow it fails. 0 = the disk.
 	MaxSizeBytes int
+	// ReserveBytes of addresses are reserved for the file's mapping, so that it does not move before the file is so large: a move waits
+	// for all readers, and lets none begin meanwhile. 0 = what the file needs now.
+	ReserveBytes int
 }
 
 // DB is an open records file. Its methods may be called from many goroutines.
 type DB struct {
 	path string
 	bolt *bbolt.DB
+	// standings belong to the commit loop.
+	standings *standings
+	mapped    mapped
 
 	mu      sync.Mutex
 	queue   []*Pending
 	failed  error
-	observe func(took time.Duration, commits int)
+	observe func(Transaction)
 	closing bool
 	wake    chan struct{}
 	stopped chan struct{}
@@ -70,10 +79,20 @@ func Open(path string, opts Options) (*DB, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("create records file %s: %w", path, err)
 	}
+	return OpenExisting(path, opts)
+}
+
+// OpenExisting is Open but for creating the file: ErrMissing when there is none.
+func OpenExisting(path string, opts Options) (*DB, error) {
 	db, err := open(path, opts, false)
 	if err != nil {
 		return nil, err
 	}
+	if err := guard(func() error { return db.bolt.Update(addLater) }); err != nil {
+		db.bolt.Close()
+		return nil, explain(path, err)
+	}
+	db.standings = newStandings()
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()
@@ -89,6 +108,19 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = defaultLockTimeout
 	}
+	for {
+		db, err := openOnce(path, opts, readOnly)
+		switch {
+		case errors.Is(err, errReplaced):
+		case errors.Is(err, syscall.ENOMEM) && opts.ReserveBytes > 0:
+			opts.ReserveBytes = 0 // the process may not have so many addresses
+		default:
+			return db, err
+		}
+	}
+}
+
+func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	if err := checkFile(path); err != nil {
 		return nil, explain(path, err)
 	}
@@ -96,10 +128,11 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 	var file *os.File
 	err := guard(func() (err error) {
 		bolt, err = bbolt.Open(path, 0o644, &bbolt.Options{
-			Timeout:      opts.LockTimeout,
-			ReadOnly:     readOnly,
-			FreelistType: bbolt.FreelistMapType,
-			MaxSize:      opts.MaxSizeBytes,
+			Timeout:         opts.LockTimeout,
+			ReadOnly:        readOnly,
+			FreelistType:    bbolt.FreelistMapType,
+			MaxSize:         opts.MaxSizeBytes,
+			InitialMmapSize: opts.ReserveBytes,
 			OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
 				file, err = os.OpenFile(name, flag, mode)
 				return file, err
@@ -112,6 +145,9 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 			release(file)
 		}
 		return nil, explain(path, err)
+	}
+	if replaced(path, file) {
+		return nil, errors.Join(errReplaced, bolt.Close())
 	}
 	if err := guard(func() error { return bolt.View(checkSchema) }); err != nil {
 		bolt.Close()
@@ -177,6 +213,15 @@ func initSchema(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
+func addLater(tx *bbolt.Tx) error {
+	for _, name := range later {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkSchema(tx *bbolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
@@ -223,6 +268,15 @@ func (db *DB) SizeBytes() (size int64) {
 	})
 	return size
 }
+
+// FreeBytes is the part of it that was used once and will be used again before the file grows.
+func (db *DB) FreeBytes() int64 {
+	stats := db.bolt.Stats()
+	return int64(stats.FreePageN+stats.PendingPageN) * int64(db.bolt.Info().PageSize)
+}
+
+// Path is the file's name.
+func (db *DB) Path() string { return db.path }
 
 // view runs a read transaction; damage met on the way is an error that names the file.
 func (db *DB) view(read func(tx *bbolt.Tx) error) error {

@@ -21,7 +21,17 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets this binary be a process that is killed.
+func TestMain(m *testing.M) {
+	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess,
+		records.AddressesProcessEnv: records.AddressesProcess} {
+		if path := os.Getenv(name); path != "" {
+			process(path)
+			return
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func openDB(t *testing.T, path string) *records.DB {
 	t.Helper()
@@ -324,7 +334,12 @@ func TestCommitsGatherInOneTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.Observe(func(_ time.Duration, commits int) { transactions <- commits })
+	db.Observe(func(tx records.Transaction) {
+		if tx.Sync <= 0 || tx.Sync > tx.Took {
+			t.Errorf("a transaction of %v waited for the disk for %v", tx.Took, tx.Sync)
+		}
+		transactions <- tx.Commits
+	})
 	const n = 500
 	var pending []*records.Pending
 	for i := range int64(n) {
@@ -412,4 +427,22 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	db := openDB(t, filepath.Join(dir, "r.db"))
+	n := int64(0)
+	imported, skipped, err := db.Import(t.Context(), func() (*tilthv1.Record, error) {
+		if n++; n > 6000 {
+			return nil, io.EOF
+		}
+		return newRecord("cpu", fmt.Sprint("w", n%3), 1+n%4500, 0.5), nil
+	})
+	if err != nil || imported != 4500 || skipped != 1500 {
+		t.Errorf("imported %d, skipped %d, %v", imported, skipped, err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("the folder has %v, %v", names, err)
+	}
 }

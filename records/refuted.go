@@ -10,23 +10,19 @@ import (
 
 // refuted takes a candidate that was measured again and was wrong or crashed out of the best of its group. Only then all records of
 // the group are read.
-func refuted(tx *bbolt.Tx, group []byte, candidate string) error {
-	for level := range levels {
-		_, r, err := bestAllowed(tx, group, level)
-		if err != nil {
-			return err
-		}
-		if r.GetMeasurement().GetCandidate().GetDigest() == candidate {
-			return chooseAgain(tx, group)
+func (st *standing) refuted(tx *bbolt.Tx, candidate string) error {
+	for _, best := range st.best {
+		if best.key != nil && best.measurement.GetCandidate().GetDigest() == candidate {
+			return st.chooseAgain(tx)
 		}
 	}
 	return nil
 }
 
 // chooseAgain finds the best of a group among all its records but those of candidates that were refuted.
-func chooseAgain(tx *bbolt.Tx, group []byte) error {
+func (st *standing) chooseAgain(tx *bbolt.Tx) error {
 	refuted := map[string]bool{}
-	err := eachRecord(tx, group, func(_ []byte, m *tilthv1.Measurement) error {
+	err := eachRecord(tx, st.number, func(_ []byte, m *tilthv1.Measurement) error {
 		if Refutes(m) {
 			refuted[m.GetCandidate().GetDigest()] = true
 		}
@@ -35,17 +31,17 @@ func chooseAgain(tx *bbolt.Tx, group []byte) error {
 	if err != nil {
 		return err
 	}
-	for level := range levels {
-		if err := tx.Bucket(bucketBest).Delete(bestKey(group, level)); err != nil {
-			return err
+	st.best = [levelCount]held{}
+	err = eachRecord(tx, st.number, func(key []byte, m *tilthv1.Measurement) error {
+		if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && !refuted[m.GetCandidate().GetDigest()] {
+			st.offer(key, gist(m))
 		}
-	}
-	return eachRecord(tx, group, func(key []byte, m *tilthv1.Measurement) error {
-		if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE || refuted[m.GetCandidate().GetDigest()] {
-			return nil
-		}
-		return putBest(tx, group, key, m)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return st.write(tx)
 }
 
 // eachRecord visits a group's records, oldest first.

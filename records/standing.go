@@ -28,6 +28,9 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 		return m.GetLatencySeconds() < best.GetLatencySeconds()
 	}
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
+	if m.GetRemeasured() != "" {
+		had = min(had, samples) // the one before is in doubt, however many samples it has
+	}
 	if disturbed(m) != disturbed(best) {
 		return disturbed(best) && samples >= min(had, fairSamples)
 	}

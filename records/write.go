@@ -2,7 +2,6 @@ package records
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -15,7 +14,7 @@ import (
 // Write gathers changes that reach the disk together. Messages are encoded when they are handed in, so the caller may
 // change them afterwards. The zero value is an empty write; a Write is used by one goroutine and committed once.
 type Write struct {
-	ops       []func(*bbolt.Tx) error
+	ops       []func(*txn) error
 	committed []func()
 }
 
@@ -50,11 +49,14 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) {
 	w.put(bucketEvents, eventKey(jobID, event.GetSequence()), row)
 }
 
-// AppendTrial stores a trial's record and the event that reports it. The event's measurement is left out: it is the
-// record's.
+// AppendTrial stores a trial's record and the event that reports it. The event's measurement is not stored: it is the record's.
 func (w *Write) AppendTrial(jobID string, event *tilthv1.JobEvent, record *tilthv1.Record) {
 	add := newRecordOp(record)
-	w.ops = append(w.ops, func(tx *bbolt.Tx) error {
+	trial := event.GetTrial()
+	event = &tilthv1.JobEvent{Sequence: event.GetSequence(), At: event.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		TaskIndex: trial.GetTaskIndex(), BatchId: trial.GetBatchId(), BestSeconds: trial.GetBestSeconds(),
+	}}}
+	w.ops = append(w.ops, func(tx *txn) error {
 		key, _, err := add.apply(tx)
 		if err != nil {
 			return err
@@ -78,8 +80,27 @@ func (w *Write) CloseBatch(batchID string, row *storev1.BatchRow) {
 	w.put(bucketClosed, []byte(batchID), encode(row))
 }
 
+// ReopenBatch takes a batch from the closed ones; PutBatch puts it among those under way.
+func (w *Write) ReopenBatch(batchID string) { w.remove(bucketClosed, []byte(batchID)) }
+
 // DropBatch removes a batch that ended with its job.
 func (w *Write) DropBatch(batchID string) { w.remove(bucketBatches, []byte(batchID)) }
+
+// DropClosed removes the rows of closed batches from an id on to before another.
+func (w *Write) DropClosed(first, beyond string) {
+	w.ops = append(w.ops, func(tx *txn) error {
+		c := tx.Bucket(bucketClosed).Cursor()
+		for k, _ := c.Seek([]byte(first)); k != nil && string(k) < beyond; k, _ = c.Seek([]byte(first)) {
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DropAgent removes an agent.
+func (w *Write) DropAgent(name string) { w.remove(bucketAgents, []byte(name)) }
 
 // PutAgent stores an agent and its session.
 func (w *Write) PutAgent(agent *tilthv1.Agent) {
@@ -99,7 +120,7 @@ func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
 	if len(r.GetWorkload()) > 0 {
 		w.PutWorkload(r.GetWorkloadDigest(), r.GetWorkload())
 	}
-	w.ops = append(w.ops, func(tx *bbolt.Tx) error {
+	w.ops = append(w.ops, func(tx *txn) error {
 		_, added, err := add.apply(tx)
 		count(added)
 		return err
@@ -107,7 +128,7 @@ func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
 }
 
 func (w *Write) put(bucket, key, value []byte) {
-	w.ops = append(w.ops, func(tx *bbolt.Tx) error {
+	w.ops = append(w.ops, func(tx *txn) error {
 		if err := tx.Bucket(bucket).Put(key, value); err != nil {
 			return fmt.Errorf("put %q in %s: %w", key, bucket, err)
 		}
@@ -116,7 +137,7 @@ func (w *Write) put(bucket, key, value []byte) {
 }
 
 func (w *Write) remove(bucket, key []byte) {
-	w.ops = append(w.ops, func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Delete(key) })
+	w.ops = append(w.ops, func(tx *txn) error { return tx.Bucket(bucket).Delete(key) })
 }
 
 // Final says whether a job in this state has ended.
@@ -146,61 +167,37 @@ type recordOp struct {
 
 func newRecordOp(r *tilthv1.Record) recordOp {
 	value := encode(&tilthv1.Record{Measurement: r.GetMeasurement(), JobId: r.GetJobId()})
-	// Only what the key and the comparison need is kept of the measurement.
-	m := r.GetMeasurement()
 	return recordOp{
-		group: groupKey(r.GetTarget(), r.GetWorkloadDigest()),
-		measurement: &tilthv1.Measurement{
-			Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
-			Error:          m.GetError(),
-			LatencySeconds: m.GetLatencySeconds(),
-			Device:         m.GetDevice(),
-			At:             m.GetAt(),
-
-			SamplesSeconds: m.GetSamplesSeconds(), Interval: m.GetInterval(), CalibrationRatio: m.GetCalibrationRatio(),
-		},
-		value: value,
+		group:       groupKey(r.GetTarget(), r.GetWorkloadDigest()),
+		measurement: gist(r.GetMeasurement()),
+		value:       value,
 	}
 }
 
-func (o recordOp) apply(tx *bbolt.Tx) (key []byte, added bool, err error) {
-	group, err := groupNumber(tx, o.group)
+func (o recordOp) apply(tx *txn) (key []byte, added bool, err error) {
+	st, err := tx.standings.of(tx.Tx, o.group)
 	if err != nil {
 		return nil, false, err
 	}
 	records := tx.Bucket(bucketRecords)
-	key = recordKey(group, o.measurement)
+	key = recordKey(st.number, o.measurement)
 	if records.Get(key) != nil {
 		return key, false, nil
 	}
 	if err := records.Put(key, o.value); err != nil {
 		return nil, false, err
 	}
-	return key, true, o.keepBest(tx, group, key)
+	return key, true, o.keepBest(tx.Tx, st, key)
 }
 
-// groupNumber returns the number of a (target, workload) pair, and gives it one when it is new.
-func groupNumber(tx *bbolt.Tx, group []byte) ([]byte, error) {
-	b := tx.Bucket(bucketGroups)
-	if number := b.Get(group); number != nil {
-		return number, nil
-	}
-	next, err := b.NextSequence()
-	if err != nil {
-		return nil, err
-	}
-	number := binary.BigEndian.AppendUint32(nil, uint32(next))
-	return number, b.Put(group, number)
-}
-
-// keepBest makes the record at key the best of its group if it supersedes the best so far; of equals the earlier stays. A best one
-// that it refutes gives way to the next.
-func (o recordOp) keepBest(tx *bbolt.Tx, group, key []byte) error {
+// keepBest makes the record at key the best of its group if it supersedes the best so far. A best one that it refutes gives way to
+// the next.
+func (o recordOp) keepBest(tx *bbolt.Tx, st *standing, key []byte) error {
 	switch {
 	case o.measurement.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE:
-		return putBest(tx, group, key, o.measurement)
+		return st.keep(tx, key, o.measurement)
 	case Refutes(o.measurement):
-		return refuted(tx, group, o.measurement.GetCandidate().GetDigest())
+		return st.refuted(tx, o.measurement.GetCandidate().GetDigest())
 	}
 	return nil
 }

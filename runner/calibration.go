@@ -10,6 +10,32 @@ import (
 type Calibration struct {
 	mu     sync.Mutex
 	recent []float64
+	// debt is what waiting for a calm device took and has not been earned back by measuring, in seconds.
+	debt float64
+}
+
+// waitShare of the time that plans take may go to waiting for a calm device and to measuring again: where a neighbour stays, or a device
+// is slower than it was, waiting changes nothing.
+const waitShare = 0.125
+
+// patience is how much time the next plan may spend so, in seconds, of the most that one may.
+func (c *Calibration) patience(most float64) float64 {
+	if c == nil {
+		return most
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, most-c.debt)
+}
+
+// account takes in that a plan took so many seconds, of which it spent some on waiting.
+func (c *Calibration) account(took, spent float64) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.debt = max(0, c.debt+spent-waitShare*took)
 }
 
 // rememberedCalibrations bounds how far back the best goes: on a device that got slower for good, by heat or by a neighbour who stays, the

@@ -11,11 +11,12 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is module, calibration, start, outcome, fault, error or done.
+	// Event is load, module, calibration, start, outcome, fault, error, stale or done.
 	Event string `json:"event"`
-	// Kernels are the ids of the module's kernels.
+	// Kernels are the ids of the kernels loaded, Modules the numbers of the objects that they are in.
 	Kernels []string `json:"kernels"`
-	// Index is the kernel's; -1 stands for the reference.
+	Modules []int    `json:"modules"`
+	// Index is the kernel's; -1 stands for the reference. Of load it is the object's.
 	Index         int       `json:"index"`
 	Kernel        string    `json:"kernel"`
 	Status        string    `json:"status"`
@@ -25,6 +26,8 @@ type event struct {
 	RunSeconds    float64   `json:"run_seconds"`
 	// Seconds is how long the calibration kernel took.
 	Seconds float64 `json:"seconds"`
+	// PatienceSeconds is what a calibration leaves of the patience; below zero when more was spent.
+	PatienceSeconds float64 `json:"patience_seconds"`
 }
 
 const (
@@ -38,10 +41,12 @@ var errGarbled = errors.New("writes to the harness's report")
 // eventReader reads the report of one harness process.
 type eventReader struct {
 	lines *bufio.Reader
+	// word begins each line that the harness wrote.
+	word []byte
 }
 
-func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{bufio.NewReaderSize(io.LimitReader(r, maxReportBytes), maxEventBytes)}
+func newEventReader(r io.Reader, word string) *eventReader {
+	return &eventReader{bufio.NewReaderSize(io.LimitReader(r, maxReportBytes), maxEventBytes), []byte(word)}
 }
 
 // next returns io.EOF at the end, errGarbled for what is no event, and the pipe's errors as they are.
@@ -52,6 +57,10 @@ func (r *eventReader) next() (event, error) {
 		return event{}, errGarbled
 	case err != nil:
 		return event{}, err
+	}
+	line, genuine := bytes.CutPrefix(line, r.word)
+	if !genuine {
+		return event{}, errGarbled
 	}
 	var e event
 	decoder := json.NewDecoder(bytes.NewReader(line))

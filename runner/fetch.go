@@ -89,7 +89,7 @@ func copyExecutable(from, to string) (err error) {
 	}
 	defer os.Remove(temporary.Name()) // fails when it was renamed, as it should be
 	_, err = io.Copy(temporary, source)
-	err = cmp.Or(err, temporary.Chmod(0o700))
+	err = cmp.Or(err, temporary.Chmod(0o755))
 	err = cmp.Or(err, temporary.Close())
 	return cmp.Or(err, os.Rename(temporary.Name(), to))
 }

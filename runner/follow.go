@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,15 @@ import (
 
 // measurement follows the harness processes that measure a plan's kernels, each those that the ones before left.
 type measurement struct {
-	plan Plan
+	plan    Plan
+	results *results
 	// kernels are the ids of the kernels to be measured, once the harness has loaded them.
 	kernels []string
 	loaded  bool
+	// loading is the object that is being loaded; -1 when there is none.
+	loading int
+	// stale says that the reference's results had to be computed again.
+	stale bool
 	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
 	current int
 	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations outcomes are held
@@ -27,19 +33,40 @@ type measurement struct {
 	reported []bool
 	// before is the last calibration's time in seconds; 0 when there was none.
 	before float64
-	report func(Outcome)
+	// patience is what the process has left of it, in seconds.
+	patience float64
+	report   func(Outcome)
+}
+
+// run measures until every kernel has an outcome.
+func (m *measurement) run(ctx context.Context) error {
+	for {
+		if done, err := m.process(ctx); done || err != nil {
+			return err
+		}
+	}
 }
 
 // process runs one harness process until it has settled the fate of at least one kernel, and reports whether all are done.
 func (m *measurement) process(ctx context.Context) (bool, error) {
-	proc, err := startProcess(ctx, m.plan.Scratch, m.plan.command(m.outcomes))
+	begin, patience := time.Now(), m.plan.patience()
+	m.patience = patience
+	proc, err := startProcess(ctx, m.plan.Sandbox, m.plan.command(m.outcomes, patience), m.results.File)
 	if err != nil {
 		return false, err
 	}
+	m.loading = -1
 	err = m.follow(proc)
 	ending := proc.kill()
+	if !m.plan.Finalists {
+		m.plan.Calibration.account(time.Since(begin).Seconds(), patience-m.patience)
+	}
 	if ctx.Err() != nil {
 		return false, fmt.Errorf("measuring: %w", context.Cause(ctx))
+	}
+	if errors.Is(err, errStale) && !m.stale {
+		m.stale = true
+		return false, m.results.compute(ctx, m.plan)
 	}
 	if err := m.settle(err, ending); err != nil {
 		return false, err
@@ -57,13 +84,17 @@ const blameLimit = time.Second
 // blame has a harness that is stuck in a race tell whose turn it is, by the fault that the signal makes: it reports no turns while it races. One that
 // cannot tell leaves the blame to the finalist that was started last.
 func (m *measurement) blame(proc *process) {
-	_ = proc.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
+	_ = proc.Signal(syscall.SIGABRT) // an error means that it has ended
 	if e, err := proc.next(blameLimit); err == nil && e.Event == "fault" && m.mayStart(e.Index) {
 		m.current = e.Index
 	}
 }
 
-var errDone = errors.New("done")
+var (
+	errDone = errors.New("done")
+	// errStale means that the file of results is not the reference's.
+	errStale = errors.New("finds no results of the reference")
+)
 
 // follow reads events until the process is done (errDone) or something goes wrong.
 func (m *measurement) follow(proc *process) error {
@@ -80,8 +111,10 @@ func (m *measurement) follow(proc *process) error {
 			return err
 		}
 		limit = m.plan.Limits.Reference
-		if m.current >= 0 {
+		if m.running() {
 			limit = m.plan.candidateLimit()
+		} else if m.loading >= 0 {
+			limit = m.plan.Limits.Load
 		}
 	}
 }
@@ -103,10 +136,22 @@ func (m *measurement) take(e event) error {
 	switch {
 	case e.Event == "start" && e.Index == -1 && !m.running():
 		return nil
-	case e.Event == "module" && !m.running() && (!m.loaded || slices.Equal(m.kernels, e.Kernels)):
+	case e.Event == "stale" && !m.running() && m.loading < 0:
+		return errStale
+	case e.Event == "load" && !m.running() && e.Index == m.loading+1 && e.Index < len(m.plan.Candidates):
+		m.loading = e.Index
+		return nil
+	case e.Event == "module" && m.loading == len(m.plan.Candidates)-1 && (!m.loaded || slices.Equal(m.kernels, e.Kernels)):
 		m.load(e.Kernels)
 		return nil
+	case m.loading >= 0 && e.Event == "error":
+		return &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_NONE, e.Message}
+	case m.loading >= 0 && e.Event == "fault":
+		return &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_CRASH, loadingSays + e.Message}
+	case m.loading >= 0:
+		return errGarbled
 	case e.Event == "calibration" && m.loaded && !m.running() && e.Seconds > 0:
+		m.patience = min(m.patience, e.PatienceSeconds)
 		m.calibrated(e.Seconds)
 		return nil
 	case e.Event == "start" && m.mayStart(e.Index):
@@ -130,7 +175,11 @@ func (m *measurement) take(e event) error {
 
 func (m *measurement) running() bool { return m.current >= 0 }
 
+// loadingSays begins what is said of a candidate whose object did something when it was loaded.
+const loadingSays = "its object, when it is loaded: "
+
 func (m *measurement) load(kernels []string) {
+	m.loading = -1
 	if !m.loaded {
 		m.kernels, m.loaded = kernels, true
 		m.outcomes, m.reported = make([]*Outcome, len(kernels)), make([]bool, len(kernels))
@@ -170,6 +219,25 @@ func (m *measurement) finish(o Outcome) {
 	m.current = -1
 }
 
+// loadFailure is the end of a process while it was loading an object.
+func (m *measurement) loadFailure(err error, ending string) error {
+	e := &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_CRASH, loadingSays + err.Error()}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e.class, e.message = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, fmt.Sprintf("%sruns longer than %v", loadingSays, m.plan.Limits.Load)
+	case errors.Is(err, io.EOF):
+		e.message = loadingSays + cmp.Or(ending, "ends the harness")
+	}
+	return e
+}
+
+// settled hands on what is known although there will be no further calibration.
+func (m *measurement) settled() {
+	if m.loaded && !m.plan.Finalists {
+		m.release(m.before)
+	}
+}
+
 // calibrated takes a calibration: what came since the one before is settled.
 func (m *measurement) calibrated(seconds float64) {
 	m.plan.Calibration.add(seconds)
@@ -198,8 +266,10 @@ func (m *measurement) settle(err error, ending string) error {
 	switch {
 	case errors.Is(err, errDone):
 		return nil
-	case errors.As(err, &infra):
+	case errors.As(err, &infra), errors.As(err, new(*loadError)):
 		return err
+	case m.loading >= 0:
+		return m.loadFailure(err, ending)
 	case !m.running():
 		return fmt.Errorf("harness: fails outside of a candidate: %w %s", err, ending)
 	}
@@ -210,9 +280,9 @@ func (m *measurement) settle(err error, ending string) error {
 		failed.Message = fmt.Sprintf("runs longer than %v", m.plan.candidateLimit())
 		failed.RunSeconds = m.plan.candidateLimit().Seconds()
 	case errors.Is(err, io.EOF):
-		failed.Message = ending
-		if ending == "" {
-			failed.Message = "ends the harness"
+		failed.Message = cmp.Or(ending, "ends the harness")
+		if ending == endedKilled || ending == endedMute {
+			failed.Message = "is killed, or closes the harness's report"
 		}
 	}
 	m.finish(failed)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Artifacts fetches what builders made. The file stays at path until release is called.
@@ -32,7 +33,13 @@ type Config struct {
 	Lock func(context.Context) (release func(), err error)
 	// Scratch is a folder of this handler's own for temporary files and reference results.
 	Scratch string
+	// Sandbox is what harnesses run in; nil = limits only.
+	Sandbox *sandbox.Sandbox
 	Limits  Limits
+	// Watch, when set, calibrates the device before and after finalists.
+	Watch *Watch
+	// Packages, when set, lets packages be run here.
+	Packages *Packages
 	// Seed selects the data that kernels are verified on.
 	Seed   uint64
 	Logger *slog.Logger
@@ -61,9 +68,12 @@ func (h *Handler) calibration(class string) *Calibration {
 	return h.calibrations[class]
 }
 
-// Handle measures the batch of a lease and reports the outcomes, some at a time. The error says that reporting failed or ctx
+// Handle measures the batch of a lease and reports the outcomes, some at a time; or it runs the packages of a lease. The error says that reporting failed or ctx
 // ended; the lease is then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	if run := work.GetRun(); run != nil {
+		return h.run(ctx, work.GetLease(), run.GetJob())
+	}
 	batch := work.GetMeasure()
 	if batch == nil {
 		return errors.New("runner: the lease is not for measuring")
@@ -116,9 +126,12 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads, Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
-		Calibration: h.calibration(batch.GetTarget().GetDeviceClass()), Scratch: h.Scratch, Limits: h.Limits}
+		Calibration: h.calibration(batch.GetTarget().GetDeviceClass()), Scratch: h.Scratch, Sandbox: h.Sandbox, Limits: h.Limits}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())
+	}
+	if limit := batch.GetDriftLimit(); plan.Finalists && h.Watch != nil && limit > 0 {
+		return h.race(ctx, plan, limit, s)
 	}
 	return s.measure(ctx, plan)
 }

@@ -14,6 +14,8 @@ type Limits struct {
 	Candidate time.Duration
 	// Reference bounds the reference kernel; 120 s by default.
 	Reference time.Duration
+	// Load is how long an object may take to be loaded, which may run code of it; 10 s by default.
+	Load time.Duration
 	// Sample is how long a timed sample lasts at least; by default 0.5 ms, and 1 ms of a finalist.
 	Sample time.Duration
 	// Budget bounds the time for a candidate's samples; by default 15 ms, and 150 ms of a finalist.
@@ -26,7 +28,7 @@ type Limits struct {
 	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
 	// is, and the outcomes say so: a machine that is always busy must get through, too.
 	Patience time.Duration
-	// MemoryBytes bounds the harness's address space; three quarters of the machine's memory by default.
+	// MemoryBytes bounds the harness's address space, with what an emulator maps; three quarters of the machine's memory by default.
 	MemoryBytes int64
 }
 
@@ -45,6 +47,12 @@ const (
 	finalistLeast    = 15
 	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
 	slowerAllowed = 10
+	// spareThreads are those of an emulator, and of runners beside this one, whose harnesses may belong to the same user.
+	spareThreads  = 256
+	mostOpenFiles = 256
+	// mostResultsBytes bounds a file of the reference's results.
+	mostResultsBytes = 8 << 30
+	defaultLoad      = 10 * time.Second
 )
 
 func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
@@ -56,6 +64,7 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 		l.Samples, l.LeastSamples = cmp.Or(l.Samples, finalistSamples), cmp.Or(l.LeastSamples, finalistLeast)
 	}
 	l.Candidate, l.Reference = cmp.Or(l.Candidate, defaultCandidate), cmp.Or(l.Reference, defaultReference)
+	l.Load = cmp.Or(l.Load, defaultLoad)
 	l.Sample, l.Budget = cmp.Or(l.Sample, defaultSample), cmp.Or(l.Budget, defaultBudget)
 	l.Samples, l.LeastSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.LeastSamples, defaultLeast)
 	l.Patience = cmp.Or(l.Patience, defaultPatience)
@@ -81,3 +90,12 @@ func (p Plan) candidateLimit() time.Duration {
 	}
 	return own + p.Limits.Patience
 }
+
+// processorTime bounds what a harness may use up if the runner, which watches the clock, can no longer end it.
+func (p Plan) processorTime() time.Duration {
+	kernels := max(len(p.Kernels), unknownKernels)
+	return time.Duration(max(p.Threads, 1)) * (p.Limits.Reference + time.Duration(kernels)*p.candidateLimit())
+}
+
+// unknownKernels is for how many there is time when a plan does not say which it measures.
+const unknownKernels = 64

@@ -1,67 +1,94 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // process is one running harness.
 type process struct {
-	cmd    *exec.Cmd
+	*sandbox.Process
 	report *os.File
 	events *eventReader
 	ended  atomic.Bool
 	stop   func() bool
 }
 
-// startProcess runs the harness in a process group of its own, without an environment, in the scratch folder. It dies with ctx.
-func startProcess(ctx context.Context, scratch string, command []string) (*process, error) {
-	read, write, err := os.Pipe()
+// wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input, and candidates
+// are not told of it: what they write to the report is no event, unless they search the harness's memory for it.
+const wordBytes = 64
+
+// word is one that nobody guesses.
+func word() string {
+	text := ""
+	for len(text) < wordBytes {
+		text += rand.Text()
+	}
+	return text[:wordBytes]
+}
+
+// startProcess runs the harness in a sandbox, without an environment. It dies with ctx.
+func startProcess(ctx context.Context, box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*process, error) {
+	p, err := start(box, command, results)
 	if err != nil {
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
-	defer write.Close()
-	cmd, err := start(ctx, scratch, command, write)
-	if err != nil {
-		read.Close()
-		return nil, fmt.Errorf("starting the harness: %w", err)
-	}
-	p := &process{cmd: cmd, report: read, events: newEventReader(read)}
 	p.stop = context.AfterFunc(ctx, func() {
 		p.ended.Store(true)
-		_ = read.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
+		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
 	})
 	return p, nil
 }
 
-const (
-	busyAttempts = 20
-	busyWait     = 10 * time.Millisecond
-)
+// resultsDescriptor is where the harness finds the reference's results.
+const resultsDescriptor = 3
 
-// start begins the program. A file that was just written is busy as long as some other process, forked at that moment and
-// about to execute something else, still has it open; this passes.
-func start(ctx context.Context, scratch string, command []string, report *os.File) (*exec.Cmd, error) {
-	for attempt := 1; ; attempt++ {
-		cmd := exec.Command(command[0], command[1:]...)
-		cmd.Dir, cmd.Env, cmd.Stdout = scratch, []string{}, report
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		err := cmd.Start()
-		if !errors.Is(err, syscall.ETXTBSY) || attempt == busyAttempts {
-			return cmd, err
-		}
-		select {
-		case <-time.After(busyWait):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+func start(box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*process, error) {
+	secret := word()
+	input, err := filled(secret)
+	if err != nil {
+		return nil, err
 	}
+	defer input.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	command.Descriptors = []*os.File{input, write, null, results}
+	p, err := box.Start(command)
+	if err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	return &process{Process: p, report: read, events: newEventReader(read, secret)}, nil
+}
+
+// filled is the reading end of a pipe with a text in it that is shorter than what any pipe holds.
+func filled(text string) (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(write, text)
+	if err = cmp.Or(err, write.Close()); err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	return read, nil
 }
 
 // next waits for an event. The error is os.ErrDeadlineExceeded when none comes within the limit or ctx has ended.
@@ -75,21 +102,28 @@ func (p *process) next(limit time.Duration) (event, error) {
 	return p.events.next()
 }
 
+// How a process ends that was still running when its report ended: by kill, or by itself, as it cannot report any longer.
+const (
+	endedKilled = "ended by killed"
+	endedMute   = "exits with status 2"
+)
+
 // kill ends the process with all its descendants and says how it had ended before, if it had: "" when it was still
 // running or ended well.
 func (p *process) kill() string {
 	p.stop()
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // an error means that nothing is left
-	err := p.cmd.Wait()
+	state, exhausted, err := p.End()
 	p.report.Close()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return ""
+	if exhausted {
+		return "uses up its memory"
 	}
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	switch {
-	case !ok:
+	if err != nil {
 		return err.Error()
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok || state.Success():
+		return ""
 	case status.Signaled():
 		return "ended by " + status.Signal().String()
 	default:

@@ -5,10 +5,12 @@ package runner
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Plan is what to measure: candidates of one workload.
@@ -25,15 +27,17 @@ type Plan struct {
 	Threads  int
 	// Seed selects the data.
 	Seed uint64
-	// ReferenceCache is a file that keeps the reference's results between calls; empty = none.
+	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates cannot write to it.
 	ReferenceCache string
 	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are known.
 	BestSeconds float64
 	BestSamples []float64
 	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
 	Calibration *Calibration
-	// Scratch is the folder the harness runs in.
+	// Scratch is a folder for the reference's results while there is no ReferenceCache.
 	Scratch string
+	// Sandbox is what the harness runs in; nil = limits only.
+	Sandbox *sandbox.Sandbox
 	Limits  Limits
 }
 
@@ -50,11 +54,14 @@ type Outcome struct {
 	RunSeconds    float64
 	// CalibrationRatio says how calm the device was: time of the calibration kernel over the best known; 0 = not known.
 	CalibrationRatio float64
+	// Remeasured says why the candidate was measured more than once in a plan; empty = it was not.
+	Remeasured string
 }
 
 // Measure runs the plan and calls report with the outcome of each kernel, in their order, as soon as it is known and the device is
-// known to have been calm, or never to become so. A candidate that crashes or hangs costs only itself. The error means that the
-// device is at fault or ctx ended: the candidates not reported are not measured.
+// known to have been calm, or never to become so. A candidate that crashes or hangs costs only itself, an object that does so when it is
+// loaded only the candidates in it, which are reported last. The error means that the device or the artifacts are at fault or ctx ended:
+// the candidates not reported are not measured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > mostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), mostFinalists)
@@ -63,11 +70,33 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Calibration == nil {
 		p.Calibration = &Calibration{}
 	}
-	m := &measurement{plan: p, current: -1, report: report}
-	for done := false; !done; {
-		var err error
-		if done, err = m.process(ctx); err != nil {
-			return err
+	if err := p.show(); err != nil {
+		return err
+	}
+	results, err := openResults(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer results.Close()
+	return (&objects{plan: p, results: results, report: report}).measure(ctx)
+}
+
+// show lets others read the plan's files, as the harness may run as another user, who is shown nothing else of the folders that they are in.
+func (p Plan) show() error {
+	for _, path := range append([]string{p.Harness, p.Reference}, p.Candidates...) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("harness: %w", err)
+		}
+		mode := info.Mode().Perm() | 0o044
+		if path == p.Harness {
+			mode |= 0o011
+		}
+		if mode == info.Mode().Perm() {
+			continue
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return fmt.Errorf("harness: %w", err)
 		}
 	}
 	return nil
@@ -75,26 +104,42 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 
 const mostFinalists = 8
 
-// command is the harness's command line for the kernels that have no outcome yet.
-func (p Plan) command(outcomes []*Outcome) []string {
+// patience is how much time a harness process may spend on waiting for a calm device, in seconds. Finalists, which are few, always have all.
+func (p Plan) patience() float64 {
+	most := p.Limits.Patience.Seconds()
+	if p.Finalists {
+		return most
+	}
+	return p.Calibration.patience(most)
+}
+
+// command is what the harness is started with for the kernels that have no outcome yet.
+func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	high, spread := p.incumbent()
-	command := append(append([]string{}, p.Emulator...), p.Harness,
-		"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(p.Seed, 10),
-		"--memory-bytes", strconv.FormatInt(p.Limits.MemoryBytes, 10),
+	args := append(p.common(),
 		"--incumbent-median", float(p.BestSeconds), "--incumbent-seconds", float(high), "--incumbent-spread", float(spread),
-		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(p.Limits.Patience.Seconds()),
+		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(patience),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
 		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
 		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
-	if p.ReferenceCache != "" {
-		command = append(command, "--reference-cache", p.ReferenceCache)
-	}
 	for _, id := range p.Kernels {
-		command = append(command, "--kernel", id)
+		args = append(args, "--kernel", id)
 	}
-	command = append(command, p.left(outcomes)...)
-	return append(append(command, p.Reference), p.Candidates...)
+	args = append(args, p.left(outcomes)...)
+	return p.sandboxed(append(append(args, p.Reference), p.Candidates...), 0)
+}
+
+// common are the arguments of every harness.
+func (p Plan) common() []string {
+	return []string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(p.Seed, 10), "--results-fd", strconv.Itoa(resultsDescriptor)}
+}
+
+// sandboxed is a harness with its files and limits.
+func (p Plan) sandboxed(args []string, fileBytes int64) sandbox.Command {
+	return sandbox.Command{Launcher: p.Emulator, Program: p.Harness, Args: args, Files: append([]string{p.Reference}, p.Candidates...),
+		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ProcessorTime: p.processorTime(), Processes: p.Threads + spareThreads,
+			OpenFiles: mostOpenFiles, FileBytes: fileBytes}}
 }
 
 // left tells the harness which kernels are done.

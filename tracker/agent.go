@@ -1,6 +1,9 @@
 package tracker
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -12,42 +15,92 @@ import (
 type agent struct {
 	spec     *tilthv1.AgentSpec
 	session  string
+	identity string // the authenticated name of who joined
 	joined   *timestamppb.Timestamp
-	seen     time.Time
+	// When it was last heard of, on the wall's clock for show and on the tracker's for judgement, and until when it may be
+	// silent.
+	seen  time.Time
+	heard time.Time
+	// When the session is void without a sign of life; of one that is gone, when it is forgotten.
 	deadline time.Time
+	// What it can be given, and which of that has its turn.
+	offers []class
+	turn   int
+	standing
 	// The session is void: the agent left, or was not heard of until its deadline.
-	gone      bool
+	gone bool
+	// That was noted in its standing.
+	struckOut bool
 	leases    map[string]*lease // by subject
 	waiters   map[*waiter]struct{}
+	// Of a runner; nil of others.
+	device    *device
 	completed uint64
 	failed    uint64
 }
 
-func (a *agent) proto() *tilthv1.Agent {
-	state := tilthv1.AgentState_AGENT_STATE_IDLE
-	switch {
-	case a.gone:
-		state = tilthv1.AgentState_AGENT_STATE_GONE
-	case len(a.leases) > 0:
-		state = tilthv1.AgentState_AGENT_STATE_BUSY
-	}
-	return &tilthv1.Agent{
-		Spec: a.spec, Session: a.session, State: state, JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
-		Completed: a.completed, Failed: a.failed,
+// newAgent is an agent of a session that begins.
+func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
+	return &agent{
+		spec: spec, session: session, offers: classes(spec),
+		leases: map[string]*lease{}, waiters: map[*waiter]struct{}{},
 	}
 }
 
-// classes returns what the agent can be given.
-func (a *agent) classes() (out []class) {
-	kind := a.spec.GetKind()
-	add := func(name string) { out = append(out, class{kind, name}) }
-	for _, name := range a.spec.GetTuners() {
+func (a *agent) name() string { return a.spec.GetName() }
+
+// takesWork says whether the agent is to be given anything now.
+func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.rests(now) }
+
+// admit makes an agent known, and its session unless it is gone.
+func (t *Tracker) admit(a *agent) {
+	t.agents[a.name()] = a
+	if a.spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_RUNNER {
+		a.device = t.device(a.name())
+	}
+	t.deadlines.agent(a)
+	if a.gone {
+		return
+	}
+	t.sessions[a.session] = a
+	for _, class := range a.offers {
+		t.queue(class).offering[a] = struct{}{}
+	}
+}
+
+func (a *agent) state() tilthv1.AgentState {
+	switch {
+	case a.gone:
+		return tilthv1.AgentState_AGENT_STATE_GONE
+	case len(a.leases) > 0:
+		return tilthv1.AgentState_AGENT_STATE_BUSY
+	}
+	return tilthv1.AgentState_AGENT_STATE_IDLE
+}
+
+func (a *agent) proto() *tilthv1.Agent {
+	out := &tilthv1.Agent{
+		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
+		Completed: a.completed, Failed: a.failed, Identity: a.identity,
+	}
+	a.show(out)
+	return out
+}
+
+// classes returns what an agent can be given.
+func classes(spec *tilthv1.AgentSpec) (out []class) {
+	add := func(name string) {
+		if c := (class{spec.GetKind(), name}); !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	for _, name := range spec.GetTuners() {
 		add(name)
 	}
-	for _, name := range a.spec.GetToolchains() {
+	for _, name := range spec.GetToolchains() {
 		add(name)
 	}
-	for _, d := range a.spec.GetDeviceClasses() {
+	for _, d := range spec.GetDeviceClasses() {
 		add(d.GetName())
 	}
 	return out
@@ -55,8 +108,8 @@ func (a *agent) classes() (out []class) {
 
 // keepAlive notes a sign of life.
 func (t *Tracker) keepAlive(a *agent) {
-	a.seen = t.cfg.Now()
-	a.deadline = later(a.deadline, a.seen.Add(t.cfg.LeaseTimeout))
+	a.seen, a.heard = t.cfg.Now(), t.cfg.Clock()
+	a.deadline = later(a.deadline, a.heard.Add(t.cfg.LeaseTimeout))
 }
 
 // live returns the agent of a session that is not void, and notes the sign of life.
@@ -73,15 +126,30 @@ func (t *Tracker) live(session string) (*agent, error) {
 func (c *change) void(a *agent, take func(w work)) {
 	delete(c.sessions, a.session)
 	a.gone = true
+	for _, class := range a.offers {
+		delete(c.queue(class).offering, a)
+	}
+	a.deadline = c.keptUntil(a)
+	c.deadlines.agent(a)
 	for w := range a.waiters {
 		w.leave()
 		w.err = voidSession(a.session)
 		close(w.granted)
 	}
-	for _, l := range a.leases {
-		take(l.work)
+	for _, l := range a.inOrder() {
+		if a.leases[l.work.subject()] == l { // its job may have ended with the one before
+			take(l.work)
+		}
+	}
+	for _, class := range a.offers {
+		c.forgetQueue(class)
 	}
 	c.write.PutAgent(a.proto())
+}
+
+// inOrder returns the agent's leases by subject.
+func (a *agent) inOrder() []*lease {
+	return slices.SortedFunc(maps.Values(a.leases), func(x, y *lease) int { return strings.Compare(x.work.subject(), y.work.subject()) })
 }
 
 // later keeps a deadline from moving back: after a restart the grace outlasts the first heartbeat.

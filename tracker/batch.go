@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -15,6 +17,7 @@ type batch struct {
 	task          uint32
 	proposal      uint64
 	mode          tilthv1.BatchMode
+	remeasured    string
 	firstTrial    uint32
 	eventSequence uint64
 	stage         storev1.Stage
@@ -27,8 +30,9 @@ type batch struct {
 }
 
 func (b *batch) subject() string { return b.id }
-func (b *batch) owner() *job     { return b.job }
+func (b *batch) parent() *job    { return b.job }
 func (b *batch) held() *hold     { return &b.hold }
+func (b *batch) size() int       { return b.open }
 
 func (b *batch) class() class {
 	if b.stage == storev1.Stage_STAGE_BUILD {
@@ -42,6 +46,7 @@ func (b *batch) row() *storev1.BatchRow {
 		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial, EventSequence: b.eventSequence,
 		Stage: b.stage, Lease: b.lease.proto(), Attempt: b.attempt, Faults: b.faults, Settled: b.settled,
 		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts, Mode: b.mode,
+		FailedBy: b.failedBy, Failures: b.failures, Remeasured: b.remeasured,
 	}
 }
 
@@ -57,14 +62,22 @@ func (b *batch) pending() (out []*tilthv1.Candidate) {
 	return out
 }
 
-// index returns the place of a candidate by digest, or -1.
-func (b *batch) index(digest string) int {
-	for i, c := range b.candidates {
-		if c.GetDigest() == digest {
-			return i
-		}
+// place returns the place of a candidate by digest and trial, or -1.
+func (b *batch) place(c *tilthv1.Candidate) int {
+	i := int64(c.GetTrial()) - int64(b.firstTrial)
+	if i < 0 || i >= int64(len(b.candidates)) || b.candidates[i].GetDigest() != c.GetDigest() {
+		return -1
 	}
-	return -1
+	return int(i)
+}
+
+// places returns the places of all candidates by digest.
+func (b *batch) places() map[string]int {
+	places := make(map[string]int, len(b.candidates))
+	for i, c := range b.candidates {
+		places[c.GetDigest()] = i
+	}
+	return places
 }
 
 // settle notes that the lease in force ended with an accepted report.
@@ -79,23 +92,18 @@ func holds(tokens []*tilthv1.LeaseToken, token *tilthv1.LeaseToken) bool {
 	return false
 }
 
-func (b *batch) artifactDigests() (out []string) {
-	for _, a := range b.artifacts {
+func (b *batch) artifactDigests() []string { return digestsOf(b.artifacts) }
+
+func digestsOf(artifacts []*tilthv1.ArtifactRef) (out []string) {
+	for _, a := range artifacts {
 		out = append(out, a.GetDigest())
 	}
 	return out
 }
 
-// forget takes a batch out of the memory; its artifacts may go.
-func (c *change) forget(b *batch) {
-	c.artifacts.Unpin(b.artifactDigests()...)
-	delete(b.job.batches, b.id)
-	delete(c.batches, b.id)
-}
-
 // closeBatch ends a batch that has nothing more to be done. Its row stays so that repeated calls are known as such.
 func (c *change) closeBatch(b *batch) {
-	c.forget(b)
+	c.dropBatch(b)
 	delete(c.moved, b)
 	c.write.CloseBatch(b.id, &storev1.BatchRow{
 		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial,
@@ -105,8 +113,8 @@ func (c *change) closeBatch(b *batch) {
 
 // toBuild sends a batch (back) to a builder.
 func (c *change) toBuild(b *batch) {
-	c.artifacts.Unpin(b.artifactDigests()...)
-	b.stage, b.artifacts = storev1.Stage_STAGE_BUILD, nil
+	c.unpin(b)
+	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
 }
 
 // artifactsThere says whether all that a runner needs is in the artifact store.
@@ -126,9 +134,10 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 		m.At = c.now()
 	}
 	m.Candidate = b.candidates[i]
+	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)
 	b.recorded[i] = 1
 	b.open--
-	b.faults = 0
+	b.faults, b.failures = 0, 0
 	c.move(b)
 	p := b.job.progress[b.task]
 	p.Trials++
@@ -138,7 +147,7 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	}
 	e := c.event(b.job)
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-		TaskIndex: b.task, BatchId: b.id, BestSeconds: p.GetBestSeconds(),
+		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(),
 	}}
 	c.write.AppendTrial(b.job.id, e, &tilthv1.Record{
 		Target:         b.job.spec.GetTarget().GetFingerprint(),

@@ -3,6 +3,8 @@ package tracker
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,8 +20,8 @@ import (
 type change struct {
 	*Tracker
 	write *records.Write
-	// Jobs and batches whose rows changed.
-	touched map[*job]struct{}
+	// Jobs whose rows changed, with their new events, and batches whose rows did.
+	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
 	// Classes whose queues grew.
 	dirty map[class]struct{}
@@ -28,13 +30,20 @@ type change struct {
 // update runs one call: step checks everything before it changes anything, and an error of it changes nothing. update
 // returns when the change, and all that came before it, is on disk.
 func (t *Tracker) update(ctx context.Context, step func(c *change) error) error {
+	if n := t.calls.Add(1); n > int64(t.cfg.Limits.Calls) {
+		t.calls.Add(-1)
+		return t.overloaded("calls", "%d calls wait for the tracker's disk: try again", n-1)
+	}
+	defer t.calls.Add(-1)
 	t.mu.Lock()
 	pending, err := t.apply(step)
 	t.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return t.wait(ctx, pending)
+	err = t.wait(ctx, pending)
+	// gofail: var beforeAnswer struct{}
+	return err
 }
 
 // apply makes a change and hands it to the store, then gives the work that it freed to agents that wait. The caller
@@ -42,20 +51,22 @@ func (t *Tracker) update(ctx context.Context, step func(c *change) error) error 
 func (t *Tracker) apply(step func(c *change) error) (*records.Pending, error) {
 	c := &change{
 		Tracker: t, write: &records.Write{},
-		touched: map[*job]struct{}{}, moved: map[*batch]struct{}{}, dirty: map[class]struct{}{},
+		touched: map[*job][]*tilthv1.JobEvent{}, moved: map[*batch]struct{}{}, dirty: map[class]struct{}{},
 	}
 	if err := step(c); err != nil {
 		return nil, err
 	}
-	for j := range c.touched {
+	for j, events := range c.touched {
 		c.write.PutJob(j.row())
-		c.write.OnCommitted(func() { t.watches.notify(j.id) })
+		if len(events) > 0 {
+			c.write.OnCommitted(func() { t.watches.publish(j.id, events) })
+		}
 	}
 	for b := range c.moved {
 		c.write.PutBatch(b.id, b.row())
 	}
 	pending := t.db.Commit(c.write)
-	for class := range c.dirty {
+	for _, class := range slices.SortedFunc(maps.Keys(c.dirty), class.compare) {
 		t.dispatch(class)
 	}
 	return pending, nil
@@ -78,15 +89,20 @@ func (t *Tracker) wait(ctx context.Context, p *records.Pending) error {
 
 func (c *change) now() *timestamppb.Timestamp { return timestamppb.New(c.cfg.Now()) }
 
-// event gives an event the next number of its job.
+// event gives an event the next number of its job. Whoever fills it in has it stored; watchers are told once it is.
 func (c *change) event(j *job) *tilthv1.JobEvent {
 	j.lastSequence++
-	c.touch(j)
-	return &tilthv1.JobEvent{Sequence: j.lastSequence, At: c.now()}
+	e := &tilthv1.JobEvent{Sequence: j.lastSequence, At: c.now()}
+	c.touched[j] = append(c.touched[j], e)
+	return e
 }
 
-// touch has the job's row stored with the change, and its watchers told.
-func (c *change) touch(j *job) { c.touched[j] = struct{}{} }
+// touch has the job's row stored with the change.
+func (c *change) touch(j *job) {
+	if _, already := c.touched[j]; !already {
+		c.touched[j] = nil
+	}
+}
 
 // move has the batch's row stored with the change.
 func (c *change) move(b *batch) { c.moved[b] = struct{}{} }

@@ -42,6 +42,9 @@ func (t *Tracker) stale(call string, token *tilthv1.LeaseToken) error {
 		"lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
 }
 
+// repeated counts a call whose first answer was lost, most likely.
+func (t *Tracker) repeated(call string) { t.metrics.repeated.WithLabelValues(call).Inc() }
+
 func voidSession(session string) error {
 	return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "session %q is void: join again", session)
 }

@@ -16,12 +16,15 @@ type timed struct {
 	*tracker.Tracker
 	t    *testing.T
 	path string
+	cfg  tracker.Config
 	stop func()
 }
 
-func newTimed(t *testing.T) *timed {
+func newTimed(t *testing.T) *timed { return newTimedAs(t, tracker.Config{}) }
+
+func newTimedAs(t *testing.T, cfg tracker.Config) *timed {
 	t.Helper()
-	f := &timed{t: t, path: t.TempDir()}
+	f := &timed{t: t, path: t.TempDir(), cfg: cfg}
 	f.start()
 	return f
 }
@@ -29,9 +32,9 @@ func newTimed(t *testing.T) *timed {
 func (f *timed) start() {
 	f.t.Helper()
 	db := must[*records.DB](f.t)(records.Open(filepath.Join(f.path, "r.db"), records.Options{}))
-	f.Tracker = must[*tracker.Tracker](f.t)(tracker.New(tracker.Config{
-		Store: db, ArtifactsDir: filepath.Join(f.path, "artifacts"), LeaseTimeout: 30 * time.Second, Grace: 2 * time.Minute,
-	}))
+	f.cfg.Store, f.cfg.ArtifactsDir = db, filepath.Join(f.path, "artifacts")
+	f.cfg.LeaseTimeout, f.cfg.Grace = 30*time.Second, 2*time.Minute
+	f.Tracker = must[*tracker.Tracker](f.t)(tracker.New(f.cfg))
 	ran := make(chan error, 1)
 	tr := f.Tracker
 	go func() { ran <- tr.Run(f.t.Context()) }()

@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -41,20 +42,23 @@ const (
 // farm is a tracker on a records file of its own, and clients of all its services over an in-memory connection.
 type farm struct {
 	testing.TB
-	dir     string
-	cfg     tracker.Config
-	stop    func()
-	conn    *grpc.ClientConn
-	jobs    tilthv1.JobServiceClient
-	agents  tilthv1.AgentServiceClient
-	search  tilthv1.SearchServiceClient
-	build   tilthv1.BuildServiceClient
-	measure tilthv1.MeasureServiceClient
-	records tilthv1.RecordServiceClient
+	dir string
+	cfg tracker.Config
+	// intercept, when set, is between the clients and the tracker.
+	intercept grpc.UnaryClientInterceptor
+	stop      func()
+	conn      *grpc.ClientConn
+	jobs      tilthv1.JobServiceClient
+	agents    tilthv1.AgentServiceClient
+	search    tilthv1.SearchServiceClient
+	build     tilthv1.BuildServiceClient
+	measure   tilthv1.MeasureServiceClient
+	records   tilthv1.RecordServiceClient
 }
 
 func newFarm(t testing.TB, cfg tracker.Config) *farm {
 	t.Helper()
+	cfg.FirstRetry = cmp.Or(cfg.FirstRetry, -1) // at once: nothing but the tests of retries waits for them
 	f := &farm{TB: t, dir: t.TempDir(), cfg: cfg}
 	f.start()
 	t.Cleanup(func() { f.stop() })
@@ -76,7 +80,11 @@ func (f *farm) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- tr.Serve(ctx, lis, nil) }()
-	f.conn = connect(f, lis)
+	var opts []grpc.DialOption
+	if f.intercept != nil {
+		opts = append(opts, grpc.WithUnaryInterceptor(f.intercept))
+	}
+	f.conn = connect(f, lis, opts...)
 	f.jobs = tilthv1.NewJobServiceClient(f.conn)
 	f.agents = tilthv1.NewAgentServiceClient(f.conn)
 	f.search = tilthv1.NewSearchServiceClient(f.conn)
@@ -95,11 +103,11 @@ func (f *farm) start() {
 	}
 }
 
-func connect(t testing.TB, lis *bufconn.Listener) *grpc.ClientConn {
+func connect(t testing.TB, lis *bufconn.Listener, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:farm",
+	conn, err := grpc.NewClient("passthrough:farm", append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,6 +294,8 @@ func describe(events []*tilthv1.JobEvent) string {
 				m.GetCandidate().GetTrace(), m.GetLatencySeconds()))
 		case *tilthv1.JobEvent_DeadLetter:
 			out = append(out, "dead "+v.DeadLetter.GetError().String())
+		case *tilthv1.JobEvent_Retried:
+			out = append(out, fmt.Sprint("retried ", v.Retried.GetTrials()))
 		}
 	}
 	return strings.Join(out, ", ")

@@ -20,20 +20,24 @@ func (t *Tracker) FinishJob(ctx context.Context, req *tilthv1.FinishJobRequest) 
 	held := false
 	err := t.update(ctx, func(c *change) error {
 		j, ok := c.lookUp(req.GetLease()).(*job)
-		if !ok {
+		if !ok || j.runs() {
 			return nil
 		}
 		held = true
 		j.finishedBy = j.lease.proto()
 		j.lease.agent.completed++
+		j.lease.agent.forgive()
 		c.end(j, req.GetState(), req.GetReason())
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if !held && !t.finishedBy(req.GetLease()) {
-		return nil, t.stale("FinishJob", req.GetLease())
+	if !held {
+		if !t.finishedBy(req.GetLease()) {
+			return nil, t.stale("FinishJob", req.GetLease())
+		}
+		t.repeated("FinishJob")
 	}
 	return &tilthv1.FinishJobResponse{}, nil
 }

@@ -14,7 +14,7 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 		t.mu.Unlock()
 		return nil, err
 	}
-	response := &tilthv1.HeartbeatResponse{Dropped: t.renew(a, req.GetLeases())}
+	response := &tilthv1.HeartbeatResponse{Dropped: t.renew(a, req.GetLeases()), Calibrate: t.toCalibrate(a)}
 	unheard := t.unheard(a)
 	if len(unheard) == 0 {
 		t.mu.Unlock()
@@ -22,7 +22,9 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	}
 	pending, _ := t.apply(func(c *change) error {
 		for _, l := range unheard {
-			c.takeBack(l)
+			if a.leases[l.work.subject()] == l { // its job may have ended with the one before
+				c.takeBack(l)
+			}
 		}
 		return nil
 	})
@@ -38,8 +40,8 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 			continue
 		}
 		l := t.leases[token.GetSubject()]
-		l.listed, l.seen, l.missed = true, a.seen, -1
-		l.deadline = later(l.deadline, a.seen.Add(t.cfg.LeaseTimeout))
+		l.listed, l.seen, l.missed = true, a.heard, -1
+		l.deadline = later(l.deadline, a.heard.Add(t.cfg.LeaseTimeout))
 	}
 	return dropped
 }
@@ -48,9 +50,9 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 // got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so two
 // are heard; and an answer gets the time of two, however fast they come.
 func (t *Tracker) unheard(a *agent) (out []*lease) {
-	for _, l := range a.leases {
+	for _, l := range a.inOrder() {
 		l.missed++
-		if l.missed >= 2 && a.seen.Sub(l.seen) >= 2*t.cfg.HeartbeatInterval {
+		if l.missed >= 2 && a.heard.Sub(l.seen) >= 2*t.cfg.HeartbeatInterval {
 			out = append(out, l)
 		}
 	}

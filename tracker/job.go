@@ -1,7 +1,10 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -26,17 +29,50 @@ type job struct {
 }
 
 func (j *job) subject() string { return j.id }
-func (j *job) owner() *job     { return j }
+func (j *job) parent() *job    { return j }
 func (j *job) held() *hold     { return &j.hold }
+func (j *job) size() int       { return 1 }
 
 func (j *job) class() class {
+	if j.runs() {
+		return class{tilthv1.AgentKind_AGENT_KIND_RUNNER, j.spec.GetTarget().GetDeviceClass()}
+	}
 	return class{tilthv1.AgentKind_AGENT_KIND_TUNER, j.spec.GetTuner()}
 }
+
+// classes are those of all the job's work: its search, its builds and its measurements.
+func (j *job) classes() []class {
+	if j.runs() {
+		return []class{j.class()}
+	}
+	target := j.spec.GetTarget()
+	return []class{
+		j.class(),
+		{tilthv1.AgentKind_AGENT_KIND_BUILDER, target.GetToolchain()},
+		{tilthv1.AgentKind_AGENT_KIND_RUNNER, target.GetDeviceClass()},
+	}
+}
+
+// inOrder returns the job's batches under way in the order in which they were proposed.
+func (j *job) inOrder() []*batch {
+	return slices.SortedFunc(maps.Values(j.batches), func(a, b *batch) int { return cmp.Compare(a.proposal, b.proposal) })
+}
+
+func (j *job) paused() bool { return j.meta.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
+
+// DefaultPriority is that of a job which asks for none; mostPriority is the highest.
+const (
+	DefaultPriority = 10
+	mostPriority    = 100
+)
+
+// priority is a job's share among its owner's jobs.
+func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), DefaultPriority) }
 
 func (j *job) row() *storev1.JobRow {
 	return &storev1.JobRow{
 		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
-		Proposals: j.proposals, FinishedBy: j.finishedBy,
+		Proposals: j.proposals, FinishedBy: j.finishedBy, FailedBy: j.failedBy,
 	}
 }
 
@@ -64,18 +100,20 @@ func (c *change) setState(j *job, s tilthv1.JobState, reason string) {
 
 // end ends a job: what is under way is dropped, what was measured stays.
 func (c *change) end(j *job, s tilthv1.JobState, reason string) {
-	for _, b := range j.batches {
-		c.queue(b.class()).removeJob(j)
+	for _, b := range j.inOrder() {
 		c.release(b)
-		c.forget(b)
+		c.cancelRetry(b)
+		c.dropBatch(b)
 		delete(c.moved, b)
 		c.write.DropBatch(b.id)
 	}
-	c.queue(j.class()).removeJob(j)
 	c.release(j)
+	c.leaveQueues(j)
+	c.artifacts.Unpin(runDigests(j.spec.GetRun())...)
 	c.setState(j, s, reason)
-	delete(c.jobs, j.id)
+	c.dropJob(j)
 	delete(c.requests, j.requestID)
+	c.keepClosed(j.id, j.proposals)
 }
 
 func jobID(n uint64) string { return fmt.Sprintf("job-%08d", n) }

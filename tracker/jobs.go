@@ -11,7 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const defaultJobsLimit = 100
+const (
+	defaultJobsLimit = 100
+	// mostListBytes keeps a response below the 4 MiB that gRPC clients take unless told otherwise.
+	mostListBytes = 3 << 20
+)
 
 // GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
 func (t *Tracker) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
@@ -22,25 +26,39 @@ func (t *Tracker) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv
 	if err != nil {
 		return nil, storeError(err)
 	}
-	return &tilthv1.GetJobResponse{Job: j}, nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &tilthv1.GetJobResponse{Job: j, Outage: t.outageShown()}, nil
 }
 
 // ListJobs implements tilthv1.JobServiceServer.
 func (t *Tracker) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
-	limit := int(req.GetLimit())
-	if limit == 0 {
-		limit = defaultJobsLimit
-	}
 	for _, s := range req.GetStates() {
 		if s == tilthv1.JobState_JOB_STATE_UNSPECIFIED {
 			return nil, invalid("states", "holds %v", s)
 		}
 	}
-	jobs, err := t.db.Jobs(limit, req.GetStates())
-	if err != nil {
-		return nil, storeError(err)
+	if req.GetPageSize() == 0 {
+		return t.someJobs(req)
 	}
-	return &tilthv1.ListJobsResponse{Jobs: jobs}, nil
+	jobs, next, err := t.db.Jobs(records.JobQuery{
+		States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes,
+	})
+	return &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}, storeError(err)
+}
+
+// someJobs answers who does not ask for pages: with the newest jobs, as many as one message takes.
+func (t *Tracker) someJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
+	q := records.JobQuery{States: req.GetStates(), Most: int(req.GetLimit()), MostBytes: mostListBytes}
+	if q.Most == 0 {
+		q.Most = defaultJobsLimit
+	}
+	jobs, next, err := t.db.Jobs(q)
+	for err == nil && next != "" && len(jobs) == 0 { // so many others were passed over
+		q.Before = next
+		jobs, next, err = t.db.Jobs(q)
+	}
+	return &tilthv1.ListJobsResponse{Jobs: jobs}, storeError(err)
 }
 
 // CancelJob implements tilthv1.JobServiceServer.

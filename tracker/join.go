@@ -1,12 +1,16 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -18,19 +22,25 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 		return nil, err
 	}
 	session := rand.Text()
+	calibrate := false
+	caller, _ := access.From(ctx)
 	err := t.update(ctx, func(c *change) error {
-		a := &agent{
-			spec: spec, session: session, joined: c.now(),
-			leases: map[string]*lease{}, waiters: map[*waiter]struct{}{},
+		if err := cmp.Or(c.checkTakeover(spec.GetName(), caller.Name), c.roomForAgent(spec.GetName())); err != nil {
+			return err
 		}
+		a := newAgent(spec, session)
+		a.joined, a.identity = c.now(), caller.Name
 		c.keepAlive(a)
-		if old := c.agents[spec.GetName()]; old != nil && !old.gone {
-			c.void(old, func(w work) {
-				c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
-			})
+		if old := c.agents[spec.GetName()]; old != nil {
+			if !old.gone {
+				c.void(old, func(w work) {
+					c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
+				})
+			}
+			a.standing = old.standing
 		}
-		c.agents[spec.GetName()] = a
-		c.sessions[session] = a
+		c.admit(a)
+		calibrate = c.rejoined(a)
 		c.write.PutAgent(a.proto())
 		c.log.Info("agent joined", "agent", spec.GetName(), "kind", show.AgentKind(spec.GetKind()), "version", spec.GetVersion())
 		return nil
@@ -38,7 +48,17 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 	if err != nil {
 		return nil, err
 	}
-	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(t.cfg.HeartbeatInterval)}, nil
+	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(t.cfg.HeartbeatInterval), Calibrate: calibrate}, nil
+}
+
+// checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be lost. A
+// board that is set up anew, under another identity, has its name when the old session is gone.
+func (c *change) checkTakeover(name, identity string) error {
+	old := c.agents[name]
+	if old == nil || old.gone || old.identity == identity {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "agent %q is joined by another identity: choose another --name, or stop the other", name)
 }
 
 func checkAgent(spec *tilthv1.AgentSpec) error {

@@ -9,6 +9,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/fairqueue"
 )
 
 // lease is work in an agent's hands until a deadline.
@@ -22,6 +23,7 @@ type lease struct {
 	listed bool
 	// Heartbeats since then.
 	missed int
+	cost
 }
 
 func (l *lease) proto() *tilthv1.LeaseToken {
@@ -32,16 +34,20 @@ func (l *lease) proto() *tilthv1.LeaseToken {
 }
 
 // grant leases work to an agent. The caller holds the lock, and waits for the store before it tells the agent.
-func (t *Tracker) grant(a *agent, w work) (*tilthv1.LeaseWorkResponse, *records.Pending) {
+func (t *Tracker) grant(a *agent, q *queue, w work, charge *fairqueue.Charge) (*tilthv1.LeaseWorkResponse, *records.Pending) {
 	var response *tilthv1.LeaseWorkResponse
 	pending, _ := t.apply(func(c *change) error {
 		h := w.held()
 		h.attempt++
 		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt}
-		now := c.cfg.Now()
-		h.lease = &lease{token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now}
+		now := c.cfg.Clock()
+		h.lease = &lease{
+			token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now,
+			cost: q.begin(now, charge, w.size()),
+		}
 		c.leases[w.subject()] = h.lease
 		a.leases[w.subject()] = h.lease
+		c.deadlines.lease(h.lease)
 		switch w := w.(type) {
 		case *job:
 			response = c.leaseJob(w)
@@ -50,6 +56,7 @@ func (t *Tracker) grant(a *agent, w work) (*tilthv1.LeaseWorkResponse, *records.
 		}
 		response.Lease = token
 		c.metrics.granted.WithLabelValues(show.AgentKind(a.spec.GetKind())).Inc()
+		c.metrics.waited(a.spec.GetKind(), h, now)
 		return nil
 	})
 	return response, pending
@@ -60,6 +67,9 @@ func (c *change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
 		j.meta.StartedAt = c.now()
 	}
 	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, "")
+	if j.runs() {
+		return c.leaseRun(j)
+	}
 	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Search{Search: &tilthv1.SearchWork{Job: j.whole()}}}
 }
 
@@ -74,6 +84,7 @@ func (c *change) leaseBatch(b *batch) *tilthv1.LeaseWorkResponse {
 	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: &tilthv1.MeasureWork{
 		BatchId: b.id, JobId: b.job.id, Target: target, Task: b.spec(), Candidates: b.pending(), Artifacts: b.artifacts,
 		BestSeconds: b.job.progress[b.task].GetBestSeconds(), Best: bestOf(b.job.progress[b.task]), Mode: b.mode,
+		DriftLimit: c.cfg.Drift.Remeasure,
 	}}}
 }
 
@@ -93,63 +104,18 @@ func (c *change) release(w work) {
 		return
 	}
 	delete(c.leases, w.subject())
-	delete(h.lease.agent.leases, w.subject())
+	a := h.lease.agent
+	delete(a.leases, w.subject())
+	c.metrics.held(h.lease, c.cfg.Clock())
+	h.lease.settle(c.cfg.Clock())
 	h.lease = nil
+	if a.device != nil {
+		c.drained(a.device)
+	}
 	switch w := w.(type) {
 	case *job:
 		c.touch(w)
 	case *batch:
 		c.move(w)
 	}
-}
-
-// giveBack requeues work without counting the attempt.
-func (c *change) giveBack(w work, why string) {
-	name := w.held().lease.agent.spec.GetName()
-	c.release(w)
-	if j, ok := w.(*job); ok {
-		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, name+" "+why)
-	}
-	c.enqueue(w, true)
-}
-
-// lose takes work from an agent that failed it: it is requeued, or given up after too many attempts.
-func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
-	h := w.held()
-	h.lease.agent.failed++
-	h.faults++
-	c.release(w)
-	c.log.Warn("attempt failed", "subject", w.subject(), "attempt", h.attempt, "class", class.String(), "message", message)
-	givenUp := h.faults >= c.cfg.MaxAttempts
-	switch w := w.(type) {
-	case *job:
-		if givenUp {
-			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its tuner: "+message)
-			return
-		}
-		c.setState(w, tilthv1.JobState_JOB_STATE_QUEUED, message)
-	case *batch:
-		if givenUp {
-			c.bury(w, class, message)
-			return
-		}
-		if w.stage == storev1.Stage_STAGE_MEASURE && !c.artifactsThere(w) {
-			c.toBuild(w)
-		}
-	}
-	c.enqueue(w, true)
-}
-
-// bury gives a batch up and tells it as a dead letter of its job.
-func (c *change) bury(b *batch, class tilthv1.ErrorClass, message string) {
-	letter := &tilthv1.DeadLetter{
-		BatchId: b.id, TaskIndex: b.task, Error: class, Message: message, Attempts: b.faults,
-	}
-	b.job.meta.DeadLetters = append(b.job.meta.DeadLetters, letter)
-	e := c.event(b.job)
-	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
-	c.write.AppendEvent(b.job.id, e)
-	c.closeBatch(b)
-	c.metrics.deadLetters.WithLabelValues(errorName(class)).Inc()
-	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message)
 }

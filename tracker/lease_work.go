@@ -31,20 +31,14 @@ func (t *Tracker) LeaseWork(ctx context.Context, req *tilthv1.LeaseWorkRequest) 
 		t.mu.Unlock()
 		return t.granted(ctx, response, pending)
 	}
+	if err := t.roomForWait(a); err != nil {
+		t.mu.Unlock()
+		return nil, err
+	}
 	w := &waiter{agent: a, places: map[*queue]*list.Element{}, granted: make(chan struct{})}
-	w.waitIn(t, a.classes())
+	w.waitIn(t)
 	t.mu.Unlock()
 	return t.await(ctx, w, wait)
-}
-
-// grantNow leases work that waits already, if there is any for the agent.
-func (t *Tracker) grantNow(a *agent) (*tilthv1.LeaseWorkResponse, *records.Pending) {
-	for _, c := range a.classes() {
-		if q := t.queue(c); q.length > 0 {
-			return t.grant(a, q.pop())
-		}
-	}
-	return nil, nil
 }
 
 // await waits until the waiter is granted work, its time is up or its call ends.

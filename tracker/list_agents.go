@@ -1,27 +1,47 @@
 package tracker
 
 import (
-	"cmp"
 	"context"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // ListAgents implements tilthv1.AgentServiceServer; agents come by name.
 func (t *Tracker) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest) (*tilthv1.ListAgentsResponse, error) {
+	names := t.agentNames(req.GetKind(), req.GetPageToken())
+	slices.Sort(names)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	response := &tilthv1.ListAgentsResponse{}
-	for _, a := range t.agents {
-		if k := req.GetKind(); k == tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED || k == a.spec.GetKind() {
-			response.Agents = append(response.Agents, a.proto())
+	response, size := &tilthv1.ListAgentsResponse{Outage: t.outageShown()}, 0
+	for i, name := range names {
+		a := t.agents[name]
+		if a == nil {
+			continue // forgotten just now
+		}
+		agent := a.proto()
+		size += proto.Size(agent)
+		if most := int(req.GetPageSize()); most > 0 && i > 0 && (i == most || size > mostListBytes) {
+			response.NextPageToken = names[i-1]
+			break
+		}
+		response.Agents = append(response.Agents, agent)
+	}
+	return response, nil
+}
+
+// agentNames returns the names of the agents of a kind (unspecified = of every kind) after a name, in no order.
+func (t *Tracker) agentNames(kind tilthv1.AgentKind, after string) (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, a := range t.agents {
+		if name > after && (kind == tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED || kind == a.spec.GetKind()) {
+			names = append(names, name)
 		}
 	}
-	slices.SortFunc(response.Agents, func(a, b *tilthv1.Agent) int {
-		return cmp.Compare(a.GetSpec().GetName(), b.GetSpec().GetName())
-	})
-	return response, nil
+	return names
 }
 
 // GetAgent implements tilthv1.AgentServiceServer.

@@ -80,3 +80,20 @@ func TestServeAnswersOnBothListenersAndStops(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A tracker whose end came before it had begun to serve took that for a failure.
+func TestATrackerThatIsStoppedAtOnceEndsWell(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		db := must[*records.DB](t)(records.Open(filepath.Join(dir, "r.db"), records.Options{}))
+		tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "a")}))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := tr.Serve(ctx, must[net.Listener](t)(tracker.Listen("127.0.0.1:0")), nil); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,15 +1,16 @@
 package tracker
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/internal/show"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // metrics are the tracker's own; what can be counted in the state is collected from it when asked for.
@@ -17,49 +18,129 @@ type metrics struct {
 	granted      *prometheus.CounterVec
 	expired      *prometheus.CounterVec
 	stale        *prometheus.CounterVec
+	repeated     *prometheus.CounterVec
+	refused      *prometheus.CounterVec
 	trials       *prometheus.CounterVec
 	deadLetters  *prometheus.CounterVec
+	rests        prometheus.Counter
+	outages      prometheus.Counter
+	calibrations prometheus.Counter
+	quarantines  prometheus.Counter
 	buildSeconds prometheus.Histogram
 	runSeconds   prometheus.Histogram
 	commit       prometheus.Histogram
+	fsync        prometheus.Histogram
+	calls        *prometheus.CounterVec
+	callSeconds  *prometheus.HistogramVec
+	queueWait    *prometheus.HistogramVec
+	leaseSeconds *prometheus.HistogramVec
 	commitCalls  prometheus.Counter
+	refusedPeers prometheus.Counter
+	refusedCalls *prometheus.CounterVec
 }
 
 func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, []string{label})
 	}
+	count := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help})
+	}
 	histogram := func(name, help string, shortest float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 16),
 		})
 	}
+	kinds := func(name, help string, shortest float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 20),
+		}, []string{"kind"})
+	}
 	m := &metrics{
 		granted:      counter("leases_granted_total", "Leases granted, by the kind of the agent.", "kind"),
 		expired:      counter("leases_expired_total", "Leases lost for want of a heartbeat, by the kind of the agent.", "kind"),
 		stale:        counter("stale_reports_total", "Calls refused because their lease was no longer held.", "call"),
+		repeated:     counter("repeated_calls_total", "Calls that had taken effect before and changed nothing.", "call"),
+		refused:      counter("refused_total", "Calls refused for a quota of their owner or for want of room, by which.", "limit"),
 		trials:       counter("trials_total", "Trials recorded, by error class.", "error"),
+		refusedCalls: counter("calls_refused_total", "Calls and pages refused for who called, by the code of the refusal.", "code"),
 		deadLetters:  counter("dead_letters_total", "Batches given up, by error class.", "error"),
 		buildSeconds: histogram("build_seconds", "A candidate's share of its batch's build.", 0.001),
 		runSeconds:   histogram("run_seconds", "Time a candidate held its device.", 0.001),
 		commit:       histogram("commit_seconds", "Time of a transaction of the records file, which carries many calls.", 0.0001),
-		commitCalls: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tilth_tracker_commit_calls_total", Help: "Calls whose changes were written to the records file.",
-		}),
+		fsync:        histogram("fsync_seconds", "Part of a transaction's time in which the disk took its pages, by two fsyncs.", 0.0001),
+		calls:        newCalls(),
+		callSeconds:  newCallSeconds(),
+		queueWait:    kinds("queue_wait_seconds", "Time from when work could be leased until it was, by the kind of the agent.", 0.001),
+		leaseSeconds: kinds("lease_held_seconds", "Time from a lease until its end, however it ended, by the kind of the agent.", 0.001),
+		rests:        count("agent_rests_total", "Times that an agent was given a rest since all its leases failed."),
+		outages:      count("outages_total", "Times that most agents fell silent at once."),
+		calibrations: count("calibrations_total", "Calibrations of devices taken in."),
+		quarantines:  count("quarantines_total", "Times that a device was put into quarantine, or kept there, for what a calibration said."),
+		commitCalls:  count("commit_calls_total", "Calls whose changes were written to the records file."),
+		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
-	for _, c := range []prometheus.Collector{
-		m.granted, m.expired, m.stale, m.trials, m.deadLetters, m.buildSeconds, m.runSeconds,
-		m.commit, m.commitCalls, newStateCollector(t),
-	} {
+	for _, c := range append(t.cfg.Security.metrics(),
+		m.granted, m.expired, m.stale, m.repeated, m.refused, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
+		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
+		m.calibrations, m.quarantines, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),
+	) {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	t.db.Observe(func(took time.Duration, calls int) {
-		m.commit.Observe(took.Seconds())
-		m.commitCalls.Add(float64(calls))
-	})
+	m.begin()
+	t.db.Observe(m.transaction)
 	return m, nil
+}
+
+// begin has every series there from the start, so that the first event of its kind is seen as an increase.
+func (m *metrics) begin() {
+	for kind := range needs {
+		name := show.AgentKind(kind)
+		m.granted.WithLabelValues(name)
+		m.expired.WithLabelValues(name)
+		m.queueWait.WithLabelValues(name)
+		m.leaseSeconds.WithLabelValues(name)
+	}
+	for number := range tilthv1.ErrorClass_name {
+		if class := tilthv1.ErrorClass(number); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			m.trials.WithLabelValues(errorName(class))
+			m.deadLetters.WithLabelValues(errorName(class))
+		}
+	}
+	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportBuild", "ReportMeasurements"} {
+		m.stale.WithLabelValues(call)
+	}
+	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
+		m.repeated.WithLabelValues(call)
+	}
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied} {
+		m.refusedCalls.WithLabelValues(code.String())
+	}
+	for _, limit := range []string{
+		"load_agents", "load_calls", "load_candidates", "load_jobs", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_trials",
+	} {
+		m.refused.WithLabelValues(limit)
+	}
+}
+
+func (m *metrics) transaction(tx records.Transaction) {
+	m.commit.Observe(tx.Took.Seconds())
+	m.fsync.Observe(tx.Sync.Seconds())
+	m.commitCalls.Add(float64(tx.Commits))
+}
+
+// waited tells how long work that is leased now was queued, since the tracker's start at most.
+func (m *metrics) waited(kind tilthv1.AgentKind, h *hold, now time.Time) {
+	m.queueWait.WithLabelValues(show.AgentKind(kind)).Observe(now.Sub(h.queued).Seconds())
+}
+
+// held tells how long a lease that ends now was held. When one from before a restart was granted is not known.
+func (m *metrics) held(l *lease, now time.Time) {
+	if !l.granted.IsZero() {
+		m.leaseSeconds.WithLabelValues(show.AgentKind(l.agent.spec.GetKind())).Observe(now.Sub(l.granted).Seconds())
+	}
 }
 
 func (m *metrics) trial(measured *tilthv1.Measurement) {
@@ -73,7 +154,10 @@ func (m *metrics) trial(measured *tilthv1.Measurement) {
 type stateCollector struct {
 	tracker                               *Tracker
 	queued, jobs, batches, agents, leases *prometheus.Desc
-	storeBytes, artifactBytes             *prometheus.Desc
+	retries, silent                       *prometheus.Desc
+	ownerJobs, ownerTrials, ownerBytes    *prometheus.Desc
+	specBytes, candidateBytes             *prometheus.Desc
+	waits, watches                        *prometheus.Desc
 }
 
 func newStateCollector(t *Tracker) *stateCollector {
@@ -81,20 +165,28 @@ func newStateCollector(t *Tracker) *stateCollector {
 		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
 	}
 	return &stateCollector{
-		tracker:       t,
-		queued:        desc("queue_depth", "Work that waits for an agent, by the kind and class it needs.", "kind", "class"),
-		jobs:          desc("open_jobs", "Jobs that have not ended, by state.", "state"),
-		batches:       desc("batches", "Batches under way, by stage.", "stage"),
-		agents:        desc("agents", "Agents that ever joined, by kind and state.", "kind", "state"),
-		leases:        desc("leases", "Leases in force."),
-		storeBytes:    desc("store_size_bytes", "Size of the records file."),
-		artifactBytes: desc("artifacts_size_bytes", "Size of the artifacts, unfinished uploads included."),
+		tracker:        t,
+		queued:         desc("queue_depth", "Work that waits for an agent, by the kind and class it needs.", "kind", "class"),
+		jobs:           desc("open_jobs", "Jobs that have not ended, by state.", "state"),
+		batches:        desc("batches", "Batches under way, by stage.", "stage"),
+		agents:         desc("agents", "Agents that ever joined, by kind and state.", "kind", "state"),
+		leases:         desc("leases", "Leases in force."),
+		retries:        desc("retries_waiting", "Work that failed and waits to be tried again."),
+		silent:         desc("outage_silent_agents", "Agents that are waited for since most fell silent at once; 0 while there is no outage."),
+		ownerJobs:      desc("owner_jobs", "Jobs that have not ended, by owner.", "owner"),
+		ownerTrials:    desc("owner_trials", "Trials that the jobs which have not ended may come to, by owner.", "owner"),
+		ownerBytes:     desc("owner_artifact_bytes", "Artifacts of batches that wait for a runner or are with one, by owner.", "owner"),
+		specBytes:      desc("spec_bytes", "Specifications of jobs in memory."),
+		candidateBytes: desc("candidate_bytes", "Candidates of batches under way in memory."),
+		waits:          desc("waiting_agents", "Requests for work that wait."),
+		watches:        desc("watch_streams", "Streams of events."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.storeBytes, s.artifactBytes} {
+	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.retries, s.silent,
+		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.waits, s.watches} {
 		ch <- d
 	}
 }
@@ -105,17 +197,30 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	t := s.tracker
-	gauge(s.storeBytes, t.db.SizeBytes())
-	gauge(s.artifactBytes, t.artifacts.UsedBytes())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	gauge(s.leases, int64(len(t.leases)))
+	gauge(s.retries, int64(len(t.retries)))
+	gauge(s.specBytes, t.load.specBytes)
+	gauge(s.candidateBytes, t.load.candidateBytes)
+	gauge(s.watches, int64(t.watches.count()))
+	for owner, u := range t.owners {
+		gauge(s.ownerJobs, int64(u.jobs), owner)
+		gauge(s.ownerTrials, int64(u.trials), owner)
+		gauge(s.ownerBytes, u.artifactBytes, owner)
+	}
+	waits := 0
+	for _, a := range t.sessions {
+		waits += len(a.waiters)
+	}
+	gauge(s.waits, int64(waits))
+	gauge(s.silent, int64(t.outageShown().GetSilent()))
 	for c, q := range t.queues {
-		gauge(s.queued, int64(q.length), show.AgentKind(c.kind), c.name)
+		gauge(s.queued, int64(q.work.Len()), show.AgentKind(c.kind), c.name)
 	}
 	count := map[[2]string]int64{}
 	for _, a := range t.agents {
-		count[[2]string{show.AgentKind(a.spec.GetKind()), show.AgentState(a.proto().GetState())}]++
+		count[[2]string{show.AgentKind(a.spec.GetKind()), show.AgentState(a.state())}]++
 	}
 	for k, n := range count {
 		gauge(s.agents, n, k[0], k[1])
@@ -141,8 +246,8 @@ func (t *Tracker) jobStates() map[tilthv1.JobState]int64 {
 	return states
 }
 
-// errorName is the name of a class as a label's value, which is not empty where there was no error.
-func errorName(c tilthv1.ErrorClass) string { return cmp.Or(show.ErrorClass(c), "none") }
+// errorName is the name of a class as a label's value.
+func errorName(c tilthv1.ErrorClass) string { return show.ErrorClassOrNone(c) }
 
 func stageName(s storev1.Stage) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_"))

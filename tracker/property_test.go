@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -22,8 +24,13 @@ type chaos struct {
 	db  *records.DB
 	tr  *tracker.Tracker
 
+	metrics *prometheus.Registry
+	// By how much the tracker's clock is ahead of ours.
+	ahead time.Duration
+
 	job      string
-	tuner    *tilthv1.LeaseToken
+	paused   bool
+	tuner    *tilthv1.LeaseToken // nil while the job is paused
 	proposed uint64
 	trials   int
 	sessions map[string]string                    // by agent name
@@ -58,10 +65,14 @@ func TestNoTrialIsLostOrRecordedTwice(t *testing.T) {
 			"measure": c.anyMeasurement,
 			"repeat":  c.anyRepetition,
 			"return":  c.anyReturn,
+			"time":    c.anyWait,
+			"pause":   c.anyPause,
+			"retry":   func(*rapid.T) { c.retryDead() },
 			"restart": func(*rapid.T) { c.stop(); c.start() },
 		})
 		c.settle()
 		c.checkLog()
+		c.checkMemory()
 	})
 }
 
@@ -75,7 +86,11 @@ func (c *chaos) start() {
 	var err error
 	c.db, err = records.Open(filepath.Join(c.dir, "r.db"), records.Options{})
 	c.must(err)
-	c.tr, err = tracker.New(tracker.Config{Store: c.db, ArtifactsDir: filepath.Join(c.dir, "artifacts"), MaxAttempts: 3})
+	c.metrics = prometheus.NewRegistry()
+	c.tr, err = tracker.New(tracker.Config{
+		Store: c.db, Registerer: c.metrics, ArtifactsDir: filepath.Join(c.dir, "artifacts"), MaxAttempts: 3,
+		Clock: func() time.Time { return time.Now().Add(c.ahead) },
+	})
 	c.must(err)
 }
 
@@ -122,6 +137,9 @@ func (c *chaos) searches() {
 }
 
 func (c *chaos) anyProposal(t *rapid.T) {
+	if c.paused {
+		return
+	}
 	var names []string
 	for i := range rapid.IntRange(1, 4).Draw(t, "candidates") {
 		names = append(names, fmt.Sprintf("%d.%d", c.proposed, i))
@@ -140,12 +158,15 @@ func (c *chaos) anyProposal(t *rapid.T) {
 	c.trials += len(names)
 }
 
-// heldWork draws a lease granted at some time, of the kind wanted.
+// heldWork draws a lease of the kind wanted, as often as not the last one granted, or else one of any time.
 func (c *chaos) heldWork(t *rapid.T, want func(*tilthv1.LeaseWorkResponse) bool) *tilthv1.LeaseWorkResponse {
 	if len(c.held) == 0 {
 		return nil
 	}
-	w := rapid.SampledFrom(c.held).Draw(t, "lease")
+	w := c.held[len(c.held)-1]
+	if rapid.Bool().Draw(t, "old") {
+		w = rapid.SampledFrom(c.held).Draw(t, "lease")
+	}
 	if !want(w) {
 		return nil
 	}
@@ -160,7 +181,7 @@ func (c *chaos) anyBuild(t *rapid.T) {
 	if w == nil {
 		return
 	}
-	if rapid.IntRange(0, 5).Draw(t, "infra") == 0 {
+	if rapid.IntRange(0, 2).Draw(t, "infra") == 0 {
 		c.sendBuild(&tilthv1.ReportBuildRequest{Lease: w.GetLease(), InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA})
 		return
 	}
@@ -265,8 +286,52 @@ func (c *chaos) anyReturn(t *rapid.T) {
 	c.must(err)
 }
 
+// anyWait is time in which waits for retries and rests of agents end, or do not.
+func (c *chaos) anyWait(t *rapid.T) {
+	c.ahead += time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second
+}
+
+// anyPause pauses the job, or goes on with it; either is said twice.
+func (c *chaos) anyPause(t *rapid.T) {
+	if c.paused {
+		c.resume()
+		return
+	}
+	for range 2 {
+		r, err := c.tr.PauseJob(t.Context(), &tilthv1.PauseJobRequest{JobId: c.job})
+		c.must(err)
+		if r.GetJob().GetState() != tilthv1.JobState_JOB_STATE_PAUSED {
+			t.Fatalf("the paused job is %v", r.GetJob().GetState())
+		}
+	}
+	c.paused = true
+	if c.tuner != nil {
+		_, err := c.tr.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{Lease: c.tuner, Proposal: c.proposed, Candidates: candidates("late")})
+		if !agent.Stale(err) {
+			t.Fatalf("a tuner proposed for a paused job: %v", err)
+		}
+	}
+}
+
+func (c *chaos) resume() {
+	for range 2 {
+		_, err := c.tr.ResumeJob(c.t.Context(), &tilthv1.ResumeJobRequest{JobId: c.job})
+		c.must(err)
+	}
+	c.paused = false
+	c.searches()
+}
+
+func (c *chaos) retryDead() {
+	_, err := c.tr.RetryDeadLetters(c.t.Context(), &tilthv1.RetryDeadLettersRequest{JobId: c.job})
+	c.must(err)
+}
+
 // settle lets a farm that behaves do the rest.
 func (c *chaos) settle() {
+	if c.paused {
+		c.resume()
+	}
 	for _, name := range []string{"b2", "r2"} {
 		if c.sessions[name] != "" {
 			_, err := c.tr.Leave(c.t.Context(), &tilthv1.LeaveRequest{Session: c.sessions[name]})
@@ -276,6 +341,16 @@ func (c *chaos) settle() {
 	c.join("b1", tilthv1.AgentKind_AGENT_KIND_BUILDER)
 	c.join("r1", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	c.artifact()
+	for idle := 0; idle < 3; idle++ {
+		c.ahead += 10 * time.Minute // whatever waits for a time waits no longer
+		c.work(&idle)
+	}
+	_, err := c.tr.FinishJob(c.t.Context(), &tilthv1.FinishJobRequest{Lease: c.tuner, State: tilthv1.JobState_JOB_STATE_DONE})
+	c.must(err)
+}
+
+// work does all there is to do now.
+func (c *chaos) work(idle *int) {
 	for busy := true; busy; {
 		busy = false
 		if w := c.lease("b1"); w != nil {
@@ -290,15 +365,17 @@ func (c *chaos) settle() {
 			}
 			c.sendRun(r)
 		}
+		if busy {
+			*idle = 0
+		}
 	}
-	_, err := c.tr.FinishJob(c.t.Context(), &tilthv1.FinishJobRequest{Lease: c.tuner, State: tilthv1.JobState_JOB_STATE_DONE})
-	c.must(err)
 }
 
 func (c *chaos) checkLog() {
 	events, err := c.db.Events(c.job, 1, 1<<20)
 	c.must(err)
-	open := map[string]map[string]bool{} // by batch, digests of trials not accounted for
+	open := map[string]map[string]bool{}  // by batch, digests of trials not accounted for
+	given := map[string]map[string]bool{} // the same of those given up
 	numbers := map[string]bool{}
 	recorded, dead := 0, 0
 	for i, e := range events {
@@ -324,14 +401,45 @@ func (c *chaos) checkLog() {
 			}
 			delete(batch, digest)
 		case *tilthv1.JobEvent_DeadLetter:
-			dead += len(open[v.DeadLetter.GetBatchId()])
+			given[v.DeadLetter.GetBatchId()] = open[v.DeadLetter.GetBatchId()]
 			delete(open, v.DeadLetter.GetBatchId())
+		case *tilthv1.JobEvent_Retried:
+			open[v.Retried.GetBatchId()] = given[v.Retried.GetBatchId()]
+			delete(given, v.Retried.GetBatchId())
+			if n := len(open[v.Retried.GetBatchId()]); n != int(v.Retried.GetTrials()) {
+				c.t.Fatalf("%v is tried again for %d trials, of %d that are not recorded", v.Retried.GetBatchId(), v.Retried.GetTrials(), n)
+			}
 		}
+	}
+	for _, trials := range given {
+		dead += len(trials)
 	}
 	if recorded+dead != c.trials {
 		c.t.Fatalf("%d trials proposed, %d recorded and %d given up", c.trials, recorded, dead)
 	}
 	c.checkProgress(recorded)
+}
+
+// checkMemory checks that a job that has ended leaves nothing behind.
+func (c *chaos) checkMemory() {
+	owners, err := c.tr.ListOwners(c.t.Context(), &tilthv1.ListOwnersRequest{})
+	c.must(err)
+	if len(owners.GetOwners()) > 0 {
+		c.t.Fatalf("owners are left: %v", owners)
+	}
+	families, err := c.metrics.Gather()
+	c.must(err)
+	for _, f := range families {
+		switch f.GetName() {
+		case "tilth_tracker_spec_bytes", "tilth_tracker_candidate_bytes", "tilth_tracker_leases", "tilth_tracker_retries_waiting",
+			"tilth_tracker_queue_depth", "tilth_tracker_batches", "tilth_tracker_open_jobs":
+			for _, m := range f.GetMetric() {
+				if m.GetGauge().GetValue() != 0 {
+					c.t.Fatalf("%s is %v", f.GetName(), m)
+				}
+			}
+		}
+	}
 }
 
 func (c *chaos) checkProgress(recorded int) {

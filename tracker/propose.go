@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -24,6 +25,9 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 	if err := checkMode(req); err != nil {
 		return nil, err
 	}
+	if n := len(req.GetRemeasured()); n > maxReasonBytes {
+		return nil, invalid("remeasured", "has %d bytes, at most %d will do", n, maxReasonBytes)
+	}
 	var response *tilthv1.ProposeBatchResponse
 	var closed string
 	err := t.update(ctx, func(c *change) error {
@@ -36,6 +40,7 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 			// A batch that is not in memory any more is closed, and on disk when this update returns.
 			id := batchID(j.id, n)
 			response = &tilthv1.ProposeBatchResponse{BatchId: id}
+			c.repeated("ProposeBatch")
 			if b := c.batches[id]; b != nil {
 				response.FirstTrial = b.firstTrial
 			} else {
@@ -46,6 +51,9 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 		case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
 			return invalid("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
 		default:
+			if err := cmp.Or(c.checkTrials(j, len(req.GetCandidates())), c.roomForBatch(j, req.GetCandidates())); err != nil {
+				return err
+			}
 			response = c.propose(j, req)
 		}
 		return nil
@@ -67,7 +75,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	p := j.progress[req.GetTaskIndex()]
 	b := &batch{
 		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
-		mode: req.GetMode(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
+		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
 	}
 	for i, candidate := range req.GetCandidates() {
 		b.candidates = append(b.candidates, &tilthv1.Candidate{
@@ -76,17 +84,18 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 		})
 	}
 	j.proposals++
-	j.faults = 0
+	j.faults, j.failures, j.failedBy = 0, 0, nil
+	c.owners[j.spec.GetOwner()].trials += j.claimMore(len(b.candidates))
 	p.Proposed += uint32(len(b.candidates))
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
+		Remeasured: b.remeasured,
 	}}
 	b.eventSequence = e.GetSequence()
 	c.write.AppendEvent(j.id, e)
 	c.write.PutProgress(j.id, b.task, p)
-	j.batches[b.id] = b
-	c.batches[b.id] = b
+	c.addBatch(b)
 	c.move(b)
 	c.enqueue(b, false)
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}

@@ -1,11 +1,12 @@
 package tracker
 
 import (
+	"cmp"
 	"container/list"
-	"slices"
+	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/fairqueue"
 )
 
 // class is what an agent must offer to be given work: its kind, and a tuner, toolchain or device class.
@@ -14,12 +15,18 @@ type class struct {
 	name string
 }
 
+func (c class) compare(other class) int {
+	return cmp.Or(cmp.Compare(c.kind, other.kind), cmp.Compare(c.name, other.name))
+}
+
 // work is what is leased: a job to a tuner, a batch to a builder or a runner.
 type work interface {
 	subject() string
-	owner() *job
+	parent() *job
 	class() class
 	held() *hold
+	// size is the number of candidates; 1 for a job.
+	size() int
 }
 
 // hold is the part that all work has in common.
@@ -28,115 +35,88 @@ type hold struct {
 	lease *lease
 	// Number of the last lease granted.
 	attempt uint32
-	// Failed attempts that count.
-	faults uint32
+	// Failed attempts that count, and all that failed.
+	faults, failures uint32
+	// The agents on which they failed, by name. Others go first until then, by the tracker's clock.
+	failedBy  []string
+	elsewhere time.Time
+	// Its place among those that wait to be tried again; nil while it does not.
+	retry *retry
+	// When it was queued last, by the tracker's clock, for the metrics.
+	queued time.Time
 }
 
-// queue is the work of one class that waits, and the agents that wait for some. Jobs take turns; within a job it is first
-// in, first out.
+// queue is the work of one class that waits, and the agents that wait for some. Owners share it by weight, and their jobs
+// by priority; within a job it is first in, first out.
 type queue struct {
-	jobs    []*job // in the order of their turns
-	items   map[*job][]work
-	length  int
+	class   class
+	work    *fairqueue.Queue[work]
 	waiters *list.List // of *waiter, longest waiting first
-}
-
-// waiter is a LeaseWork call that waits.
-type waiter struct {
-	agent  *agent
-	places map[*queue]*list.Element
-	// granted is closed once response, or err, is set.
-	granted  chan struct{}
-	response *tilthv1.LeaseWorkResponse
-	pending  *records.Pending
-	err      error
+	// Agents that can be given its work, those that rest included.
+	offering map[*agent]struct{}
+	// What a candidate costs, in seconds: the moving average, by which the next is estimated.
+	cost float64
 }
 
 func (t *Tracker) queue(c class) *queue {
 	q := t.queues[c]
 	if q == nil {
-		q = &queue{items: map[*job][]work{}, waiters: list.New()}
+		q = &queue{class: c, work: fairqueue.New[work](), waiters: list.New(), offering: map[*agent]struct{}{}}
 		t.queues[c] = q
 	}
 	return q
 }
 
-// push adds work; what comes back from a lost lease goes to the front.
-func (q *queue) push(w work, front bool) {
-	j := w.owner()
-	if len(q.items[j]) == 0 {
-		q.jobs = append(q.jobs, j)
-	}
-	if front {
-		q.items[j] = slices.Insert(q.items[j], 0, w)
-	} else {
-		q.items[j] = append(q.items[j], w)
-	}
-	q.length++
-}
-
-// pop takes the next work; nil when there is none.
-func (q *queue) pop() work {
-	if len(q.jobs) == 0 {
-		return nil
-	}
-	j := q.jobs[0]
-	q.jobs = q.jobs[1:]
-	items := q.items[j]
-	w := items[0]
-	items[0] = nil
-	if items = items[1:]; len(items) > 0 {
-		q.items[j] = items
-		q.jobs = append(q.jobs, j)
-	} else {
-		delete(q.items, j)
-	}
-	q.length--
-	return w
-}
-
-// removeJob drops all work of a job.
-func (q *queue) removeJob(j *job) {
-	if n := len(q.items[j]); n > 0 {
-		q.length -= n
-		delete(q.items, j)
-		q.jobs = slices.DeleteFunc(q.jobs, func(other *job) bool { return other == j })
+// forgetQueue drops a queue that nobody needs: names of classes are anybody's to invent.
+func (t *Tracker) forgetQueue(c class) {
+	if q := t.queues[c]; q != nil && q.work.Jobs() == 0 && q.waiters.Len() == 0 && len(q.offering) == 0 {
+		delete(t.queues, c)
 	}
 }
 
-// enqueue makes work wait for an agent.
+// flow says who pays for work.
+func (t *Tracker) flow(w work) fairqueue.Flow {
+	j := w.parent()
+	return fairqueue.Flow{
+		Owner: j.spec.GetOwner(), OwnerWeight: t.cfg.Shares.Of(j.spec.GetOwner()).Weight,
+		Job: j.id, JobWeight: float64(priority(j.spec)),
+	}
+}
+
+// push has work wait for an agent; a paused job's waits until it is resumed.
+func (t *Tracker) push(w work, front bool) {
+	if !w.parent().paused() {
+		w.held().queued = t.cfg.Clock()
+		t.queue(w.class()).work.Push(t.flow(w), w, front)
+	}
+}
+
+// enqueue has work wait for an agent, and gives it to one that waits.
 func (c *change) enqueue(w work, front bool) {
-	c.queue(w.class()).push(w, front)
+	c.push(w, front)
 	c.dirty[w.class()] = struct{}{}
 }
 
-// dispatch gives waiting work to waiting agents. The caller holds the lock.
-func (t *Tracker) dispatch(cl class) {
-	q := t.queue(cl)
-	for q.length > 0 && q.waiters.Len() > 0 {
-		w := q.waiters.Front().Value.(*waiter)
-		w.leave()
-		w.response, w.pending = t.grant(w.agent, q.pop())
-		close(w.granted)
-	}
-}
-
-// leave takes the waiter out of all queues.
-func (w *waiter) leave() {
-	for q, place := range w.places {
-		q.waiters.Remove(place)
-	}
-	w.places = nil
-	delete(w.agent.waiters, w)
-}
-
-// waitIn enters the waiter in the queues of all classes.
-func (w *waiter) waitIn(t *Tracker, classes []class) {
-	for _, c := range classes {
-		q := t.queue(c)
-		if w.places[q] == nil {
-			w.places[q] = q.waiters.PushBack(w)
+// withdraw takes all work of a job that waits out of the queues.
+func (c *change) withdraw(j *job) {
+	for _, class := range j.classes() {
+		if q := c.queues[class]; q != nil {
+			q.work.Remove(j.spec.GetOwner(), j.id)
 		}
 	}
-	w.agent.waiters[w] = struct{}{}
+	c.cancelRetry(j)
+	for _, b := range j.batches {
+		c.cancelRetry(b)
+	}
+}
+
+// leaveQueues does so for good.
+func (c *change) leaveQueues(j *job) {
+	c.withdraw(j)
+	for _, class := range j.classes() {
+		if q := c.queues[class]; q != nil {
+			q.work.Forget(j.spec.GetOwner(), j.id)
+			c.forgetQueue(class)
+		}
+	}
 }

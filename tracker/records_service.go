@@ -65,6 +65,21 @@ func (t *Tracker) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.Serve
 	return err
 }
 
+// PruneRecords implements tilthv1.AdminServiceServer.
+func (t *Tracker) PruneRecords(ctx context.Context, req *tilthv1.PruneRecordsRequest) (*tilthv1.PruneRecordsResponse, error) {
+	removed, kept, err := t.db.Prune(ctx, records.PruneOptions{
+		KeepBest: int(req.GetKeepBest()), KeepRecent: int(req.GetKeepRecent()), Target: req.GetTarget(), Workload: req.GetWorkloadDigest(),
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		return nil, storeError(err)
+	}
+	t.log.Info("records pruned", "removed", removed, "kept", kept)
+	return &tilthv1.PruneRecordsResponse{Removed: removed, Kept: kept}, nil
+}
+
 // ImportRecords implements tilthv1.RecordServiceServer.
 func (t *Tracker) ImportRecords(stream grpc.ClientStreamingServer[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]) error {
 	imported, skipped, err := t.db.Import(stream.Context(), func() (*tilthv1.Record, error) {

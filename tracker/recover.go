@@ -39,6 +39,9 @@ func (t *Tracker) recover() error {
 			return err
 		}
 	}
+	if err := t.recoverClosed(); err != nil {
+		return err
+	}
 	if len(jobs) > 0 {
 		t.log.Info("recovered", "jobs", len(jobs), "batches", len(batches), "leases", len(t.leases))
 	}
@@ -46,21 +49,22 @@ func (t *Tracker) recover() error {
 }
 
 func (t *Tracker) recoverAgents() error {
+	if err := t.recoverDevices(); err != nil {
+		return err
+	}
 	agents, err := t.db.Agents()
 	if err != nil {
 		return err
 	}
 	for _, stored := range agents {
-		a := &agent{
-			spec: stored.GetSpec(), session: stored.GetSession(), joined: stored.GetJoinedAt(),
-			seen: stored.GetSeenAt().AsTime(), deadline: t.graceUntil(),
-			gone:   stored.GetState() == tilthv1.AgentState_AGENT_STATE_GONE,
-			leases: map[string]*lease{}, waiters: map[*waiter]struct{}{},
+		a := newAgent(stored.GetSpec(), stored.GetSession())
+		a.identity = stored.GetIdentity()
+		a.joined, a.gone = stored.GetJoinedAt(), stored.GetState() == tilthv1.AgentState_AGENT_STATE_GONE
+		a.seen, a.heard, a.deadline = stored.GetSeenAt().AsTime(), t.cfg.Clock(), t.graceUntil()
+		if a.gone {
+			a.deadline = t.keptUntil(a)
 		}
-		t.agents[a.spec.GetName()] = a
-		if !a.gone {
-			t.sessions[a.session] = a
-		}
+		t.admit(a)
 	}
 	return nil
 }
@@ -69,49 +73,63 @@ func (t *Tracker) recoverJob(stored *records.OpenJob) {
 	row := stored.Row
 	j := &job{
 		id: row.GetJob().GetId(), spec: stored.Spec, meta: row.GetJob(), progress: stored.Progress,
-		proposals: row.GetProposals(), lastSequence: stored.LastSequence, batches: map[string]*batch{},
+		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
 	}
-	j.attempt, j.faults = row.GetAttempt(), row.GetFaults()
-	t.jobs[j.id] = j
+	j.attempt, j.faults, j.failures, j.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFaults(), row.GetFailedBy()
+	t.addJob(j)
+	t.artifacts.Pin(runDigests(j.spec.GetRun())...)
 	t.recoverLease(j, row.GetLease())
 }
 
 func (t *Tracker) recoverBatch(stored *records.OpenBatch) error {
-	row := stored.Row
-	j := t.jobs[row.GetJobId()]
-	if j == nil || len(row.GetRecorded()) != len(stored.Candidates) || int(row.GetTaskIndex()) >= len(j.spec.GetTasks()) {
-		return fmt.Errorf("batch %s: %w: it does not fit its job", stored.ID, records.ErrDamaged)
+	b, err := t.restore(t.jobs[stored.Row.GetJobId()], stored)
+	if err != nil {
+		return err
 	}
-	b := &batch{
-		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
-		eventSequence: row.GetEventSequence(), mode: row.GetMode(), stage: row.GetStage(), candidates: stored.Candidates,
-		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(),
-		settled: row.GetSettled(),
-	}
-	b.attempt, b.faults = row.GetAttempt(), row.GetFaults()
-	b.open = len(b.pending())
-	t.artifacts.Pin(b.artifactDigests()...)
-	if row.GetLease() == nil && b.stage == storev1.Stage_STAGE_MEASURE {
+	t.addBatch(b)
+	if stored.Row.GetLease() == nil && b.stage == storev1.Stage_STAGE_MEASURE {
 		c := &change{Tracker: t}
 		if !c.artifactsThere(b) {
 			c.toBuild(b)
 		}
 	}
-	j.batches[b.id] = b
-	t.batches[b.id] = b
-	t.recoverLease(b, row.GetLease())
+	t.recoverLease(b, stored.Row.GetLease())
 	return nil
+}
+
+// restore makes a job's batch of what is stored of it.
+func (*Tracker) restore(j *job, stored *records.OpenBatch) (*batch, error) {
+	row := stored.Row
+	if j == nil || len(row.GetRecorded()) != len(stored.Candidates) || int(row.GetTaskIndex()) >= len(j.spec.GetTasks()) {
+		return nil, fmt.Errorf("batch %s: %w: it does not fit its job", stored.ID, records.ErrDamaged)
+	}
+	b := &batch{
+		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
+		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates,
+		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(),
+		settled: row.GetSettled(),
+	}
+	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()
+	b.failures = max(row.GetFailures(), row.GetFaults()) // rows from before they were told apart have faults only
+	b.open = len(b.pending())
+	return b, nil
 }
 
 // recoverLease puts work back into the hands that held it, or into its queue.
 func (t *Tracker) recoverLease(w work, token *tilthv1.LeaseToken) {
 	a := t.sessions[token.GetSession()]
 	if a == nil {
-		t.queue(w.class()).push(w, false)
+		w.held().elsewhere = t.cfg.Clock().Add(t.cfg.LeaseTimeout)
+		t.push(w, false)
 		return
 	}
-	l := &lease{token: token, agent: a, work: w, deadline: t.graceUntil(), seen: t.cfg.Now()}
+	now, q := t.cfg.Clock(), t.queue(w.class())
+	l := &lease{
+		token: token, agent: a, work: w, deadline: t.graceUntil(), seen: now,
+		cost: q.begin(now, q.work.Begin(t.flow(w)), w.size()),
+	}
 	w.held().lease = l
 	t.leases[w.subject()] = l
 	a.leases[w.subject()] = l
+	t.deadlines.lease(l)
 }

@@ -42,7 +42,9 @@ func (t *Tracker) report(ctx context.Context, call string, token *tilthv1.LeaseT
 		if b != nil && !holds(b.settled, token) {
 			return c.stale(call, token)
 		}
-		ended = b == nil
+		if ended = b == nil; !ended {
+			c.repeated(call)
+		}
 		return nil
 	})
 	if err != nil || !ended {
@@ -55,6 +57,7 @@ func (t *Tracker) report(ctx context.Context, call string, token *tilthv1.LeaseT
 	if !holds(row.GetSettled(), token) {
 		return t.stale(call, token)
 	}
+	t.repeated(call)
 	return nil
 }
 
@@ -89,14 +92,18 @@ func checkBuild(req *tilthv1.ReportBuildRequest) error {
 
 // built takes in a build: candidates that failed are recorded, the others go to a runner.
 func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
+	// Before they are looked for, so that none is evicted in between.
+	digests := digestsOf(req.GetArtifacts())
+	c.artifacts.Pin(digests...)
+	defer c.artifacts.Unpin(digests...)
 	outcomes, err := c.matchOutcomes(b, req)
 	if err != nil {
 		return err
 	}
-	a := b.lease.agent
-	a.completed++
-	b.settle()
-	c.release(b)
+	for _, o := range outcomes {
+		b.lease.spend(c.cfg.Clock(), o.GetBuildSeconds())
+	}
+	c.succeed(b)
 	b.buildSeconds = make([]float64, len(b.candidates))
 	for i, o := range outcomes {
 		if o == nil {
@@ -115,9 +122,9 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 		c.closeBatch(b)
 		return nil
 	}
-	b.stage = storev1.Stage_STAGE_MEASURE
+	b.stage, b.failedBy = storev1.Stage_STAGE_MEASURE, nil
 	b.artifacts = req.GetArtifacts()
-	c.artifacts.Pin(b.artifactDigests()...)
+	c.pin(b)
 	c.enqueue(b, false)
 	return nil
 }
@@ -125,10 +132,11 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 // matchOutcomes returns the outcomes by candidate: exactly one for each that is not recorded.
 func (c *change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*tilthv1.BuildOutcome, error) {
 	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
+	places := b.places()
 	for n, o := range req.GetOutcomes() {
 		field := fmt.Sprintf("outcomes[%d].candidate", n)
-		i := b.index(o.GetCandidate())
-		if i < 0 || b.recorded[i] != 0 {
+		i, known := places[o.GetCandidate()]
+		if !known || b.recorded[i] != 0 {
 			return nil, invalid(field, "%s is not to be built in batch %s", o.GetCandidate(), b.id)
 		}
 		if outcomes[i] != nil {

@@ -3,6 +3,7 @@ package tracker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -56,15 +57,19 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 // measured takes in measurements; those of trials that are recorded already are passed over.
 func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
 	for n, m := range req.GetMeasurements() {
-		if i := b.index(m.GetCandidate().GetDigest()); i < 0 || b.candidates[i].GetTrial() != m.GetCandidate().GetTrial() {
+		if b.place(m.GetCandidate()) < 0 {
 			return invalid(fmt.Sprintf("measurements[%d].candidate", n), "%s, trial %d, is not in batch %s",
 				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
 		}
 	}
 	a := b.lease.agent
-	b.lease.deadline = later(b.lease.deadline, a.seen.Add(c.cfg.LeaseTimeout))
+	b.lease.deadline = later(b.lease.deadline, a.heard.Add(c.cfg.LeaseTimeout))
+	if b.knows(req.GetMeasurements()) && req.GetInfraError() == tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		c.repeated("ReportMeasurements")
+	}
 	for _, m := range req.GetMeasurements() {
-		if i := b.index(m.GetCandidate().GetDigest()); b.recorded[i] == 0 {
+		if i := b.place(m.GetCandidate()); b.recorded[i] == 0 {
+			b.lease.spend(a.heard, m.GetRunSeconds())
 			c.recordTrial(b, i, b.complete(i, a, m))
 		}
 	}
@@ -72,15 +77,20 @@ func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 	infra := req.GetInfraError()
 	switch {
 	case b.open == 0:
-		a.completed++
-		b.settle()
-		c.release(b)
+		c.succeed(b)
 		c.closeBatch(b)
 	case infra != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED:
 		b.settle()
 		c.lose(b, infra, req.GetInfraMessage())
 	}
 	return nil
+}
+
+// knows says whether all the trials are recorded already.
+func (b *batch) knows(measured []*tilthv1.Measurement) bool {
+	return !slices.ContainsFunc(measured, func(m *tilthv1.Measurement) bool {
+		return b.recorded[b.place(m.GetCandidate())] == 0
+	})
 }
 
 // complete fills in what the runner may leave out.

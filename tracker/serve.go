@@ -4,36 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/access/gate"
+	"github.com/tilth-dev/tilth/internal/health"
 )
 
 // stopGrace is how long calls under way may take to end when a server stops.
 const stopGrace = 3 * time.Second
 
-// NewServer returns a gRPC server with the tracker's services, health and reflection.
+// readBufferBytes is what each connection keeps for reading; what it writes takes a buffer only while that lasts. Of thousands of agents most
+// are silent at any time, and with gRPC's own size their buffers would be most of the tracker's memory.
+const readBufferBytes = 4 << 10
+
+// NewServer returns a gRPC server with the tracker's services, health and reflection, which keeps to the tracker's
+// security.
 func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
-	opts = append([]grpc.ServerOption{
-		grpc.MaxRecvMsgSize(wire.MaxMessageBytes),
-		grpc.MaxSendMsgSize(wire.MaxMessageBytes),
-		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-	}, opts...)
-	s := grpc.NewServer(opts...)
+	return t.newServer(t.newGate(), opts...)
+}
+
+func (t *Tracker) newServer(g *gate.Gate, opts ...grpc.ServerOption) *grpc.Server {
+	security := t.cfg.Security
+	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.count)} // outermost, so that refused calls count too
+	own := slices.Concat(count, security.limits().ServerOptions(g.Admit), g.ServerOptions())
+	if security.TLS != nil {
+		own = append(own, grpc.Creds(credentials.NewTLS(security.TLS.Config("h2"))))
+	}
+	own = append(own, grpc.ReadBufferSize(readBufferBytes))
+	s := grpc.NewServer(append(own, opts...)...)
 	t.Register(s)
-	healthv1.RegisterHealthServer(s, health.NewServer())
+	healthv1.RegisterHealthServer(s, t.health)
 	reflection.Register(s)
 	return s
+}
+
+// newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
+func (t *Tracker) newSite(g *gate.Gate) *http.Server {
+	limits := t.cfg.Security.limits().WithDefaults()
+	return &http.Server{
+		Handler:           g.HTTP(t.HTTPHandler(), health.LivePath, health.ReadyPath),
+		ReadHeaderTimeout: limits.Handshake, ReadTimeout: limits.Handshake, WriteTimeout: limits.Stall, IdleTimeout: limits.Idle,
+		MaxHeaderBytes: int(limits.HeaderBytes),
+		ErrorLog:       slog.NewLogLogger(t.log.Handler(), slog.LevelDebug), // what scanners send is no news
+	}
 }
 
 // Serve runs the tracker: gRPC on one listener, metrics, health and status over HTTP on another (nil = none), and
@@ -41,10 +63,11 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 func (t *Tracker) Serve(ctx context.Context, rpc, web net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	server := t.NewServer()
-	site := &http.Server{Handler: t.HTTPHandler(), ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan error, 3)
-	parts := 2
+	g := t.newGate()
+	server, site := t.newServer(g), t.newSite(g)
+	rpc, web = t.cfg.Security.guard(rpc, t.refusedPeer), t.cfg.Security.guardWeb(web, t.refusedPeer)
+	done := make(chan error, 4)
+	parts := 3
 	run := func(what string, f func() error) {
 		err := f()
 		if err != nil {
@@ -54,7 +77,17 @@ func (t *Tracker) Serve(ctx context.Context, rpc, web net.Listener) error {
 		done <- err
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
-	go run("serve gRPC", func() error { return server.Serve(rpc) })
+	go run("tell health", func() error {
+		t.tellHealth(ctx)
+		return nil
+	})
+	go run("serve gRPC", func() error {
+		// Who stops a server before it has begun to serve hears of it here.
+		if err := server.Serve(rpc); !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil
+	})
 	if web != nil {
 		parts++
 		go run("serve HTTP", func() error {

@@ -1,12 +1,14 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -18,6 +20,10 @@ func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) 
 	}
 	if err := checkJob(req.GetSpec()); err != nil {
 		return nil, err
+	}
+	// What a client says of its owner counts only where nobody is asked who they are.
+	if caller, is := access.From(ctx); is {
+		req.Spec.Owner = caller.Name
 	}
 	progress, err := t.firstProgress(req.GetSpec())
 	if err != nil {
@@ -36,11 +42,22 @@ func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) 
 
 func (c *change) submit(req *tilthv1.SubmitJobRequest, progress []*tilthv1.TaskProgress) (*tilthv1.Job, error) {
 	if j := c.requests[req.GetRequestId()]; j != nil {
+		c.repeated("SubmitJob")
 		return j.whole(), nil
 	}
 	stored, err := c.db.JobByRequest(req.GetRequestId())
-	if err == nil || !errors.Is(err, records.ErrNotFound) {
-		return stored, storeError(err)
+	if err == nil {
+		c.repeated("SubmitJob")
+		return stored, nil
+	}
+	if !errors.Is(err, records.ErrNotFound) {
+		return nil, storeError(err)
+	}
+	if err := cmp.Or(c.checkQuota(req.GetSpec()), c.roomForJob(req.GetSpec())); err != nil {
+		return nil, err
+	}
+	if err := c.keepRun(req.GetSpec().GetRun()); err != nil {
+		return nil, err
 	}
 	c.nextJob++
 	j := &job{
@@ -52,7 +69,7 @@ func (c *change) submit(req *tilthv1.SubmitJobRequest, progress []*tilthv1.TaskP
 		c.write.PutProgress(j.id, uint32(i), j.progress[i])
 		c.write.PutWorkload(task.GetWorkloadDigest(), task.GetWorkload())
 	}
-	c.jobs[j.id] = j
+	c.addJob(j)
 	c.requests[j.requestID] = j
 	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
 	c.enqueue(j, false)
@@ -60,6 +77,9 @@ func (c *change) submit(req *tilthv1.SubmitJobRequest, progress []*tilthv1.TaskP
 }
 
 func checkJob(spec *tilthv1.JobSpec) error {
+	if spec.GetRun() != nil {
+		return checkRun(spec)
+	}
 	target := spec.GetTarget()
 	for _, f := range []struct{ field, value string }{
 		{"spec.name", spec.GetName()},
@@ -77,6 +97,9 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	}
 	if n := spec.GetNumerics(); n != "" && n != "strict" && n != "default" && n != "fast" {
 		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
+	}
+	if p := spec.GetPriority(); p > mostPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, mostPriority)
 	}
 	if spec.GetBudget().GetTrials() == 0 && spec.GetBudget().GetTime().AsDuration() <= 0 {
 		return invalid("spec.budget", "has neither trials nor time")

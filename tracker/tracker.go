@@ -8,19 +8,23 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
 
 	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/drift"
 )
 
 // Config is what a tracker needs. Store and ArtifactsDir are required; every other field has a default.
@@ -37,16 +41,37 @@ type Config struct {
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil = none are kept.
 	Registerer prometheus.Registerer
-	// Now is the clock; nil = time.Now.
+	// Now is the wall's clock, for stamps; nil = time.Now.
 	Now func() time.Time
+	// Clock is what deadlines are judged by; nil = time.Now, which goes on evenly when the wall's clock is set. Only
+	// differences of its times mean anything.
+	Clock func() time.Time
 	// HeartbeatInterval is how often agents are asked to report; 0 = 5 s.
 	HeartbeatInterval time.Duration
 	// LeaseTimeout is how long a lease or a session lives without a heartbeat; 0 = 30 s.
 	LeaseTimeout time.Duration
 	// Grace is how long leases and sessions from before a restart live without a heartbeat; 0 = 2 min.
 	Grace time.Duration
-	// MaxAttempts bounds how often a batch, or a job that makes no progress, is tried; 0 = 4.
+	// Security says who may call, and keeps peers within limits; the zero value lets everybody do everything.
+	Security Security
+	// OutageWait is how long leases and sessions live on when most agents fall silent at once; 0 = 2 min.
+	OutageWait time.Duration
+	// MaxAttempts bounds how often a batch, or a job that makes no progress, is tried; 0 = 4. Attempts that are blamed on an
+	// agent alone do not count, up to four times as many in all.
 	MaxAttempts uint32
+	// FirstRetry and MaxRetry bound the wait before work that failed is tried again, which doubles with each failure; 0 = 1 s
+	// and 1 min. A negative FirstRetry is none.
+	FirstRetry, MaxRetry time.Duration
+	// FirstRest and MaxRest bound how long an agent whose leases all fail is given nothing; 0 = 10 s and 5 min.
+	FirstRest, MaxRest time.Duration
+	// SearchTurn is how long a tuner may hold a job while others wait; 0 = 2 min.
+	SearchTurn time.Duration
+	// Shares are the owners' weights and quotas; the zero value makes them equal, and unlimited.
+	Shares Shares
+	// Limits bound the tracker's memory.
+	Limits Limits
+	// Drift says how devices are judged by their calibrations.
+	Drift drift.Policy
 }
 
 func (c *Config) setDefaults() {
@@ -59,18 +84,19 @@ func (c *Config) setDefaults() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.HeartbeatInterval == 0 {
-		c.HeartbeatInterval = 5 * time.Second
+	c.Drift = c.Drift.WithDefaults()
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
-	if c.LeaseTimeout == 0 {
-		c.LeaseTimeout = 30 * time.Second
-	}
-	if c.Grace == 0 {
-		c.Grace = 2 * time.Minute
-	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = 4
-	}
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 5*time.Second)
+	c.LeaseTimeout = cmp.Or(c.LeaseTimeout, 30*time.Second)
+	c.Grace = cmp.Or(c.Grace, 2*time.Minute)
+	c.OutageWait = cmp.Or(c.OutageWait, 2*time.Minute)
+	c.SearchTurn = cmp.Or(c.SearchTurn, 2*time.Minute)
+	c.Limits = c.Limits.withDefaults()
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 4)
+	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
+	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
 }
 
 // Tracker implements the tilth.v1 services. Its methods may be called from many goroutines.
@@ -81,6 +107,9 @@ type Tracker struct {
 	tilthv1.UnimplementedBuildServiceServer
 	tilthv1.UnimplementedMeasureServiceServer
 	tilthv1.UnimplementedRecordServiceServer
+	tilthv1.UnimplementedDeviceServiceServer
+	tilthv1.UnimplementedRunServiceServer
+	tilthv1.UnimplementedAdminServiceServer
 
 	cfg       Config
 	log       *slog.Logger
@@ -88,6 +117,10 @@ type Tracker struct {
 	artifacts *artifact.Store
 	metrics   *metrics
 	watches   watches
+	health    *health.Server // what gRPC's health service says
+	// backups holds an element while one is under way.
+	backups chan struct{}
+	calls   atomic.Int64 // that wait for the disk
 
 	// closing ends long polls and streams.
 	closing   chan struct{}
@@ -106,6 +139,17 @@ type Tracker struct {
 	sessions map[string]*agent // by session, those not void
 	queues   map[class]*queue  // work that waits, and agents that wait for it
 	leases   map[string]*lease // by subject
+	// deadlines of all sessions and leases, and of what is kept for a while only.
+	deadlines deadlines
+	retries   retries           // work that waits to be tried again
+	owners    map[string]*usage // by name, those of jobs that have not ended
+	load      load
+
+	// When Run last looked at deadlines, and before when none counts.
+	lastBeat, patientUntil time.Time
+	outage                 *outage               // nil while there is none
+	devices                map[string]*device    // by name, all whose runner ever joined
+	timed                  map[*device]time.Time // when the state of a device changes by itself
 }
 
 // New makes a tracker that goes on where the store ends.
@@ -122,12 +166,13 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	t := &Tracker{
 		cfg: cfg, log: cfg.Logger, db: cfg.Store, artifacts: store,
-		closing: make(chan struct{}), failed: make(chan struct{}),
+		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		jobs: map[string]*job{}, requests: map[string]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
-		queues: map[class]*queue{}, leases: map[string]*lease{},
+		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(),
+		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
-	t.watches.byJob = map[string]chan struct{}{}
+	t.watches = newWatches()
 	if t.metrics, err = newMetrics(t, cfg.Registerer); err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
@@ -145,6 +190,9 @@ func (t *Tracker) Register(s grpc.ServiceRegistrar) {
 	tilthv1.RegisterBuildServiceServer(s, t)
 	tilthv1.RegisterMeasureServiceServer(s, t)
 	tilthv1.RegisterRecordServiceServer(s, t)
+	tilthv1.RegisterDeviceServiceServer(s, t)
+	tilthv1.RegisterRunServiceServer(s, t)
+	tilthv1.RegisterAdminServiceServer(s, t)
 	tilthv1.RegisterArtifactServiceServer(s, artifact.NewService(t.artifacts))
 }
 
@@ -164,12 +212,19 @@ func (t *Tracker) Run(ctx context.Context) error {
 			return t.failure
 		case <-ticker.C:
 			t.expire(ctx)
+			t.endTurns(ctx)
+			t.serveWaiters()
 		}
 	}
 }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
-func (t *Tracker) Close() { t.closeOnce.Do(func() { close(t.closing) }) }
+func (t *Tracker) Close() {
+	t.closeOnce.Do(func() {
+		close(t.closing)
+		t.health.Shutdown()
+	})
+}
 
 // fail remembers that the store cannot be written: the memory is ahead of it for good.
 func (t *Tracker) fail(err error) {

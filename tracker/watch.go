@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"errors"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,71 +14,96 @@ import (
 
 const eventsPerRead = 256
 
-// WatchJob implements tilthv1.JobServiceServer. It reads the stored log only, and waits for it to grow.
+// WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as they come.
 func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
-	next := max(1, req.GetFromSequence())
+	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), stream: stream}
+	// Before the log is read, so that nothing falls between the two.
+	if w.events = t.watches.subscribe(w.jobID, t.cfg.Limits.Watches); w.events == nil {
+		return t.overloaded("watches", "the tracker sends %d streams of events, and has no room for more: try again", t.cfg.Limits.Watches)
+	}
+	defer t.watches.end(w.jobID, w.events)
 	for {
-		// The channel first, then the state, then the events: what comes in between is seen in the next round.
-		grown := t.watches.channel(req.GetJobId())
-		row, err := t.db.JobRow(req.GetJobId())
+		if err := w.catchUp(); err != nil || w.ended {
+			return err
+		}
+		if err := w.follow(); err != nil || w.ended {
+			return err
+		}
+	}
+}
+
+// watcher is one stream of a job's events.
+type watcher struct {
+	*Tracker
+	jobID  string
+	next   uint64 // sequence of the event that is due
+	stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
+	events *subscription
+	ended  bool // the job's last event was sent
+}
+
+// catchUp sends what is stored.
+func (w *watcher) catchUp() error {
+	for {
+		// The state first: of a job that has ended by then, the events that follow are the last.
+		row, err := w.db.JobRow(w.jobID)
 		if errors.Is(err, records.ErrNotFound) {
-			t.watches.notify(req.GetJobId())
-			return notFound("job", req.GetJobId())
+			return notFound("job", w.jobID)
 		}
 		if err != nil {
 			return storeError(err)
 		}
-		events, err := t.db.Events(req.GetJobId(), next, eventsPerRead)
+		events, err := w.db.Events(w.jobID, w.next, eventsPerRead)
 		if err != nil {
 			return storeError(err)
 		}
-		for _, e := range events {
-			if err := stream.Send(&tilthv1.WatchJobResponse{Event: e}); err != nil {
-				return err
-			}
-			next = e.GetSequence() + 1
+		if err := w.send(events); err != nil {
+			return err
 		}
-		if len(events) > 0 {
-			continue
-		}
-		if records.Final(row.GetJob().GetState()) {
-			// Nothing will ever grow this log, so nothing else would forget its channel.
-			t.watches.notify(req.GetJobId())
+		if len(events) == 0 {
+			w.ended = records.Final(row.GetJob().GetState())
 			return nil
 		}
+	}
+}
+
+// follow sends events as they come, until the job ends or some were missed.
+func (w *watcher) follow() error {
+	for {
 		select {
-		case <-grown:
-		case <-stream.Context().Done():
-			return status.FromContextError(stream.Context().Err()).Err()
-		case <-t.closing:
+		case <-w.events.wake:
+		case <-w.stream.Context().Done():
+			return status.FromContextError(w.stream.Context().Err()).Err()
+		case <-w.closing:
 			return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping")
+		}
+		events, missed := w.watches.take(w.events)
+		if len(events) > 0 && events[0].GetSequence() > w.next {
+			missed = true
+		}
+		if missed {
+			return nil
+		}
+		if err := w.send(events); err != nil {
+			return err
+		}
+		if n := len(events); n > 0 && records.Final(events[n-1].GetState().GetState()) {
+			w.ended = true
+			return nil
 		}
 	}
 }
 
-// watches wakes those who wait for a job's log to grow.
-type watches struct {
-	mu    sync.Mutex
-	byJob map[string]chan struct{}
-}
-
-// channel returns what is closed when the job's log next grows.
-func (w *watches) channel(jobID string) <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	ch := w.byJob[jobID]
-	if ch == nil {
-		ch = make(chan struct{})
-		w.byJob[jobID] = ch
+// send sends those events that are due.
+func (w *watcher) send(events []*tilthv1.JobEvent) error {
+	for _, e := range events {
+		if e.GetSequence() < w.next {
+			continue
+		}
+		if err := w.stream.Send(&tilthv1.WatchJobResponse{Event: e}); err != nil {
+			return err
+		}
+		w.next = e.GetSequence() + 1
 	}
-	return ch
-}
-
-func (w *watches) notify(jobID string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if ch := w.byJob[jobID]; ch != nil {
-		close(ch)
-		delete(w.byJob, jobID)
-	}
+	return nil
 }

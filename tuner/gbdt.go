@@ -29,7 +29,8 @@ type learner struct {
 	// made are points looked at so far, by their key.
 	made map[string]*prospect
 	// begun is set when what was measured before the search has been read.
-	begun bool
+	begun   bool
+	ranking ranking
 }
 
 // confirmed is how many of the fastest earlier trials of the same workload are measured again.
@@ -39,7 +40,7 @@ const confirmed = 3
 const rememberedTrials = 128
 
 func newLearner(p *pool, view *knowledge.View, o Options) *learner {
-	return &learner{pool: p, options: o, view: view, made: map[string]*prospect{}}
+	return &learner{pool: p, options: o, view: view, made: map[string]*prospect{}, ranking: newRanking(o.Ranked)}
 }
 
 // Propose implements Search.
@@ -105,6 +106,7 @@ func (g *learner) Observe(t Trial) {
 	if m == nil || t.LatencySeconds <= 0 {
 		return
 	}
+	g.ranking.measured(t)
 	g.view.Learn(m.row, t.LatencySeconds)
 	g.note(measured{point, t.LatencySeconds, t.Digest})
 }

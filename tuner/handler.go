@@ -25,6 +25,8 @@ type Config struct {
 	Models knowledge.Models
 	// BatchSize is how many candidates are built and measured together at most; 0 = 32.
 	BatchSize int
+	// Ear hears how searches go; nil = nobody does.
+	Ear Ear
 	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
 	Ahead int
 }
@@ -46,6 +48,9 @@ func NewHandler(c Config) *Handler {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Ear == nil {
+		c.Ear = deaf{}
+	}
 	return &Handler{c}
 }
 
@@ -60,7 +65,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if err != nil {
 		return err
 	}
-	j, err := newJob(search.GetJob(), known)
+	j, err := newJob(search.GetJob(), known, h.Ear)
 	if err != nil {
 		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
 	}
@@ -173,7 +178,7 @@ func (r *round) propose(ctx context.Context) error {
 		}
 		request := &tilthv1.ProposeBatchRequest{
 			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: b.wire(), Mode: b.mode(),
-			SearchSeconds: b.seconds,
+			SearchSeconds: b.seconds, Remeasured: b.remeasured,
 		}
 		client := tilthv1.NewSearchServiceClient(r.Conn)
 		var response *tilthv1.ProposeBatchResponse
@@ -184,13 +189,17 @@ func (r *round) propose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.job.proposed(response.GetBatchId(), b.task, len(request.GetCandidates()), b.mode())
+		r.job.proposed(response.GetBatchId(), b.task, len(request.GetCandidates()), b.mode(), b.remeasured)
 	}
 	return nil
 }
 
-// nextBatch is one of finalists where the job's end is near, and otherwise one of the search; nil when there is none now.
+// nextBatch is one of bests in doubt where there are such, of finalists where the job's end is near, and otherwise one of the search; nil
+// when there is none now.
 func (r *round) nextBatch(ctx context.Context) (*batch, error) {
+	if b := r.job.remeasure(); b != nil {
+		return b, nil
+	}
 	b, waits := r.job.race(time.Now())
 	if b != nil || waits || r.job.stopped() {
 		return b, nil
@@ -224,6 +233,8 @@ type batch struct {
 	task       *task
 	candidates []Candidate
 	finalists  []*tilthv1.Candidate
+	// remeasured says why, where these are measured since the best is in doubt.
+	remeasured string
 	seconds    float64
 }
 
@@ -266,7 +277,9 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 		}
 		r.warn()
 		if len(candidates) > 0 {
-			return &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}, nil
+			b := &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}
+			r.Ear.Searched(len(candidates), b.seconds)
+			return b, nil
 		}
 		t.exhausted = true
 	}

@@ -247,6 +247,26 @@ func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	}
 }
 
+func TestAJobThatWasPausedGoesOnWhereItWas(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	f.start("tuner", tunerKind, f.tuner())
+	jobs := tilthv1.NewJobServiceClient(f.conn)
+	job := f.submit(&tilthv1.Budget{Trials: 64}, exprtest.Product(t, 64, 64, 64))
+	job = f.wait(job, func(n int) {
+		if n == 20 {
+			_, err := jobs.PauseJob(t.Context(), &tilthv1.PauseJobRequest{JobId: job.GetId()})
+			check(t, err)
+			_, err = jobs.ResumeJob(t.Context(), &tilthv1.ResumeJobRequest{JobId: job.GetId()})
+			check(t, err)
+		}
+	})
+	if p := job.GetProgress()[0]; job.GetState() != tilthv1.JobState_JOB_STATE_DONE || p.GetTrials() != 64 || p.GetProposed() != 64 {
+		t.Errorf("the job ended %v with %d trials of %d proposed, want 64", job.GetState(), p.GetTrials(), p.GetProposed())
+	}
+}
+
 func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

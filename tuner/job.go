@@ -21,7 +21,8 @@ import (
 type job struct {
 	id     string
 	budget *tilthv1.Budget
-	start  time.Time
+	// start is when the budget's time began, put off by as long as the job was paused.
+	start time.Time
 	scheduler
 	knowledge *knowledge.Job
 	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the trials since.
@@ -29,8 +30,8 @@ type job struct {
 	stale int
 	// inFlight counts the trials not yet recorded of each batch.
 	inFlight map[string]int
-	// races are the batches of finalists.
-	races map[string]bool
+	// races are the batches of finalists; those that remeasure say so.
+	races map[string]race
 	// batches are all the batches known, so that an event of one proposed here is not counted twice.
 	batches map[string]bool
 	// proposals is the number of the next proposal.
@@ -39,8 +40,11 @@ type job struct {
 	behind int
 }
 
+// race is a batch of finalists.
+type race struct{ remeasures bool }
+
 // newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job, not the agent.
-func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
+func newJob(j *tilthv1.Job, h *knowledge.History, ear Ear) (state *job, err error) {
 	defer trap.AsError(&err)
 	spec := j.GetSpec()
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
@@ -52,8 +56,8 @@ func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
 	state = &job{
-		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime(), knowledge: knowledge.NewJob(h),
-		inFlight: map[string]int{}, races: map[string]bool{}, batches: map[string]bool{},
+		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime().Add(j.GetPaused().AsDuration()), knowledge: knowledge.NewJob(h),
+		inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{},
 	}
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
 	limited := err == nil // without rates, tasks have no limits
@@ -65,6 +69,7 @@ func newJob(j *tilthv1.Job, h *knowledge.History) (state *job, err error) {
 		s := space.New(w, t, numerics)
 		search, err := NewSearch(s, state.knowledge, Options{
 			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
+			Ranked: ear.Ranked,
 		})
 		if err != nil {
 			return nil, err
@@ -170,12 +175,15 @@ func (j *job) failure() error {
 }
 
 // proposed notes a batch that the tracker accepted.
-func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMode) {
+func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMode, remeasured string) {
 	if j.batches[batchID] {
 		return
 	}
-	if mode == tilthv1.BatchMode_BATCH_MODE_FINALISTS {
-		j.races[batchID], t.rivals.raced = true, true
+	switch {
+	case remeasured != "":
+		j.races[batchID], t.doubt = race{remeasures: true}, nil
+	case mode == tilthv1.BatchMode_BATCH_MODE_FINALISTS:
+		j.races[batchID], t.rivals.raced = race{}, true
 	}
 	j.batches[batchID] = true
 	j.inFlight[batchID] = trials
@@ -194,20 +202,27 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 				t.search.Observe(Trial{Digest: c.GetDigest(), Origin: string(c.GetOrigin())})
 			}
 		}
-		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()), e.Proposed.GetMode())
+		j.proposed(e.Proposed.GetBatchId(), t, len(e.Proposed.GetCandidates()), e.Proposed.GetMode(), e.Proposed.GetRemeasured())
 	case *tilthv1.JobEvent_Trial:
 		j.behind--
 		j.recorded(e.Trial)
+	case *tilthv1.JobEvent_Suspected:
+		j.tasks[e.Suspected.GetTaskIndex()].doubt = e.Suspected
 	case *tilthv1.JobEvent_DeadLetter:
 		delete(j.inFlight, e.DeadLetter.GetBatchId())
+	case *tilthv1.JobEvent_Retried:
+		j.inFlight[e.Retried.GetBatchId()] = int(e.Retried.GetTrials())
 	}
 }
 
 func (j *job) recorded(e *tilthv1.TrialRecorded) {
 	m := e.GetMeasurement()
 	t := j.tasks[e.GetTaskIndex()]
-	if j.races[e.GetBatchId()] {
+	if race, ok := j.races[e.GetBatchId()]; ok {
 		t.recorded++
+		if race.remeasures {
+			t.rivals.replace(m)
+		}
 		if best := e.GetBestSeconds(); best > 0 { // the tracker knows which measurement of a candidate counts
 			t.best = best
 		}

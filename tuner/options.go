@@ -15,4 +15,7 @@ type Options struct {
 	NoDraft bool
 	// NoSeeds leaves out the hand-written points of the space.
 	NoSeeds bool
+	// Ranked, when set, hears of each candidate that was measured with how many others of its batch, of those measured before it and
+	// more than 5 % faster or slower, the model had ranked it right and wrong.
+	Ranked func(right, wrong int)
 }

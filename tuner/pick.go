@@ -35,14 +35,17 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 	for k := range times {
 		times[k] += field.Mean(k)
 	}
+	g.ranking.begin()
 	for len(list) < n {
 		k := g.promising(times, field)
 		if k < 0 {
 			break
 		}
+		predicted := times[k]
 		times[k] = math.Inf(1)
 		if c, ok := g.accept(population[k].candidate); ok {
 			list = append(list, c)
+			g.ranking.predict(c.Digest, predicted)
 			field.Imagine(k)
 		}
 	}

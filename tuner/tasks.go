@@ -34,6 +34,8 @@ type task struct {
 	exhausted bool
 	failures  failures
 	rivals    rivals
+	// doubt is set while the best is to be measured again, since its device changed.
+	doubt *tilthv1.MeasurementSuspected
 }
 
 func newTask(index int, search Search, weight float64, k known) *task {

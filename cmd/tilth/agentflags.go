@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,29 +11,40 @@ import (
 
 // agentFlags are those of every agent.
 type agentFlags struct {
-	tracker, name, cache string
-	slots                int
-	log                  logFlag
+	tracker     trackerFlags
+	name, cache string
+	slots       int
+	site        siteFlags
+	drain       time.Duration
+	log         logFlag
 }
 
 func (f *agentFlags) add(c *cobra.Command) {
-	trackerFlag(c, &f.tracker, defaultTracker)
+	f.tracker.add(c, defaultTracker)
 	c.Flags().StringVar(&f.name, "name", "", "`name` of this agent, unique in the farm (default HOST/"+c.Name()+")")
 	c.Flags().IntVar(&f.slots, "slots", 0, "leases to hold at a time (0 = what suits the kind)")
 	c.Flags().StringVar(&f.cache, "cache", "", "`folder` for what may be used again (default $XDG_CACHE_HOME/tilth)")
+	f.site.add(c)
+	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "how long what it holds may take to end when it is asked to stop; the rest it hands back")
 	f.log.add(c, slog.LevelInfo)
 }
 
-// trackerFlag adds --tracker.
-func trackerFlag(c *cobra.Command, tracker *string, byDefault string) {
-	c.Flags().StringVar(tracker, "tracker", byDefault, "`address` of the tracker: host:port or unix:PATH")
+// check says what is wrong with the flags.
+func (f *agentFlags) check() error {
+	if f.slots < 0 {
+		return usagef("--slots %d: want a number of leases, or 0", f.slots)
+	}
+	if err := f.site.check(); err != nil {
+		return err
+	}
+	if f.drain <= 0 {
+		return usagef("--drain %s: want a positive time", f.drain)
+	}
+	return nil
 }
 
 // config is the part of an agent's configuration that the flags say.
 func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
-	if f.slots < 0 {
-		return farm.AgentConfig{}, usagef("--slots %d: want a number of leases, or 0", f.slots)
-	}
 	cache := f.cache
 	if cache == "" {
 		var err error
@@ -41,6 +53,7 @@ func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 		}
 	}
 	return farm.AgentConfig{
-		Tracker: f.tracker, Name: f.name, Slots: f.slots, CacheDir: cache, Version: version, Logger: f.log.logger(a.stderr),
+		Tracker: f.tracker.addr, Proof: f.tracker.proof, Name: f.name, Slots: f.slots, CacheDir: cache, DrainGrace: f.drain,
+		HTTP: f.site.addr, Version: version, Logger: f.log.logger(a.stderr),
 	}, nil
 }

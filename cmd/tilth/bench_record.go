@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/replay/record"
 	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 const benchRecordLong = `Record sets for 'tilth bench search': build, verify and time every candidate of a
@@ -36,6 +37,7 @@ type recordFlags struct {
 	threads, fewest, most, pilot int
 	sample                       int
 	launcher                     string
+	sandbox                      sandboxFlag
 }
 
 func newBenchRecord(a *app) *cobra.Command {
@@ -55,6 +57,7 @@ func newBenchRecord(a *app) *cobra.Command {
 	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space before, which help to choose the part")
 	c.Flags().IntVar(&f.sample, "sample", 0, "measure so many schedules of each whole space in place of all of a part")
 	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts what times, e.g. 'chrt -f 20'")
+	f.sandbox.add(c)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 || f.sample < 0 {
@@ -82,6 +85,10 @@ const (
 )
 
 func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (err error) {
+	mode, err := f.sandbox.mode()
+	if err != nil {
+		return err
+	}
 	machine, tc, err := localTarget(ctx, f.target, f.threads, f.compiler)
 	if err != nil {
 		return err
@@ -94,6 +101,14 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	box, err := sandbox.Open(mode, filepath.Join(scratch, "sandbox"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	for _, missing := range box.Missing() {
+		fmt.Fprintf(a.stderr, "the sandbox lacks a layer: %s\n", missing)
+	}
 	cache, err := builder.OpenCache(filepath.Join(scratch, "objects"), recordCacheBytes)
 	if err != nil {
 		return err
@@ -104,7 +119,7 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 	}
 	r := &record.Recorder{
 		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
-		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
+		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher), Sandbox: box,
 		Lock: lock, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
 		Sample: f.sample, Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
 		Progress: func(p record.Progress) {

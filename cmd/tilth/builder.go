@@ -15,6 +15,7 @@ func newBuilder(a *app) *cobra.Command {
 	var flags agentFlags
 	var parallel int
 	var compiler string
+	var box sandboxFlag
 	c := &cobra.Command{
 		Use: "builder", Short: "Run a builder: it compiles candidates",
 		Example: `  tilth builder --tracker 127.0.0.1:9190
@@ -23,12 +24,23 @@ func newBuilder(a *app) *cobra.Command {
 	}
 	flags.add(c)
 	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers to run at once for one batch")
+	box.add(c)
 	compilerFlag(c, &compiler)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
+	check := func() error {
 		if parallel < 1 {
 			return usagef("--threads %d: want at least 1", parallel)
 		}
+		if _, err := box.mode(); err != nil {
+			return err
+		}
+		return flags.check()
+	}
+	return a.service(c, check, func(ctx context.Context) error {
 		config, err := flags.config(a)
+		if err != nil {
+			return err
+		}
+		mode, err := box.mode()
 		if err != nil {
 			return err
 		}
@@ -37,7 +49,7 @@ func newBuilder(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", tc.Name)
-		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel})
+		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: mode})
 	})
 }
 

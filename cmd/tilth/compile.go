@@ -40,7 +40,8 @@ type compileCommand struct {
 	model                    modelFlags
 	target, compiler, output string
 	threads                  int
-	records, tracker         string
+	records                  string
+	tracker                  trackerFlags
 	untuned, asJSON, noCache bool
 	numerics                 numericsFlag
 	costModel                costModelFlag
@@ -81,7 +82,7 @@ func newCompile(a *app) *cobra.Command {
 	c.Flags().StringVar(&k.target, "target", "native", "what to compile for: native, a preset such as x86-64-v3, or a JSON `file`")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
 	recordsFlag(c, &k.records)
-	trackerFlag(c, &k.tracker, "")
+	k.tracker.add(c, "")
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
 	k.numerics.add(c)

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -18,21 +15,132 @@ import (
 )
 
 func newDevices(a *app) *cobra.Command {
-	return branch("devices", "List and show a farm's devices", newDevicesList(a), newDevicesShow(a))
+	return branch("devices", "Look after a farm's devices: which are given work, and what they can be tuned for",
+		newDevicesList(a), newDevicesShow(a), newDevicesCordon(a), newDevicesUncordon(a), newDevicesDrain(a), newDevicesRecalibrate(a))
 }
 
 // deviceRow is a device in a listing.
 type deviceRow struct {
-	Device    string            `json:"device"`
-	State     string            `json:"state"`
-	Host      string            `json:"host"`
-	Version   string            `json:"version"`
-	Labels    map[string]string `json:"labels"`
-	Classes   []classRow        `json:"classes"`
-	Completed uint64            `json:"completed"`
-	Failed    uint64            `json:"failed"`
-	Joined    string            `json:"joined_at"`
-	Seen      string            `json:"seen_at"`
+	Device string `json:"device"`
+	// State is the runner's: idle, busy or gone.
+	State string `json:"state"`
+	// DeviceState says whether the device is given work: ready or why not.
+	DeviceState string            `json:"device_state"`
+	Cordon      *cordonRow        `json:"cordon,omitempty"`
+	Quarantine  *quarantineRow    `json:"quarantine,omitempty"`
+	Calibration *calibrationRow   `json:"calibration,omitempty"`
+	Host        string            `json:"host"`
+	Version     string            `json:"version"`
+	Labels      map[string]string `json:"labels"`
+	Classes     []classRow        `json:"classes"`
+	Sandbox     []sandboxRow      `json:"sandbox"`
+	Leases      int               `json:"leases"`
+	Completed   uint64            `json:"completed"`
+	Failed      uint64            `json:"failed"`
+	Joined      string            `json:"joined_at"`
+	Seen        string            `json:"seen_at"`
+	History     []changeRow       `json:"history,omitempty"`
+}
+
+// cordonRow says who keeps work from a device, and why.
+type cordonRow struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Since  string `json:"since"`
+	// Until is empty when it does not end by itself.
+	Until string `json:"until,omitempty"`
+}
+
+// quarantineRow says why the tracker keeps work from a device, and until when it does not try it again.
+type quarantineRow struct {
+	Reason string `json:"reason"`
+	Since  string `json:"since"`
+	Until  string `json:"until"`
+}
+
+// calibrationRow is how a device measures.
+type calibrationRow struct {
+	// Reference is absent while it is being learnt.
+	Reference *figuresRow `json:"reference,omitempty"`
+	Last      figuresRow  `json:"last"`
+	// Drift is by what part the last calibration is slower than the reference; 0 without one.
+	Drift float64 `json:"drift"`
+	// What the machine showed at the last one.
+	Temperatures []temperatureRow `json:"temperatures,omitempty"`
+	Clocks       []clockRow       `json:"clocks,omitempty"`
+	Throttling   []throttlingRow  `json:"throttling,omitempty"`
+}
+
+type temperatureRow struct {
+	Sensor  string  `json:"sensor"`
+	Celsius float64 `json:"celsius"`
+}
+
+type clockRow struct {
+	Domain   string  `json:"domain"`
+	Hertz    float64 `json:"hertz"`
+	Most     float64 `json:"most_hertz,omitempty"`
+	Governor string  `json:"governor,omitempty"`
+}
+
+type throttlingRow struct {
+	Source string `json:"source"`
+	Events uint64 `json:"events"`
+}
+
+// surround adds what the machine showed.
+func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
+	for _, t := range s.GetTemperatures() {
+		r.Temperatures = append(r.Temperatures, temperatureRow{t.GetSensor(), t.GetCelsius()})
+	}
+	for _, c := range s.GetClocks() {
+		r.Clocks = append(r.Clocks, clockRow{c.GetDomain(), c.GetHertz(), c.GetMostHertz(), c.GetGovernor()})
+	}
+	for _, t := range s.GetThrottling() {
+		r.Throttling = append(r.Throttling, throttlingRow{t.GetSource(), t.GetEvents()})
+	}
+}
+
+// figuresRow is what one calibration came to, or several.
+type figuresRow struct {
+	ComputeSeconds float64 `json:"compute_s"`
+	MemorySeconds  float64 `json:"memory_s"`
+	Noise          float64 `json:"noise"`
+	At             string  `json:"at"`
+}
+
+func newFiguresRow(f *tilthv1.CalibrationFigures) figuresRow {
+	return figuresRow{ComputeSeconds: f.GetComputeSeconds(), MemorySeconds: f.GetMemorySeconds(), Noise: f.GetNoise(), At: instant(f.GetAt())}
+}
+
+func newCalibrationRow(c *tilthv1.DeviceCalibration) *calibrationRow {
+	n := len(c.GetRecent())
+	if n == 0 {
+		return nil
+	}
+	row := &calibrationRow{Last: newFiguresRow(c.GetRecent()[n-1]), Drift: c.GetDrift()}
+	if c.GetReference() != nil {
+		reference := newFiguresRow(c.GetReference())
+		row.Reference = &reference
+	}
+	row.surround(c.GetSurroundings())
+	return row
+}
+
+// changeRow is a change of a device's state; By is empty when the tracker made it.
+type changeRow struct {
+	At     string `json:"at"`
+	State  string `json:"state"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// sandboxRow is a layer of the sandbox around what is measured.
+type sandboxRow struct {
+	Layer      string `json:"layer"`
+	How        string `json:"how,omitempty"`
+	Missing    string `json:"missing,omitempty"`
+	Substitute string `json:"substitute,omitempty"`
 }
 
 // classRow is what a device can be tuned for.
@@ -41,74 +149,17 @@ type classRow struct {
 	Target *target.Target `json:"target,omitempty"`
 }
 
-func newDevicesList(a *app) *cobra.Command {
-	var flags clientFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "list", Short: "List devices",
-		Example: "  tilth devices list\n  tilth devices list --json | jq '.[].classes[].class'",
-		Args:    cobra.NoArgs,
-	}
-	flags.add(c)
-	jsonFlag(c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
-		agents, err := tracker.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
-		if err != nil {
-			return err
-		}
-		var rows []deviceRow
-		for _, agent := range agents {
-			rows = append(rows, newDeviceRow(agent))
-		}
-		table := show.NewTable("DEVICE", "STATE", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES")
-		return list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
-			return []string{
-				r.Device, r.State, r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),
-				r.Seen, r.classNames(),
-			}
-		})
-	})
-}
-
-func newDevicesShow(a *app) *cobra.Command {
-	var flags clientFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "show DEVICE", Short: "Show a device and what it can be tuned for",
-		Example: "  tilth devices show rack3/board7",
-		Args:    cobra.ExactArgs(1),
-	}
-	flags.add(c)
-	jsonFlag(c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
-		agent, err := tracker.Agent(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		row := newDeviceRow(agent)
-		if asJSON {
-			return writeJSON(a.stdout, row)
-		}
-		return row.write(a.stdout)
-	})
-}
-
-func newDeviceRow(agent *tilthv1.Agent) deviceRow {
+func newDeviceRow(d *tilthv1.Device) deviceRow {
+	agent := d.GetAgent()
 	spec := agent.GetSpec()
 	row := deviceRow{
-		Device: spec.GetName(), State: show.AgentState(agent.GetState()), Host: spec.GetHost(), Version: spec.GetVersion(),
-		Labels: spec.GetLabels(), Completed: agent.GetCompleted(), Failed: agent.GetFailed(),
-		Joined: agent.GetJoinedAt().AsTime().Format(time.RFC3339), Seen: agent.GetSeenAt().AsTime().Format(time.RFC3339),
+		Device: spec.GetName(), State: show.AgentState(agent.GetState()), DeviceState: show.DeviceState(d.GetState()),
+		Host: spec.GetHost(), Version: spec.GetVersion(), Labels: spec.GetLabels(),
+		Leases: int(d.GetLeases()), Completed: agent.GetCompleted(), Failed: agent.GetFailed(),
+		Joined: instant(agent.GetJoinedAt()), Seen: instant(agent.GetSeenAt()),
+	}
+	for _, l := range spec.GetSandbox() {
+		row.Sandbox = append(row.Sandbox, sandboxRow{l.GetName(), l.GetHow(), l.GetMissing(), l.GetSubstitute()})
 	}
 	for _, class := range spec.GetDeviceClasses() {
 		c := classRow{Class: class.GetName()}
@@ -117,9 +168,43 @@ func newDeviceRow(agent *tilthv1.Agent) deviceRow {
 		}
 		row.Classes = append(row.Classes, c)
 	}
+	if c := d.GetCordon(); c != nil {
+		row.Cordon = &cordonRow{By: c.GetBy(), Reason: c.GetReason(), Since: instant(c.GetSince()), Until: instant(c.GetUntil())}
+	}
+	if q := d.GetQuarantine(); q != nil {
+		row.Quarantine = &quarantineRow{Reason: q.GetReason(), Since: instant(q.GetSince()), Until: instant(q.GetUntil())}
+	}
+	row.Calibration = newCalibrationRow(d.GetCalibration())
+	for _, c := range d.GetHistory() {
+		row.History = append(row.History, changeRow{
+			At: instant(c.GetAt()), State: show.DeviceState(c.GetState()), By: c.GetBy(), Reason: c.GetReason(),
+		})
+	}
 	return row
 }
 
+// instant is a time for scripts; empty when there is none.
+func instant(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339)
+}
+
+// status says in a few words whether the device is there, and whether it is given work.
+func (r deviceRow) status() string {
+	if r.DeviceState == show.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
+		return r.State
+	}
+	text := r.DeviceState
+	if r.Cordon != nil && r.Cordon.Until != "" {
+		text += " until " + r.Cordon.Until
+	}
+	if r.State != show.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+		text += ", " + r.State
+	}
+	return text
+}
 func (r deviceRow) labels() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
@@ -137,29 +222,4 @@ func (r deviceRow) classNames() string {
 		names = append(names, c.Class)
 	}
 	return strings.Join(names, ", ")
-}
-
-func (r deviceRow) write(w io.Writer) error {
-	head := show.NewTable("device:", r.Device)
-	head.Row("state:", r.State)
-	head.Row("host:", r.Host)
-	head.Row("version:", r.Version)
-	head.Row("labels:", r.labels())
-	head.Row("leases:", fmt.Sprintf("%d completed, %d failed", r.Completed, r.Failed))
-	head.Row("joined:", r.Joined)
-	head.Row("seen:", r.Seen)
-	if err := head.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	table := show.NewTable("CLASS", "CPU", ">THREADS", ">VECTOR", ">L1", ">L2", ">L3")
-	for _, c := range r.Classes {
-		if t := c.Target; t != nil {
-			table.Row(c.Class, t.CPU, strconv.Itoa(t.Threads), show.Bytes(int64(t.VectorBytes)), show.Bytes(t.L1DataBytes),
-				show.Bytes(t.L2Bytes), show.Bytes(t.L3Bytes))
-		} else {
-			table.Row(c.Class)
-		}
-	}
-	return table.Write(w)
 }

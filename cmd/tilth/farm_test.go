@@ -100,34 +100,57 @@ type farmUnderTest struct {
 	tracker string
 	client  *client.Client
 	running map[string]*exec.Cmd
+	// more are further arguments, by service.
+	more map[string][]string
 }
 
 func startFarm(t *testing.T) *farmUnderTest {
+	f := newFarmUnderTest(t)
+	f.launchAll()
+	return f
+}
+
+func (f *farmUnderTest) launchAll() {
+	for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
+		f.launch(service)
+	}
+}
+
+// newFarmUnderTest is a farm of which nothing runs yet.
+func newFarmUnderTest(t *testing.T) *farmUnderTest {
 	// A socket's path must be short, and the test's own folder has a long name.
 	dir, err := os.MkdirTemp("", "farm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &farmUnderTest{t: t, dir: dir, tracker: "unix:" + filepath.Join(dir, "sock"), running: map[string]*exec.Cmd{}}
-	t.Cleanup(f.stop)
+	f := &farmUnderTest{t: t, dir: dir, tracker: "unix:" + filepath.Join(dir, "sock")}
+	f.begin()
+	return f
+}
+
+// begin starts services, and a client of the tracker.
+func (f *farmUnderTest) begin(services ...string) {
+	f.running = map[string]*exec.Cmd{}
+	f.t.Cleanup(f.stop)
+	var err error
 	if f.client, err = client.Dial(f.tracker, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
+	for _, service := range services {
 		f.launch(service)
 	}
-	return f
 }
 
 func (f *farmUnderTest) args(service string) []string {
 	if service == "tracker" {
-		return []string{"tracker", "--listen", f.tracker, "--http", "", "--data", filepath.Join(f.dir, "data")}
+		args := []string{"tracker", "--listen", f.tracker, "--http", "", "--data", filepath.Join(f.dir, "data")}
+		return append(args, f.more[service]...)
 	}
 	args := []string{service, "--tracker", f.tracker, "--name", "test/" + service, "--cache", filepath.Join(f.dir, "cache")}
 	if service == "runner" {
 		args = append(args, "--threads", "1")
 	}
-	return args
+	return append(args, f.more[service]...)
 }
 
 func (f *farmUnderTest) launch(service string) {
@@ -168,21 +191,30 @@ func (f *farmUnderTest) stop() {
 	}
 	f.client.Close()
 	if f.t.Failed() {
-		for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
-			log, _ := os.ReadFile(filepath.Join(f.dir, service+".log"))
-			f.t.Logf("log of the %s:\n%s", service, log)
-		}
+		f.tellLogs()
 	}
 	os.RemoveAll(f.dir)
 }
 
+func (f *farmUnderTest) tellLogs() {
+	for _, service := range services {
+		log, _ := os.ReadFile(filepath.Join(f.dir, service+".log"))
+		f.t.Logf("log of the %s:\n%s", service, log)
+	}
+}
+
 // awaitAgents returns when the tracker serves and all agents have joined.
-func (f *farmUnderTest) awaitAgents(ctx context.Context) {
+func (f *farmUnderTest) awaitAgents(ctx context.Context) { f.await(ctx, 3) }
+
+// awaitTracker returns when the tracker serves.
+func (f *farmUnderTest) awaitTracker(ctx context.Context) { f.await(ctx, 0) }
+
+func (f *farmUnderTest) await(ctx context.Context, n int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
-		if err == nil && len(agents) == 3 {
+		if err == nil && len(agents) == n {
 			return
 		}
 		select {

@@ -26,7 +26,7 @@ func newJobsList(a *app) *cobra.Command {
 	flags.add(c)
 	jsonFlag(c, &asJSON)
 	c.Flags().IntVar(&limit, "limit", 100, "at most this many")
-	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, done, failed, cancelled")
+	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if limit < 1 {
 			return usagef("--limit %d: want at least 1", limit)
@@ -48,9 +48,9 @@ func newJobsList(a *app) *cobra.Command {
 		for _, j := range jobs {
 			rows = append(rows, newJobRow(j))
 		}
-		table := show.NewTable("JOB", "NAME", "OWNER", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
+		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
-			return []string{r.Job, r.Name, r.Owner, r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.Reason}
+			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.Reason}
 		})
 	})
 }
@@ -60,7 +60,7 @@ func parseStates(names []string) ([]tilthv1.JobState, error) {
 	for _, name := range names {
 		state := tilthv1.JobState(tilthv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)])
 		if state == tilthv1.JobState_JOB_STATE_UNSPECIFIED {
-			return nil, usagef("--state %s: want queued, running, done, failed or cancelled", name)
+			return nil, usagef("--state %s: want queued, running, paused, done, failed or cancelled", name)
 		}
 		if !slices.Contains(states, state) {
 			states = append(states, state)

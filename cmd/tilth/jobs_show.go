@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type jobView struct {
 	jobRow
 	TaskProgress []taskView       `json:"task_progress"`
 	Letters      []deadLetterView `json:"dead_letter_list"`
+	Outage       *outageView      `json:"outage,omitempty"`
 
 	tally *trials.Tally
 }
@@ -50,6 +52,8 @@ type deadLetterView struct {
 	Error    string `json:"error"`
 	Message  string `json:"message"`
 	Attempts int    `json:"attempts"`
+	// Agents are those on which it failed.
+	Agents []string `json:"agents"`
 }
 
 func newJobsShow(a *app) *cobra.Command {
@@ -79,6 +83,9 @@ func newJobsShow(a *app) *cobra.Command {
 			return err
 		}
 		view := newJobView(j)
+		if view.Outage, err = outage(ctx, tracker); err != nil {
+			return err
+		}
 		if asJSON {
 			return writeJSON(a.stdout, view)
 		}
@@ -128,7 +135,7 @@ func newJobView(j *tilthv1.Job) jobView {
 	for _, d := range j.GetDeadLetters() {
 		view.Letters = append(view.Letters, deadLetterView{
 			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: show.ErrorClass(d.GetError()),
-			Message: d.GetMessage(), Attempts: int(d.GetAttempts()),
+			Message: d.GetMessage(), Attempts: int(d.GetAttempts()), Agents: append([]string{}, d.GetAgents()...),
 		})
 	}
 	return view
@@ -161,8 +168,9 @@ func taskAt(j *tilthv1.Job, i int) *tilthv1.TaskSpec {
 func (v jobView) write(w io.Writer) error {
 	head := show.NewTable("job:", v.Job)
 	for _, line := range [][2]string{
-		{"name:", v.Name}, {"owner:", v.Owner}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
-		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"ended:", v.Ended},
+		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
+		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
+		{"outage:", v.Outage.text()},
 	} {
 		if line[1] != "" {
 			head.Row(line[0], line[1])
@@ -184,10 +192,10 @@ func (v jobView) write(w io.Writer) error {
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil || len(v.Letters) == 0 {
 		return err
 	}
-	fmt.Fprintln(w, "\nBatches given up:")
-	letters := show.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "MESSAGE")
+	fmt.Fprintf(w, "\nBatches given up ('tilth jobs retry %s' has them tried again):\n", v.Job)
+	letters := show.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "ON", "MESSAGE")
 	for _, d := range v.Letters {
-		letters.Row(d.Batch, d.Task, d.Error, strconv.Itoa(d.Attempts), d.Message)
+		letters.Row(d.Batch, d.Task, d.Error, strconv.Itoa(d.Attempts), strings.Join(d.Agents, ", "), d.Message)
 	}
 	return letters.Write(w)
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -19,6 +22,31 @@ func TestShowingAJobOutlivesWrongTaskIndices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"conv", "unknown task 4294967295"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestShowingAJobTellsWhatHoldsItUp(t *testing.T) {
+	view := newJobView(&tilthv1.Job{
+		Id: "job-00000001", Spec: &tilthv1.JobSpec{Priority: 30, Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
+		State: tilthv1.JobState_JOB_STATE_PAUSED, Reason: "lunch", PausedAt: timestamppb.New(time.Unix(0, 0)),
+		DeadLetters: []*tilthv1.DeadLetter{{
+			BatchId: "job-00000001.00000003", Error: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, Message: "the board is off", Attempts: 4,
+			Agents: []string{"board-1", "board-2"},
+		}},
+	})
+	view.Outage = &outageView{Since: "12:00", Until: "12:02", Silent: 6, Agents: 8}
+	var out strings.Builder
+	if err := view.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"priority:  30", "state:     paused", "paused:    1970-01-01T00:00:00Z",
+		"outage:    6 of 8 agents fell silent at 12:00; the tracker waits for them until 12:02",
+		"'tilth jobs retry job-00000001'", "device_infra         4  board-1, board-2  the board is off",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -7,13 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/progress"
 	"github.com/tilth-dev/tilth/internal/trials"
 )
 
 func newJobsWatch(a *app) *cobra.Command {
-	var tracker string
+	var tracker trackerFlags
 	var flags followFlags
 	c := &cobra.Command{
 		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
@@ -21,12 +20,12 @@ func newJobsWatch(a *app) *cobra.Command {
 		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch job-00000001 --log trials.jsonl --quiet",
 		Args:    cobra.ExactArgs(1),
 	}
-	trackerFlag(c, &tracker, defaultTracker)
+	tracker.add(c, defaultTracker)
 	flags.add(c)
 	flags.level.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		logs := &relay{to: a.stderr}
-		farm, err := client.Dial(tracker, flags.level.logger(logs))
+		farm, err := tracker.dial(flags.level.logger(logs))
 		if err != nil {
 			return err
 		}
@@ -49,6 +48,6 @@ func newJobsWatch(a *app) *cobra.Command {
 			}
 			return err
 		}
-		return w.finish(a, flags.asJSON, trials.Summary{Tracker: tracker})
+		return w.finish(a, flags.asJSON, trials.Summary{Tracker: tracker.addr})
 	})
 }

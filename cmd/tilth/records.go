@@ -7,8 +7,8 @@ import (
 )
 
 func newRecords(a *app) *cobra.Command {
-	return branch("records", "Look up, list and exchange what was measured",
-		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a))
+	return branch("records", "Look up, list, exchange and tidy what was measured",
+		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsPrune(a), newRecordsCompact(a))
 }
 
 // recordsFlag adds --records.

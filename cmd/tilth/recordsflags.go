@@ -10,8 +10,9 @@ import (
 
 // recordsFlags say where records are, and which are meant.
 type recordsFlags struct {
-	file, tracker string
-	log           logFlag
+	file    string
+	tracker trackerFlags
+	log     logFlag
 	// Filters.
 	target, workload string
 }
@@ -19,7 +20,7 @@ type recordsFlags struct {
 // addSource adds the flags of where.
 func (f *recordsFlags) addSource(c *cobra.Command) {
 	recordsFlag(c, &f.file)
-	trackerFlag(c, &f.tracker, "")
+	f.tracker.add(c, "")
 	c.MarkFlagsMutuallyExclusive("records", "tracker")
 	f.log.level = slog.LevelWarn
 }
@@ -31,8 +32,13 @@ func (f *recordsFlags) addFilter(c *cobra.Command) {
 }
 
 func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) {
-	if f.tracker != "" {
-		return recordsource.Dial(f.tracker, f.log.logger(a.stderr))
+	if f.tracker.addr != "" {
+		logger := f.log.logger(a.stderr)
+		options, err := f.tracker.options(logger)
+		if err != nil {
+			return nil, err
+		}
+		return recordsource.Dial(f.tracker.addr, logger, options...)
 	}
 	path, err := recordsPath(f.file)
 	if err != nil {

@@ -45,9 +45,9 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
 	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a), newBench(a))
-	add(root, groupFarm, newJobs(a), newDevices(a))
-	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a))
-	root.AddCommand(newCheckServer(a))
+	add(root, groupFarm, newJobs(a), newDevices(a), newSimulate(a))
+	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
+	root.AddCommand(newCheckServer(a), newSimulateTracker(a), newRunServer(a))
 	return root
 }
 
@@ -68,6 +68,9 @@ func add(root *cobra.Command, group string, commands ...*cobra.Command) {
 func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.started = true
+		if err := fromEnvironment(c); err != nil {
+			return err
+		}
 		return work(c.Context(), args)
 	}
 	return c

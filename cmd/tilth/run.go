@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/runner/execute"
 )
 
 const runLong = `Run a package once on the inputs of an .npz file, and time it if asked.
@@ -33,7 +33,12 @@ least over the time taken, and a dash where no rate of theirs is known. LIMIT is
 direct sums and by the bytes that must be moved at least once; an algorithm that
 needs fewer operations, or data that are in a cache, may beat it.
 
-An interrupt (ctrl-C) stops between two executions; a second one kills.`
+With --tracker the package runs on a device of a farm, which must be of the kind
+that it was compiled for, under the farm's leases and limits: package and inputs
+are uploaded, unless the tracker has them, and outputs and times come back.
+
+An interrupt (ctrl-C) stops between two executions, or cancels the run on the
+farm; a second one kills.`
 
 type runCommand struct {
 	*app
@@ -41,11 +46,14 @@ type runCommand struct {
 	printTime, profile bool
 	repeat, number     int
 	asJSON             bool
+	farm               runFarmFlags
 }
 
 // runResult is what a run came to, for scripts.
 type runResult struct {
 	Package string           `json:"package"`
+	Device  string           `json:"device,omitempty"`
+	Job     string           `json:"job,omitempty"`
 	Outputs []aot.Tensor     `json:"outputs"`
 	Time    *timeResult      `json:"time_ms,omitempty"`
 	Profile *profile.Profile `json:"profile,omitempty"`
@@ -68,7 +76,8 @@ func newRun(a *app) *cobra.Command {
 		Use: "run PACKAGE.tar", Short: "Run a package, and time it", Long: runLong,
 		Example: `  tilth run resnet18.tar --inputs in.npz --outputs out.npz
   tilth run resnet18.tar --print-time --repeat 50
-  tilth run resnet18.tar --profile`,
+  tilth run resnet18.tar --profile
+  tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name (default made-up data)")
@@ -78,9 +87,16 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print what each kernel call takes (median of --repeat executions), and what the machine could do")
 	jsonFlag(c, &r.asJSON)
+	r.farm.add(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if r.repeat < 1 || r.number < 1 {
 			return usagef("--repeat %d, --number %d: want at least 1", r.repeat, r.number)
+		}
+		if err := r.farm.check(); err != nil {
+			return err
+		}
+		if r.farm.addr != "" {
+			return r.runFarm(ctx, args[0])
 		}
 		return r.run(ctx, args[0])
 	})
@@ -145,25 +161,7 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 	if r.inputs != "" {
 		return npz.ReadFile(r.inputs)
 	}
-	return madeUpInputs(manifest), nil
-}
-
-// madeUpInputs are uniform in [-1, 1), or zero where the type is not float32.
-func madeUpInputs(manifest *aot.Manifest) map[string]*array.Array {
-	rng := rand.New(rand.NewPCG(1, 0))
-	inputs := map[string]*array.Array{}
-	for _, t := range manifest.Inputs {
-		values := array.New(t.Type(), t.Shape...)
-		if t.Type() == array.Float32 {
-			data := make([]float32, array.Elements(t.Shape))
-			for i := range data {
-				data[i] = rng.Float32()*2 - 1
-			}
-			values = array.FromFloat32(data, t.Shape...)
-		}
-		inputs[t.Name] = values
-	}
-	return inputs
+	return execute.MadeUpInputs(manifest), nil
 }
 
 func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error) {
@@ -171,11 +169,15 @@ func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error
 	if err != nil {
 		return nil, err
 	}
+	return r.summarize(samples), nil
+}
+
+func (r *runCommand) summarize(samples []float64) *timeResult {
 	s := stat.Of(samples)
 	return &timeResult{
 		Mean: s.Mean * 1e3, Median: s.Median * 1e3, Min: s.Min * 1e3, Max: s.Max * 1e3, StdDev: s.StdDev * 1e3,
 		Repeat: r.repeat, Number: r.number,
-	}, nil
+	}
 }
 
 func (r *runCommand) print(result runResult) error {

@@ -21,6 +21,8 @@ func newRunner(a *app) *cobra.Command {
 	var threads []int
 	var name, emulator string
 	var labels map[string]string
+	var calibrate bool
+	var box sandboxFlag
 	c := &cobra.Command{
 		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
 		Long: `Run a runner: it verifies and times candidates on this machine.
@@ -29,10 +31,16 @@ Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. Unless told otherwise a runner offers every number up to that
 of its physical cores.
 
+Candidates run in a sandbox: as another user or in a user namespace, without
+network, other processes, other files and privileges, and with bounded means. What
+this machine lacks of that is logged and shown by "tilth devices show"; with
+--sandbox required the runner does not start then.
+
 When it starts it times what the machine can do at most, if there is a C compiler,
 so that latencies are shown beside its limits.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
+  tilth runner --sandbox required
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
 		Args: cobra.NoArgs,
 	}
@@ -41,8 +49,20 @@ so that latencies are shown beside its limits.`,
 	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, or a JSON `file`")
 	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
 	c.Flags().StringToStringVar(&labels, "label", nil, "free labels for choosing devices, e.g. `rack=3`")
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
+	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: fixed work is timed when it asks, some 0.1 s every few minutes")
+	box.add(c)
+	check := func() error {
+		if _, err := box.mode(); err != nil {
+			return err
+		}
+		return flags.check()
+	}
+	return a.service(c, check, func(ctx context.Context) error {
 		config, err := flags.config(a)
+		if err != nil {
+			return err
+		}
+		mode, err := box.mode()
 		if err != nil {
 			return err
 		}
@@ -61,9 +81,13 @@ so that latencies are shown beside its limits.`,
 		if config.Lock, err = hostlock.Announced(config.Logger); err != nil {
 			return err
 		}
+		var execute []string
+		if emulator == "" {
+			execute = runServer()
+		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{
-			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels,
-			Rates: rates(ctx, config, targets, emulator),
+			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels, Calibrate: calibrate, Execute: execute,
+			Rates: rates(ctx, config, targets, emulator), Sandbox: mode,
 		})
 	})
 }

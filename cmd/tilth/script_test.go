@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -31,7 +33,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "onnx": writeONNX, "truncate": truncate,
+			"exits": exits, "onnx": writeONNX, "truncate": truncate, "serving": serving,
 		},
 	})
 }
@@ -53,6 +55,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// serving waits until something listens on a unix socket: serving PATH.
+func serving(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serving PATH")
+	}
+	// It takes a moment; the deadline bounds a hang.
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		conn, err := net.Dial("unix", ts.MkAbs(args[0]))
+		if err == nil {
+			ts.Check(conn.Close())
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("nobody listens on %s: %v", args[0], err)
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,37 +21,69 @@ const (
 
 func newTracker(a *app) *cobra.Command {
 	var listen, web, data string
-	var insecure bool
+	var security securityFlags
+	var share shareFlags
+	var patience patienceFlags
 	var log logFlag
+	var drift driftFlags
 	c := &cobra.Command{
 		Use: "tracker", Short: "Run the tracker: the holder of jobs, leases, artifacts and records",
+		Long: `Run the tracker: the holder of jobs, leases, artifacts and records.
+
+It serves this machine only, unless it has a certificate and asks who calls
+(--tls-cert, --tls-key, and --tokens, --tls-client-ca or both): see
+'tilth tracker certs' and 'tilth tracker token'.`,
 		Example: `  tilth tracker --data /var/lib/tilth
-  tilth tracker --listen unix:/run/tilth.sock --http ""`,
+  tilth tracker --listen unix:/run/tilth.sock --http ""
+  tilth tracker --config tracker.yaml --config-check
+  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
 		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
 	c.Flags().StringVar(&web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
-	c.Flags().BoolVar(&insecure, "insecure", false, "serve others than this machine, without encryption or passwords: whoever reaches it runs code on the farm")
+	drift.add(c)
+	patience.add(c)
+	share.add(c)
+	security.add(c)
 	log.add(c, slog.LevelInfo)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
+	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a))
+	check := func() error {
 		if listen == "" {
 			return usagef("--listen is empty: want host:port or unix:PATH")
 		}
-		for _, addr := range []string{listen, web} {
-			if err := checkListen(addr, insecure); err != nil {
-				return err
-			}
+		if _, err := share.shares(); err != nil {
+			return err
+		}
+		if err := drift.check(); err != nil {
+			return err
+		}
+		if err := patience.check(); err != nil {
+			return err
+		}
+		return security.check(listen, web)
+	}
+	return a.service(c, check, func(ctx context.Context) error {
+		shares, err := share.shares()
+		if err != nil {
+			return err
 		}
 		dir, err := orDefault(data, "tracker")
 		if err != nil {
 			return err
 		}
+		// What is in it is not for everybody on this machine; a folder that is there already keeps its mode.
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("tracker: %w: name another folder with --data", err)
+		}
 		logger := log.logger(a.stderr)
 		return farm.RunTracker(ctx, farm.TrackerConfig{
 			Records: filepath.Join(dir, "tilth.db"), ArtifactsDir: filepath.Join(dir, "artifacts"),
-			Listen: listen, HTTP: web, Logger: logger,
-			Ready: func(rpc, web net.Addr) { logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir) },
+			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Logger: logger, Security: security.config(a, dir),
+			Drift: drift.policy,
+			Ready: func(rpc, web net.Addr) {
+				logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", security.cert != "", "callers", security.callers())
+			},
 		})
 	})
 }
@@ -63,19 +95,4 @@ func orDefault(dir, name string) (string, error) {
 	}
 	base, err := dataDir()
 	return filepath.Join(base, name), err
-}
-
-// checkListen keeps a tracker from being open to others by mistake.
-func checkListen(addr string, insecure bool) error {
-	if addr == "" || strings.HasPrefix(addr, "unix:") {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return usagef("address %q is not host:port or unix:PATH", addr)
-	}
-	if ip := net.ParseIP(host); insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("address %s can be reached by others, who could run code on the farm: listen on 127.0.0.1 and tunnel, or say --insecure", addr)
 }

@@ -37,8 +37,10 @@ type tuneCommand struct {
 	*app
 	tuneFlags
 	followFlags
-	costModel                          costModelFlag
-	target, compiler, records, tracker string
+	costModel                 costModelFlag
+	sandbox                   sandboxFlag
+	target, compiler, records string
+	tracker                   trackerFlags
 }
 
 func newTune(a *app) *cobra.Command {
@@ -56,17 +58,18 @@ func newTune(a *app) *cobra.Command {
 	t.level.add(c, slog.LevelWarn)
 	c.Flags().StringVar(&t.target, "target", "native", "what to tune for: native, a preset such as x86-64-v3, or a JSON `file`")
 	recordsFlag(c, &t.records)
-	trackerFlag(c, &t.tracker, "")
+	t.tracker.add(c, "")
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
-	for _, local := range []string{"target", "records", "compiler", "cost-model"} {
+	t.sandbox.add(c)
+	for _, local := range []string{"target", "records", "compiler", "cost-model", "sandbox"} {
 		c.MarkFlagsMutuallyExclusive("tracker", local)
 	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := t.check(len(args)); err != nil {
 			return err
 		}
-		if t.tracker != "" {
+		if t.tracker.addr != "" {
 			return t.remote(ctx, args)
 		}
 		if t.device != "" {
@@ -78,6 +81,10 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
+	box, err := t.sandbox.mode()
+	if err != nil {
+		return err
+	}
 	o, err := t.objective.load(paths)
 	if err != nil {
 		return err
@@ -115,7 +122,8 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Version: version, Logger: log,
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Sandbox: box,
+		Version: version, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -159,7 +167,7 @@ func localTarget(ctx context.Context, name string, threads int, compiler string)
 // remote tunes on a farm.
 func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	logs := &relay{to: t.stderr}
-	c, err := client.Dial(t.tracker, t.level.logger(logs))
+	c, err := t.tracker.dial(t.level.logger(logs))
 	if err != nil {
 		return err
 	}
@@ -171,7 +179,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker})
+	return t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr})
 }
 
 // follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
@@ -194,9 +202,9 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 // abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this process
 // it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
 func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id string, why error) error {
-	if t.tracker != "" {
+	if t.tracker.addr != "" {
 		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
-			why, id, id, t.tracker, id, t.tracker)
+			why, id, id, t.tracker.addr, id, t.tracker.addr)
 	}
 	if bound.Err() != nil { // there is no tracker any more to be told; the next one on this records file closes the job
 		return why

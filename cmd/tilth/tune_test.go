@@ -16,7 +16,7 @@ import (
 // A client whose log could not be written used to leave its job behind without a word.
 func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 	why := &os.PathError{Op: "write", Path: "log", Err: syscall.ENOSPC}
-	tune := &tuneCommand{app: &app{stderr: io.Discard}, tracker: "board:9190"}
+	tune := &tuneCommand{app: &app{stderr: io.Discard}, tracker: trackerFlags{addr: "board:9190"}}
 	err := tune.abandon(t.Context(), t.Context(), nil, "job-1", why)
 	want := "write log: no space left on device: job job-1 goes on: " +
 		"'tilth jobs watch job-1 --tracker board:9190' follows it, 'tilth jobs cancel job-1 --tracker board:9190' ends it"
@@ -39,7 +39,7 @@ func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	jobs, err := file.Jobs(10, nil)
+	jobs, _, err := file.Jobs(records.JobQuery{Most: 10, MostBytes: 1 << 20})
 	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
 		t.Errorf("here: jobs are %v, %v; want one, cancelled", jobs, err)
 	}

@@ -31,6 +31,7 @@ type tuneFlags struct {
 	noTransfer bool
 	numerics   numericsFlag
 	device     string
+	priority   int
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -44,6 +45,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "learn nothing from earlier records, and measure again what they have")
 	f.numerics.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
+	c.Flags().IntVar(&f.priority, "priority", 10, "with --tracker: the job's share beside your other jobs, 1 to 100")
 }
 
 // check completes the flags and says what is wrong with them, for a number of models.
@@ -55,6 +57,8 @@ func (f *tuneFlags) check(models int) error {
 		return usagef("--early-stop %d: want a positive number", f.earlyStop)
 	case f.time < 0:
 		return usagef("--time %s: want a positive time", f.time)
+	case f.priority < 1 || f.priority > 100:
+		return usagef("--priority %d: want 1 to 100", f.priority)
 	case f.threads < 0:
 		return usagef("--threads %d: want a positive number", f.threads)
 	case !slices.Contains(tuner.Names(), f.tuner):
@@ -75,7 +79,7 @@ func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.
 func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
 	return job.Spec(o.tasks, job.Options{
 		Name: o.name, Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
-		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
+		Priority: f.priority, Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
 	})
 }
 

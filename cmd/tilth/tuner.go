@@ -18,7 +18,7 @@ func newTuner(a *app) *cobra.Command {
 	}
 	flags.add(c)
 	model.add(c)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
+	return a.service(c, flags.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err

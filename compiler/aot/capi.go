@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/ebitengine/purego"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,7 +45,7 @@ func loadObject(object []byte) (*capi, error) {
 		return nil, err
 	}
 	defer done()
-	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	handle, err := dlopen(path)
 	if err != nil {
 		return nil, fmt.Errorf("loading %s: %w", objectName, err)
 	}
@@ -63,14 +62,14 @@ func (a *capi) bind() error {
 		"tilth_output_count": &a.outputCount, "tilth_call_count": &a.callCount, "tilth_input": &a.input, "tilth_output": &a.output,
 		"tilth_run": &a.run, "tilth_profile": &a.profile, "tilth_peak": &a.peak, "tilth_input_tensor": &a.inputTensor, "tilth_output_tensor": &a.outputTensor,
 	} {
-		symbol, err := purego.Dlsym(a.handle, name)
+		symbol, err := dlsym(a.handle, name)
 		if err != nil {
 			return fmt.Errorf("%s does not export %s: %w", objectName, name, err)
 		}
-		purego.RegisterFunc(function, symbol)
+		bindFunc(function, symbol)
 	}
-	if symbol, err := purego.Dlsym(a.handle, "tilth_integer_peak"); err == nil {
-		purego.RegisterFunc(&a.integerPeak, symbol)
+	if symbol, err := dlsym(a.handle, "tilth_integer_peak"); err == nil {
+		bindFunc(&a.integerPeak, symbol)
 	}
 	return nil
 }
@@ -88,7 +87,7 @@ func (a *capi) start(weights string, offset int64) (uintptr, error) {
 
 // unload unmaps the code. No function of the interface may be called afterwards.
 func (a *capi) unload() error {
-	if err := purego.Dlclose(a.handle); err != nil {
+	if err := dlclose(a.handle); err != nil {
 		return fmt.Errorf("unloading %s: %w", objectName, err)
 	}
 	return nil

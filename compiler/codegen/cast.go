@@ -74,8 +74,8 @@ func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
 		return false
 	}
 	x := u.vector(from, lanes)
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
-		head, t, name, x, u.helper("select", from, lanes), u.vector(ctypes[from].mask, lanes), x, t)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
+		head, t, name, x, u.helper("select", from, lanes), u.vector(ctypes[from].mask, lanes), x, t))
 	return true
 }
 
@@ -96,7 +96,7 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	default:
 		body = u.truncateVector(from, d, lanes)
 	}
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) {\n%s}\n", head, t, name, u.vector(from, lanes), strings.ReplaceAll(body, "{t}", t))
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) {\n%s}\n", head, t, name, u.vector(from, lanes), strings.ReplaceAll(body, "{t}", t)))
 	return true
 }
 

@@ -189,10 +189,9 @@ func armDot(name string) string {
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it.
 func (u *Unit) dotHelper(d dotTypes, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.a, d.b, lanes)
-	if u.declared[name] {
+	if u.declarations.has(name) {
 		return name
 	}
-	u.declared[name] = true
 	form := dotInstructions[d]
 	t, bits := u.vector(array.Int32, lanes), u.vector(array.Uint32, lanes)
 	a, b := u.vector(d.a, lanes*form.terms), u.vector(d.b, lanes*form.terms)
@@ -211,7 +210,7 @@ func (u *Unit) dotHelper(d dotTypes, lanes int64) string {
 		body.WriteString("#else\n" + plain + "#endif\n")
 	}
 	text := strings.NewReplacer("{acc}", t, "{bits}", bits).Replace(body.String())
-	fmt.Fprintf(&u.prelude, "static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text)
+	u.declarations.declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text))
 	return name
 }
 

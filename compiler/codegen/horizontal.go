@@ -47,7 +47,7 @@ var acrossOps = map[string]expr.BinaryOp{"add": expr.Add, "mul": expr.Mul, "min"
 func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	t, scalar := u.vector(d, lanes), ctypes[d].scalar
 	if lanes == 2 {
-		fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { return %s; }\n", head, scalar, name, t, u.binary(acrossOps[op], d, "x[0]", "x[1]"))
+		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s; }\n", head, scalar, name, t, u.binary(acrossOps[op], d, "x[0]", "x[1]")))
 		return
 	}
 	half := lanes / 2
@@ -58,7 +58,7 @@ func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	if op == "min" || op == "max" {
 		combined = fmt.Sprintf("%s(%s, %s)", u.extremeHelper(acrossOps[op], d, half), low, high)
 	}
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined))
 }
 
 // indices lists n numbers from a first one.

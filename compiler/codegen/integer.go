@@ -76,6 +76,6 @@ func (u *Unit) integerHelper(head, name, op, t string, d array.DType) bool {
 		body = bodies[0]
 	}
 	body = strings.NewReplacer("{t}", t, "{u}", unsignedOf(d), "{bits}", fmt.Sprint(8*d.Bytes())).Replace(body)
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { %s }\n", head, t, name, t, t, body)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { %s }\n", head, t, name, t, t, body))
 	return true
 }

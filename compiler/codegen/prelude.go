@@ -21,12 +21,11 @@ func (u *Unit) vector(d array.DType, lanes int64) string {
 		return ctypes[d].scalar
 	}
 	name := vectorName(d, lanes)
-	if u.declared[name] {
+	if u.declarations.has(name) {
 		return name
 	}
-	u.declared[name] = true
 	t, bytes := ctypes[d], lanes*d.Bytes()
-	fmt.Fprintf(&u.prelude, `#ifdef __clang__
+	u.declarations.declare(name, fmt.Sprintf(`#ifdef __clang__
 typedef %[2]s %[1]s __attribute__((ext_vector_type(%[3]d)));
 typedef %[2]s %[1]s_mem __attribute__((ext_vector_type(%[3]d), aligned(%[5]d), may_alias));
 #define %[1]s_splat(x) ((%[1]s)(%[2]s)(x))
@@ -35,7 +34,7 @@ typedef %[2]s %[1]s __attribute__((vector_size(%[4]d)));
 typedef %[2]s %[1]s_mem __attribute__((vector_size(%[4]d), aligned(%[5]d), may_alias));
 static inline __attribute__((unused, always_inline)) %[1]s %[1]s_splat(%[2]s x) { %[1]s v = {%[6]s}; return v; }
 #endif
-`, name, t.scalar, lanes, bytes, d.Bytes(), repeat("x", lanes))
+`, name, t.scalar, lanes, bytes, d.Bytes(), repeat("x", lanes)))
 	return name
 }
 
@@ -51,17 +50,16 @@ func repeat(x string, n int64) string {
 func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := fmt.Sprintf("tilth_%s_%vx%d", op, d, lanes)
-	if u.declared[name] {
+	if u.declarations.has(name) {
 		return name
 	}
-	u.declared[name] = true
 	const head = "static inline __attribute__((unused, always_inline)) "
 	switch {
 	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
 		u.extreme(head, name, op, t, d, lanes)
 	case op == "abs" && lanes == 1:
-		fmt.Fprintf(&u.prelude, "%s%s %s(%s a) { return a < 0 ? (%s)(0 - (%s)a) : a; }\n", head, t, name, t, t, unsignedOf(d))
+		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a) { return a < 0 ? (%s)(0 - (%s)a) : a; }\n", head, t, name, t, t, unsignedOf(d)))
 	case op == "select":
 		u.vectorSelect(head, name, t, d, lanes)
 	case strings.HasPrefix(op, "across_"):
@@ -96,7 +94,7 @@ func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 		if d.IsFloat() {
 			nan = " || a != a"
 		}
-		fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { return a %s b%s ? a : b; }\n", head, t, name, t, t, test, nan)
+		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return a %s b%s ? a : b; }\n", head, t, name, t, t, test, nan))
 		return
 	}
 	choose, mask := u.helper("select", d, lanes), u.vector(ctypes[d].mask, lanes)
@@ -104,5 +102,5 @@ func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	if counts {
 		value = fmt.Sprintf("%s((%s)(a != a), a, %s)", choose, mask, value)
 	}
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s a, %s b) { return %s; }\n", head, t, name, t, t, value)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return %s; }\n", head, t, name, t, t, value))
 }

@@ -17,7 +17,11 @@ func Reference(w *expr.Workload) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reference: %w", err)
 	}
-	return moduleOf(w, []Kernel{{ID: "reference", Schedule: s}}, newUnit(0))
+	p, err := printIn(newUnit(0), "k0", Kernel{ID: "reference", Schedule: s})
+	if err != nil {
+		return "", err
+	}
+	return linkIn(newUnit(0), w, []*Printed{p})
 }
 
 // plain is the schedule of the reference.

@@ -39,20 +39,16 @@ func (p *printer) endStreams() {
 func (u *Unit) streaming(d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := "tilth_stream_" + t
-	if u.declared[name] {
+	if u.declarations.has(name) {
 		return name
 	}
-	u.declared[name] = true
-	if !u.declared["tilth_stream"] {
-		u.declared["tilth_stream"] = true
-		u.prelude.WriteString(streamPrelude)
-	}
-	fmt.Fprintf(&u.prelude, `#ifdef TILTH_STREAMS
+	u.declarations.declare("tilth_stream", streamPrelude)
+	u.declarations.declare(name, fmt.Sprintf(`#ifdef TILTH_STREAMS
 #define %[1]s(p, ...) __builtin_nontemporal_store((%[2]s)(__VA_ARGS__), (%[2]s *)(p))
 #else
 #define %[1]s(p, ...) (*(%[2]s_mem *)(p) = (__VA_ARGS__))
 #endif
-`, name, t)
+`, name, t))
 	return name
 }
 

@@ -21,11 +21,10 @@ type Unit struct {
 	vectorBytes int64
 	// lineBytes is the size of a cache line, cacheBytes that of the second cache; vectorRegisters is how many there are.
 	lineBytes, cacheBytes, vectorRegisters int64
-	declared                               map[string]bool
+	declarations                           declarations
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
-	packs   map[string]string
-	prelude strings.Builder
-	code    strings.Builder
+	packs map[string]string
+	code  strings.Builder
 }
 
 // Info is what a caller must know of a printed kernel.
@@ -44,10 +43,7 @@ func NewUnit(t *target.Target) *Unit {
 }
 
 func newUnit(vectorBytes int64) *Unit {
-	u := &Unit{vectorBytes: vectorBytes, declared: map[string]bool{}, packs: map[string]string{}}
-	u.prelude.WriteString(abi.Header)
-	u.prelude.WriteString(commonPrelude)
-	return u
+	return &Unit{vectorBytes: vectorBytes, packs: map[string]string{}}
 }
 
 func (u *Unit) lanes(d array.DType) int64 {
@@ -131,46 +127,7 @@ func (u *Unit) functions(symbol string, f *loop.Func, attributes string) (info I
 
 // Source is the whole translation unit.
 func (u *Unit) Source() string {
-	return u.prelude.String() + u.code.String()
-}
-
-// Kernel is one candidate of a module.
-type Kernel struct {
-	// ID is the trace's digest.
-	ID       string
-	Schedule *schedule.Schedule
-}
-
-// Module is a translation unit with one kernel per candidate and the table tilth_module. Every schedule must be of w.
-func Module(w *expr.Workload, kernels []Kernel, t *target.Target) (string, error) {
-	return moduleOf(w, kernels, NewUnit(t))
-}
-
-// moduleOf prints kernels that take the arguments of w.
-func moduleOf(w *expr.Workload, kernels []Kernel, u *Unit) (string, error) {
-	var table []string
-	for i, k := range kernels {
-		fields, _, err := u.withPacks(fmt.Sprintf("k%d", i), k.ID, k.Schedule)
-		if err != nil {
-			return "", fmt.Errorf("candidate %.12s: %w", k.ID, err)
-		}
-		table = append(table, fields)
-	}
-	u.moduleTable(w, table)
-	return u.Source(), nil
-}
-
-func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
-	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
-	var args []string
-	for i, t := range w.Args() {
-		n := t.SpanElements()
-		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role]))
-	}
-	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
-	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))
-	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels, %s};\n",
-		len(args), len(kernels), floatLiteral(Tolerance(w), array.Float64))
+	return abi.Header + commonPrelude + u.declarations.text() + u.code.String()
 }
 
 // Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's largest

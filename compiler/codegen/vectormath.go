@@ -190,25 +190,25 @@ func (u *Unit) vectorMath(head, name, op string, lanes int64) {
 	if strings.HasPrefix(text, "static") {
 		head = ""
 	}
-	u.prelude.WriteString(head + strings.NewReplacer(marks...).Replace(text))
+	u.declarations.declare(name, head+strings.NewReplacer(marks...).Replace(text))
 }
 
 // vectorSelect declares the choice between two vectors by a mask whose lanes are 0 or -1.
 func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
 	mask := u.vector(ctypes[d].mask, lanes)
-	fmt.Fprintf(&u.prelude, `%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
+	u.declarations.declare(name, fmt.Sprintf(`%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
 #ifdef __clang__
   return m ? a : b;
 #else
   return (%[2]s)(((%[4]s)a & m) | ((%[4]s)b & ~m));
 #endif
 }
-`, head, t, name, mask)
+`, head, t, name, mask))
 }
 
 // anyLane declares whether any lane of a mask is set.
 func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
-	fmt.Fprintf(&u.prelude, `%sint %s(%s m) {
+	u.declarations.declare(name, fmt.Sprintf(`%sint %s(%s m) {
 #ifdef __clang__
   return __builtin_reduce_or(m) != 0;
 #else
@@ -217,7 +217,7 @@ func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
   return any != 0;
 #endif
 }
-`, head, name, t, ctypes[d].scalar, lanes)
+`, head, name, t, ctypes[d].scalar, lanes))
 }
 
 // lanewiseBuiltins are the functions of the C library that vectors go through lane by lane.
@@ -236,11 +236,11 @@ func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64
 	if whole := wholeBuiltins[op]; whole != "" && lanes > 1 {
 		loop = fmt.Sprintf("\n#ifdef __clang__\n  return __builtin_elementwise_%s(x);\n#else\n  %s\n#endif\n", whole, loop)
 	}
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x) { %s }\n", head, t, name, t, loop)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { %s }\n", head, t, name, t, loop))
 }
 
 // lanewisePow is x to the power of y, lane by lane.
 func (u *Unit) lanewisePow(head, name, t string, d array.DType, lanes int64) {
-	fmt.Fprintf(&u.prelude, "%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
-		head, t, name, t, t, t, lanes, ctypes[d].builtin)
+	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
+		head, t, name, t, t, t, lanes, ctypes[d].builtin))
 }

@@ -141,7 +141,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 		}
 	}
 	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
-	if err := b.Limits.run(ctx, step, dir, path, append(args, "-c", source, "-o", object)...); err != nil {
+	if err := b.Limits.run(ctx, tc.box, step, dir, path, append(args, "-c", source, "-o", object)...); err != nil {
 		return err
 	}
 	if b.Objects != nil {

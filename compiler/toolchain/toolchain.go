@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Variable is the environment variable that names the compiler to use instead of the newest clang found.
@@ -28,6 +29,15 @@ type Toolchain struct {
 	path string
 	// family is clang or gcc.
 	family string
+	// box is what compilers and linkers run in.
+	box *sandbox.Sandbox
+}
+
+// In is the same toolchain in a sandbox, of which only the layers without which compilers can do are used: no network, and no privileges.
+func (tc *Toolchain) In(box *sandbox.Sandbox) *Toolchain {
+	confined := *tc
+	confined.box = box.Only(sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges)
+	return &confined
 }
 
 const remedy = "install clang (apt-get install clang-19 lld-19) or gcc, or set " + Variable + " to a compiler"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 func here(t testing.TB) (*Toolchain, *target.Target) {
@@ -197,7 +198,7 @@ func TestMessagesAreInEnglish(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"error: $LC_ALL\" >&2\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := Limits{}.run(t.Context(), "compiling", t.TempDir(), script)
+	err := Limits{}.run(t.Context(), nil, "compiling", t.TempDir(), script)
 	if err == nil || !strings.Contains(err.Error(), "error: C") {
 		t.Errorf("got %v", err)
 	}
@@ -208,5 +209,42 @@ func TestFullDiskIsInfraWhateverElseIsSaid(t *testing.T) {
 		if kind := kindOf("cannot allocate room for x.o: No space left on device"); kind != Infra {
 			t.Fatalf("got kind %d", kind)
 		}
+	}
+}
+
+// A compiler that the machine's memory was not enough for was taken for a bad candidate.
+func TestAKilledCompilerIsNotTheSourcesFault(t *testing.T) {
+	for name, script := range map[string]string{
+		"itself":              "kill -9 $$",
+		"a part of gcc":       "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1",
+		"a linker from clang": "echo 'clang: error: unable to execute command: Killed' >&2; exit 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Limits{}.run(t.Context(), nil, "compiling", t.TempDir(), "/bin/sh", "-c", script)
+			checkError(t, err, Infra, "out of memory: run fewer compilers at once")
+		})
+	}
+}
+
+func TestCompilersInASandboxHaveNoNetworkAndDoTheirWork(t *testing.T) {
+	box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	tc, machine := here(t)
+	tc = tc.In(box)
+	if err := tc.Build(t.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, filepath.Join(t.TempDir(), "k.so")); err != nil {
+		t.Error(err)
+	}
+	err = Limits{}.run(t.Context(), tc.box, "compiling", t.TempDir(), "/bin/sh", "-c", "cat /proc/self/net/dev | tail -n +3 | grep -v lo: && exit 1; exit 0")
+	if len(tc.box.States()) != 4 {
+		t.Errorf("layers %v", tc.box.States())
+	}
+	if slices.ContainsFunc(tc.box.States(), func(s sandbox.State) bool { return s.Layer == sandbox.Network && s.How == "" }) {
+		t.Skip("this machine has no layer network")
+	}
+	if err != nil {
+		t.Errorf("a compiler sees a network: %v", err)
 	}
 }

@@ -9,11 +9,40 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write has the file at path written by fill, and replaces what is there only when all of it has reached the disk. On
 // failure nothing is left behind. What is there but is no regular file, such as /dev/stdout, is written directly.
 func Write(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Chmod(0o644) })
+}
+
+// WritePrivate is Write for what nobody but its owner may read. A file that is replaced keeps its owner, who is to find it readable:
+// root may write what a service reads.
+func WritePrivate(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File, old fs.FileInfo) error {
+		return errors.Join(f.Chmod(0o600), keepOwner(f, old))
+	})
+}
+
+// keepOwner gives a file the owner of the one that it replaces, if there is one.
+func keepOwner(f *os.File, old fs.FileInfo) error {
+	if old == nil {
+		return nil
+	}
+	owner, is := old.Sys().(*syscall.Stat_t)
+	if !is || int(owner.Uid) == os.Geteuid() {
+		return nil
+	}
+	if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+		return fmt.Errorf("it belongs to user %d, do this as that user: %w", owner.Uid, err)
+	}
+	return nil
+}
+
+// write has settle give the new file its mode and owner; old is the file that it replaces, if there is one.
+func write(path string, fill func(io.Writer) error, settle func(f *os.File, old fs.FileInfo) error) error {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		return fmt.Errorf("write %s: it is a folder: name a file", path)
@@ -26,7 +55,7 @@ func Write(path string, fill func(io.Writer) error) error {
 		return explain(path, err)
 	}
 	defer os.Remove(f.Name())
-	if err := errors.Join(buffered(f, fill), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(buffered(f, fill), settle(f, info), f.Sync(), f.Close()); err != nil {
 		return explain(path, err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

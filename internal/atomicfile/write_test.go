@@ -5,8 +5,30 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
+
+// Root used to take a service's tokens away from it by changing them.
+func TestAPrivateFileKeepsItsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	if err := errors.Join(os.WriteFile(path, nil, 0o644), os.Chown(path, 1234, 1235)); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePrivate(path, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != 1234 || s.Gid != 1235 || info.Mode().Perm() != 0o600 || info.Size() != 3 {
+		t.Errorf("the file is %v of %d:%d", info.Mode(), s.Uid, s.Gid)
+	}
+}
 
 func TestWriteReplacesWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")

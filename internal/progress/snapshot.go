@@ -16,6 +16,7 @@ type snapshot struct {
 	best, untuned, limit float64
 	errors               string
 	deadLetters          int
+	paused               bool
 	started              time.Time
 	shares               func(elapsed time.Duration) trials.Shares
 	// tasks are sorted: those without a right candidate, then by their share of the whole latency, then those not tried.
@@ -37,7 +38,7 @@ type task struct {
 func take(t *trials.Tally) *snapshot {
 	s := &snapshot{
 		trials: t.Trials(), known: t.KnownTrials(), best: t.BestSeconds(), untuned: t.UntunedSeconds(), limit: t.LimitSeconds(),
-		errors: show.Counts(t.Errors()), deadLetters: t.DeadLetters, started: t.Started, shares: t.Spent().Shares,
+		errors: show.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.Paused(), started: t.Started, shares: t.Spent().Shares,
 	}
 	for i := range t.Tasks {
 		s.tasks = append(s.tasks, newTask(&t.Tasks[i]))
@@ -82,6 +83,9 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	}
 	if latency := s.latency(); latency != "" {
 		parts = append(parts, latency)
+	}
+	if s.paused {
+		parts = append(parts, "paused")
 	}
 	if s.known > 0 {
 		parts = append(parts, fmt.Sprintf("resumed: %d trials known", s.known))

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 
+	"google.golang.org/grpc"
+
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -39,9 +41,9 @@ func OpenFile(path string, writable bool) (Source, error) {
 	return file{db}, nil
 }
 
-// Dial is the source of a tracker.
-func Dial(addr string, log *slog.Logger) (Source, error) {
-	c, err := client.Dial(addr, log)
+// Dial is the source of a tracker; options are client.Dial's.
+func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Source, error) {
+	c, err := client.Dial(addr, log, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // Policy says how long to wait between attempts.
 type Policy struct {
-	// First wait; each further one is twice as long, up to Max. 0 = 100 ms.
+	// First wait, at most; each further one is twice as long, up to Max. 0 = 100 ms.
 	First time.Duration
 	// Longest wait; 0 = 5 s.
 	Max time.Duration
@@ -27,7 +27,8 @@ type Backoff struct {
 	failed int
 }
 
-// Next returns how long to wait now: between half and the whole of a wait that doubles with every call.
+// Next returns how long to wait now: any part of a wait that doubles with every call, so that the many who lost the same
+// tracker at once do not come back at once.
 func (b *Backoff) Next() time.Duration {
 	first, longest := b.Policy.First, b.Policy.Max
 	if first == 0 {
@@ -41,7 +42,7 @@ func (b *Backoff) Next() time.Duration {
 		wait = min(first<<b.failed, longest)
 		b.failed++
 	}
-	return wait/2 + rand.N(wait/2+1)
+	return rand.N(wait + 1)
 }
 
 // Reset begins anew with the first wait, after a success.

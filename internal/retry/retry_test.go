@@ -24,11 +24,25 @@ func TestWaitsDoubleWithJitterUpToTheLongest(t *testing.T) {
 	for range 2 {
 		for _, whole := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			whole *= time.Second
-			if got := b.Next(); got < whole/2 || got > whole {
-				t.Errorf("waits %v, want between %v and %v", got, whole/2, whole)
+			if got := b.Next(); got < 0 || got > whole {
+				t.Errorf("waits %v, want at most %v", got, whole)
 			}
 		}
 		b.Reset()
+	}
+}
+
+// Half of a wait used to be the same for all, so that those who lost a tracker at once came back within half a wait.
+func TestWaitsAreSpreadOverTheWhole(t *testing.T) {
+	var quarters [4]int
+	for range 4000 {
+		b := retry.Backoff{Policy: retry.Policy{First: time.Second}}
+		quarters[min(int(b.Next()/(250*time.Millisecond)), 3)]++
+	}
+	for i, n := range quarters {
+		if n < 800 || n > 1200 {
+			t.Errorf("%d of 4000 waits end in quarter %d", n, i+1)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"sort"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ func JobState(s tilthv1.JobState) string { return lower(s.String(), "JOB_STATE_"
 // AgentState is a state's name, e.g. "busy".
 func AgentState(s tilthv1.AgentState) string { return lower(s.String(), "AGENT_STATE_") }
 
+// DeviceState is a state's name, e.g. "cordoned".
+func DeviceState(s tilthv1.DeviceState) string { return lower(s.String(), "DEVICE_STATE_") }
+
 // AgentKind is a kind's name, e.g. "runner".
 func AgentKind(k tilthv1.AgentKind) string { return lower(k.String(), "AGENT_KIND_") }
 
@@ -24,6 +28,9 @@ func ErrorClass(c tilthv1.ErrorClass) string {
 	}
 	return lower(c.String(), "ERROR_CLASS_")
 }
+
+// ErrorClassOrNone is ErrorClass with "none" where there was no error: a label's value is not empty.
+func ErrorClassOrNone(c tilthv1.ErrorClass) string { return cmp.Or(ErrorClass(c), "none") }
 
 // ErrorClassName is ErrorClass for the full name of a class.
 func ErrorClassName(name string) string {

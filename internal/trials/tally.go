@@ -15,7 +15,7 @@ type Tally struct {
 	Reason string
 	// Events counts all events, and so is the sequence number of the last.
 	Events int
-	// DeadLetters counts batches that the farm gave up on.
+	// DeadLetters counts batches that the farm gave up on and that are not tried again.
 	DeadLetters int
 	// Started is when the job was made; Last when its last event happened.
 	Started, Last time.Time
@@ -67,6 +67,8 @@ func (t *Tally) Add(event *tilthv1.JobEvent) {
 		t.State, t.Reason = e.State.GetState(), e.State.GetReason()
 	case *tilthv1.JobEvent_DeadLetter:
 		t.DeadLetters++
+	case *tilthv1.JobEvent_Retried:
+		t.DeadLetters--
 	case *tilthv1.JobEvent_Proposed:
 		t.SearchSeconds += e.Proposed.GetSearchSeconds()
 	case *tilthv1.JobEvent_Trial:
@@ -138,6 +140,9 @@ func (t *Tally) ended() bool {
 	}
 	return false
 }
+
+// Paused says that the job waits until somebody resumes it.
+func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAUSED }
 
 // NothingRight says that there were trials, and not one of any task, earlier ones included, was right.
 func (t *Tally) NothingRight() bool {

@@ -52,6 +52,10 @@ func newTask(name string, spec *tilthv1.TaskSpec, known *tilthv1.TaskProgress, r
 func (t *Task) add(trial *tilthv1.TrialRecorded) {
 	m := trial.GetMeasurement()
 	t.Trials++
+	if m == nil { // its record was pruned
+		t.setBest(trial.GetBestSeconds())
+		return
+	}
 	t.BuildSeconds += m.GetBuildSeconds()
 	t.RunSeconds += m.GetRunSeconds()
 	t.measuredAgain(m)

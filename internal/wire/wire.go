@@ -22,6 +22,10 @@ const (
 	ReasonStopping = "STOPPING"
 	// ReasonUnwritten comes with UNAVAILABLE: what was handed in could not be stored, and the message says why.
 	ReasonUnwritten = "UNWRITTEN"
+	// ReasonQuota comes with RESOURCE_EXHAUSTED: the owner has what it may have, and the message says of what.
+	ReasonQuota = "QUOTA"
+	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
+	ReasonOverloaded = "OVERLOADED"
 )
 
 const errorDomain = "tilth.v1"

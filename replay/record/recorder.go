@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Recorder makes sets of one target.
@@ -28,7 +29,9 @@ type Recorder struct {
 	Limits   runner.Limits
 	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
 	Launcher []string
-	Lock     Lock
+	// Sandbox is what harnesses run in; nil = limits only.
+	Sandbox *sandbox.Sandbox
+	Lock    Lock
 	// Dir is where sets go, Scratch where batches are built.
 	Dir, Scratch string
 	// Size bounds a set's candidates.

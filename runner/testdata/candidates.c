@@ -1,6 +1,6 @@
 /* Good and bad kernels for the workload of reference.c. -DKERNELS=K(name),... selects them. */
 #define _GNU_SOURCE
-#include "tilth_kernel.h"
+#include "workload.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,24 +9,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { ROWS = 1000, INNER = 100 };
-#define KERNEL(name) static void name(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace)
-#define Y ((volatile float *)args[2])
-
-struct closure {
-  const float *x, *w;
-  float *y;
-};
-
-static void rows(void *closure, int64_t begin, int64_t end, int32_t worker) {
-  struct closure *c = closure;
-  for (int64_t i = begin; i < end; i++) {
-    float sum = 0;
-    for (int k = 0; k < INNER; k++) sum += c->x[i * INNER + k] * c->w[k];
-    c->y[i] = sum;
-  }
-}
 
 static int packings;
 
@@ -38,11 +20,6 @@ static void pack(const struct tilth_runtime *rt, void *const *args, void *packed
 static void pack_twice(const struct tilth_runtime *rt, void *const *args, void *packed) {
   memcpy(packed, args[1], 4 * INNER);
   memcpy((char *)packed + 4 * INNER, args[1], 4 * INNER);
-}
-
-KERNEL(good) {
-  struct closure c = {args[0], prepared[0], args[2]};
-  rt->parallel(rt, rows, &c, ROWS);
 }
 
 KERNEL(slow) {
@@ -159,11 +136,6 @@ KERNEL(writes_file) {
   if (fd >= 0 && write(fd, "x", 1) == 1) Y[3] = 1e9;
 }
 
-static const struct tilth_arg args[] = {
-    {"x", ROWS * INNER, 4 * ROWS * INNER, TILTH_FLOAT32, TILTH_INPUT},
-    {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
-    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
-};
 static const struct tilth_pack packed = {4 * INNER, pack};
 static const struct tilth_pack *const packs[] = {&packed};
 #define K(name) {#name, 1, packs, name, 128, 64}

@@ -155,7 +155,12 @@ type AgentSpec struct {
 	// Runners: free labels, e.g. "rack" = "3".
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Tuners: search algorithms offered.
-	Tuners        []string `protobuf:"bytes,8,rep,name=tuners,proto3" json:"tuners,omitempty"`
+	Tuners []string `protobuf:"bytes,8,rep,name=tuners,proto3" json:"tuners,omitempty"`
+	// Runners, builders: the walls around what they run, those that are missing among them; empty = none, or an agent that does not tell.
+	Sandbox []*SandboxLayer `protobuf:"bytes,30,rep,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// What the agent knows beyond what its kind always did: "calibrate" (ReportCalibration), "run"
+	// (RunWork). It is asked for nothing else.
+	Capabilities  []string `protobuf:"bytes,31,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +251,20 @@ func (x *AgentSpec) GetTuners() []string {
 	return nil
 }
 
+func (x *AgentSpec) GetSandbox() []*SandboxLayer {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
 // DeviceClass is a kind of device, equal for all devices on which a measurement would say the same.
 type DeviceClass struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -321,7 +340,13 @@ type Agent struct {
 	// Leases completed in this session.
 	Completed uint64 `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
 	// Leases lost or failed through the agent's fault in this session.
-	Failed        uint64 `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failed uint64 `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Until when the agent is given no work, or none of one job, since its last leases all failed, and why; absent once it has
+	// completed one.
+	RestingUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=resting_until,json=restingUntil,proto3" json:"resting_until,omitempty"`
+	RestReason   string                 `protobuf:"bytes,21,opt,name=rest_reason,json=restReason,proto3" json:"rest_reason,omitempty"`
+	// The authenticated name of who joined; empty on a tracker that asks nobody who they are.
+	Identity      string `protobuf:"bytes,30,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -405,6 +430,27 @@ func (x *Agent) GetFailed() uint64 {
 	return 0
 }
 
+func (x *Agent) GetRestingUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RestingUntil
+	}
+	return nil
+}
+
+func (x *Agent) GetRestReason() string {
+	if x != nil {
+		return x.RestReason
+	}
+	return ""
+}
+
+func (x *Agent) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 type JoinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *AgentSpec             `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -455,8 +501,10 @@ type JoinResponse struct {
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// How often to send a heartbeat.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,2,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The device is to be calibrated now.
+	Calibrate     bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinResponse) Reset() {
@@ -503,11 +551,18 @@ func (x *JoinResponse) GetHeartbeatInterval() *durationpb.Duration {
 	return nil
 }
 
+func (x *JoinResponse) GetCalibrate() bool {
+	if x != nil {
+		return x.Calibrate
+	}
+	return false
+}
+
 // LeaseToken fences a lease: a report with any part out of date is refused.
 type LeaseToken struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Job id (tuner) or batch id (builder, runner).
+	// Job id (of a tuner, and of a runner that runs packages) or batch id (builder, runner).
 	Subject       string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	Attempt       uint32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -620,7 +675,9 @@ func (x *HeartbeatRequest) GetLeases() []*LeaseToken {
 type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Leases of the request that are no longer held (cancelled, lost): drop the work.
-	Dropped       []*LeaseToken `protobuf:"bytes,1,rep,name=dropped,proto3" json:"dropped,omitempty"`
+	Dropped []*LeaseToken `protobuf:"bytes,1,rep,name=dropped,proto3" json:"dropped,omitempty"`
+	// The device is to be calibrated now, unless that is under way.
+	Calibrate     bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +717,13 @@ func (x *HeartbeatResponse) GetDropped() []*LeaseToken {
 		return x.Dropped
 	}
 	return nil
+}
+
+func (x *HeartbeatResponse) GetCalibrate() bool {
+	if x != nil {
+		return x.Calibrate
+	}
+	return false
 }
 
 type LeaseWorkRequest struct {
@@ -724,6 +788,7 @@ type LeaseWorkResponse struct {
 	//	*LeaseWorkResponse_Search
 	//	*LeaseWorkResponse_Build
 	//	*LeaseWorkResponse_Measure
+	//	*LeaseWorkResponse_Run
 	Work          isLeaseWorkResponse_Work `protobuf_oneof:"work"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -800,6 +865,15 @@ func (x *LeaseWorkResponse) GetMeasure() *MeasureWork {
 	return nil
 }
 
+func (x *LeaseWorkResponse) GetRun() *RunWork {
+	if x != nil {
+		if x, ok := x.Work.(*LeaseWorkResponse_Run); ok {
+			return x.Run
+		}
+	}
+	return nil
+}
+
 type isLeaseWorkResponse_Work interface {
 	isLeaseWorkResponse_Work()
 }
@@ -816,11 +890,17 @@ type LeaseWorkResponse_Measure struct {
 	Measure *MeasureWork `protobuf:"bytes,4,opt,name=measure,proto3,oneof"`
 }
 
+type LeaseWorkResponse_Run struct {
+	Run *RunWork `protobuf:"bytes,30,opt,name=run,proto3,oneof"`
+}
+
 func (*LeaseWorkResponse_Search) isLeaseWorkResponse_Work() {}
 
 func (*LeaseWorkResponse_Build) isLeaseWorkResponse_Work() {}
 
 func (*LeaseWorkResponse_Measure) isLeaseWorkResponse_Work() {}
+
+func (*LeaseWorkResponse_Run) isLeaseWorkResponse_Work() {}
 
 // SearchWork is a job to tune. What happened to it before is in its events (JobService.WatchJob).
 type SearchWork struct {
@@ -957,7 +1037,9 @@ type MeasureWork struct {
 	BestSeconds float64   `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	Mode        BatchMode `protobuf:"varint,8,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	// The measurement that best_seconds is the median of, without the candidate's trace; absent = none.
-	Best          *Measurement `protobuf:"bytes,9,opt,name=best,proto3" json:"best,omitempty"`
+	Best *Measurement `protobuf:"bytes,9,opt,name=best,proto3" json:"best,omitempty"`
+	// Finalists race again when calibrations before and after differ by more than this part; 0 = they do not.
+	DriftLimit    float64 `protobuf:"fixed64,30,opt,name=drift_limit,json=driftLimit,proto3" json:"drift_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1055,6 +1137,58 @@ func (x *MeasureWork) GetBest() *Measurement {
 	return nil
 }
 
+func (x *MeasureWork) GetDriftLimit() float64 {
+	if x != nil {
+		return x.DriftLimit
+	}
+	return 0
+}
+
+// RunWork is a job whose packages are to be run: its spec has a run. Only agents with the capability "run" get such.
+type RunWork struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunWork) Reset() {
+	*x = RunWork{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunWork) ProtoMessage() {}
+
+func (x *RunWork) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunWork.ProtoReflect.Descriptor instead.
+func (*RunWork) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RunWork) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
 type ReturnLeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -1064,7 +1198,7 @@ type ReturnLeaseRequest struct {
 
 func (x *ReturnLeaseRequest) Reset() {
 	*x = ReturnLeaseRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	mi := &file_tilth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1210,7 @@ func (x *ReturnLeaseRequest) String() string {
 func (*ReturnLeaseRequest) ProtoMessage() {}
 
 func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	mi := &file_tilth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1223,7 @@ func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReturnLeaseRequest) GetLease() *LeaseToken {
@@ -1107,7 +1241,7 @@ type ReturnLeaseResponse struct {
 
 func (x *ReturnLeaseResponse) Reset() {
 	*x = ReturnLeaseResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[14]
+	mi := &file_tilth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1253,7 @@ func (x *ReturnLeaseResponse) String() string {
 func (*ReturnLeaseResponse) ProtoMessage() {}
 
 func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[14]
+	mi := &file_tilth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1266,7 @@ func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseResponse.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type LeaveRequest struct {
@@ -1144,7 +1278,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[15]
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1290,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[15]
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1303,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LeaveRequest) GetSession() string {
@@ -1187,7 +1321,7 @@ type LeaveResponse struct {
 
 func (x *LeaveResponse) Reset() {
 	*x = LeaveResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1333,7 @@ func (x *LeaveResponse) String() string {
 func (*LeaveResponse) ProtoMessage() {}
 
 func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,20 +1346,24 @@ func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResponse.ProtoReflect.Descriptor instead.
 func (*LeaveResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 type ListAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UNSPECIFIED = every kind.
-	Kind          AgentKind `protobuf:"varint,1,opt,name=kind,proto3,enum=tilth.v1.AgentKind" json:"kind,omitempty"`
+	Kind AgentKind `protobuf:"varint,1,opt,name=kind,proto3,enum=tilth.v1.AgentKind" json:"kind,omitempty"`
+	// At most so many agents in a response, and fewer where they are large; 0 = all in one.
+	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAgentsRequest) Reset() {
 	*x = ListAgentsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1375,7 @@ func (x *ListAgentsRequest) String() string {
 func (*ListAgentsRequest) ProtoMessage() {}
 
 func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1388,7 @@ func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
 func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListAgentsRequest) GetKind() AgentKind {
@@ -1260,16 +1398,35 @@ func (x *ListAgentsRequest) GetKind() AgentKind {
 	return AgentKind_AGENT_KIND_UNSPECIFIED
 }
 
+func (x *ListAgentsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAgentsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListAgentsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Agents        []*Agent               `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Agents []*Agent `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Set while the tracker waits for most of its agents.
+	Outage *Outage `protobuf:"bytes,20,opt,name=outage,proto3" json:"outage,omitempty"`
+	// Where the next page begins; empty after the last one.
+	NextPageToken string `protobuf:"bytes,40,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAgentsResponse) Reset() {
 	*x = ListAgentsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1438,7 @@ func (x *ListAgentsResponse) String() string {
 func (*ListAgentsResponse) ProtoMessage() {}
 
 func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1451,7 @@ func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
 func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListAgentsResponse) GetAgents() []*Agent {
@@ -1302,6 +1459,20 @@ func (x *ListAgentsResponse) GetAgents() []*Agent {
 		return x.Agents
 	}
 	return nil
+}
+
+func (x *ListAgentsResponse) GetOutage() *Outage {
+	if x != nil {
+		return x.Outage
+	}
+	return nil
+}
+
+func (x *ListAgentsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetAgentRequest struct {
@@ -1313,7 +1484,7 @@ type GetAgentRequest struct {
 
 func (x *GetAgentRequest) Reset() {
 	*x = GetAgentRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1496,7 @@ func (x *GetAgentRequest) String() string {
 func (*GetAgentRequest) ProtoMessage() {}
 
 func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1509,7 @@ func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentRequest.ProtoReflect.Descriptor instead.
 func (*GetAgentRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetAgentRequest) GetName() string {
@@ -1357,7 +1528,7 @@ type GetAgentResponse struct {
 
 func (x *GetAgentResponse) Reset() {
 	*x = GetAgentResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1540,7 @@ func (x *GetAgentResponse) String() string {
 func (*GetAgentResponse) ProtoMessage() {}
 
 func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1553,7 @@ func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentResponse.ProtoReflect.Descriptor instead.
 func (*GetAgentResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetAgentResponse) GetAgent() *Agent {
@@ -1403,13 +1574,15 @@ type ProposeBatchRequest struct {
 	// Time the search took to find the candidates, learning included.
 	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
 	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	// Why candidates that were measured before are measured again, in words; empty unless MeasurementSuspected asked for it.
+	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProposeBatchRequest) Reset() {
 	*x = ProposeBatchRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1594,7 @@ func (x *ProposeBatchRequest) String() string {
 func (*ProposeBatchRequest) ProtoMessage() {}
 
 func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1607,7 @@ func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchRequest.ProtoReflect.Descriptor instead.
 func (*ProposeBatchRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProposeBatchRequest) GetLease() *LeaseToken {
@@ -1479,6 +1652,13 @@ func (x *ProposeBatchRequest) GetMode() BatchMode {
 	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
+func (x *ProposeBatchRequest) GetRemeasured() string {
+	if x != nil {
+		return x.Remeasured
+	}
+	return ""
+}
+
 type ProposeBatchResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
@@ -1490,7 +1670,7 @@ type ProposeBatchResponse struct {
 
 func (x *ProposeBatchResponse) Reset() {
 	*x = ProposeBatchResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1682,7 @@ func (x *ProposeBatchResponse) String() string {
 func (*ProposeBatchResponse) ProtoMessage() {}
 
 func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1695,7 @@ func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchResponse.ProtoReflect.Descriptor instead.
 func (*ProposeBatchResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ProposeBatchResponse) GetBatchId() string {
@@ -1544,7 +1724,7 @@ type FinishJobRequest struct {
 
 func (x *FinishJobRequest) Reset() {
 	*x = FinishJobRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1736,7 @@ func (x *FinishJobRequest) String() string {
 func (*FinishJobRequest) ProtoMessage() {}
 
 func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1749,7 @@ func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobRequest.ProtoReflect.Descriptor instead.
 func (*FinishJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FinishJobRequest) GetLease() *LeaseToken {
@@ -1601,7 +1781,7 @@ type FinishJobResponse struct {
 
 func (x *FinishJobResponse) Reset() {
 	*x = FinishJobResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1793,7 @@ func (x *FinishJobResponse) String() string {
 func (*FinishJobResponse) ProtoMessage() {}
 
 func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1806,7 @@ func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobResponse.ProtoReflect.Descriptor instead.
 func (*FinishJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 // BuildOutcome is what became of one candidate at the builder.
@@ -1643,7 +1823,7 @@ type BuildOutcome struct {
 
 func (x *BuildOutcome) Reset() {
 	*x = BuildOutcome{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1835,7 @@ func (x *BuildOutcome) String() string {
 func (*BuildOutcome) ProtoMessage() {}
 
 func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1848,7 @@ func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildOutcome.ProtoReflect.Descriptor instead.
 func (*BuildOutcome) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BuildOutcome) GetCandidate() string {
@@ -1715,7 +1895,7 @@ type ReportBuildRequest struct {
 
 func (x *ReportBuildRequest) Reset() {
 	*x = ReportBuildRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1907,7 @@ func (x *ReportBuildRequest) String() string {
 func (*ReportBuildRequest) ProtoMessage() {}
 
 func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1920,7 @@ func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildRequest.ProtoReflect.Descriptor instead.
 func (*ReportBuildRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportBuildRequest) GetLease() *LeaseToken {
@@ -1786,7 +1966,7 @@ type ReportBuildResponse struct {
 
 func (x *ReportBuildResponse) Reset() {
 	*x = ReportBuildResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1978,7 @@ func (x *ReportBuildResponse) String() string {
 func (*ReportBuildResponse) ProtoMessage() {}
 
 func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1991,7 @@ func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildResponse.ProtoReflect.Descriptor instead.
 func (*ReportBuildResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 type ReportMeasurementsRequest struct {
@@ -1828,7 +2008,7 @@ type ReportMeasurementsRequest struct {
 
 func (x *ReportMeasurementsRequest) Reset() {
 	*x = ReportMeasurementsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +2020,7 @@ func (x *ReportMeasurementsRequest) String() string {
 func (*ReportMeasurementsRequest) ProtoMessage() {}
 
 func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +2033,7 @@ func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportMeasurementsRequest) GetLease() *LeaseToken {
@@ -1892,7 +2072,7 @@ type ReportMeasurementsResponse struct {
 
 func (x *ReportMeasurementsResponse) Reset() {
 	*x = ReportMeasurementsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2084,7 @@ func (x *ReportMeasurementsResponse) String() string {
 func (*ReportMeasurementsResponse) ProtoMessage() {}
 
 func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,14 +2097,14 @@ func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 var File_tilth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/agent.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xe0\x02\n" +
+	"\x14tilth/v1/agent.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x16tilth/v1/sandbox.proto\"\xb6\x03\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\x12\x12\n" +
@@ -1935,7 +2115,9 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"toolchains\x12<\n" +
 	"\x0edevice_classes\x18\x06 \x03(\v2\x15.tilth.v1.DeviceClassR\rdeviceClasses\x127\n" +
 	"\x06labels\x18\a \x03(\v2\x1f.tilth.v1.AgentSpec.LabelsEntryR\x06labels\x12\x16\n" +
-	"\x06tuners\x18\b \x03(\tR\x06tuners\x1a9\n" +
+	"\x06tuners\x18\b \x03(\tR\x06tuners\x120\n" +
+	"\asandbox\x18\x1e \x03(\v2\x16.tilth.v1.SandboxLayerR\asandbox\x12\"\n" +
+	"\fcapabilities\x18\x1f \x03(\tR\fcapabilities\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
@@ -1944,7 +2126,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"descriptor\x18\x02 \x01(\fR\n" +
 	"descriptor\x12\x18\n" +
-	"\amachine\x18\x03 \x01(\fR\amachine\"\x9a\x02\n" +
+	"\amachine\x18\x03 \x01(\fR\amachine\"\x98\x03\n" +
 	"\x05Agent\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12*\n" +
@@ -1952,12 +2134,17 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\tjoined_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bjoinedAt\x123\n" +
 	"\aseen_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x06seenAt\x12\x1c\n" +
 	"\tcompleted\x18\x06 \x01(\x04R\tcompleted\x12\x16\n" +
-	"\x06failed\x18\a \x01(\x04R\x06failed\"6\n" +
+	"\x06failed\x18\a \x01(\x04R\x06failed\x12?\n" +
+	"\rresting_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\frestingUntil\x12\x1f\n" +
+	"\vrest_reason\x18\x15 \x01(\tR\n" +
+	"restReason\x12\x1a\n" +
+	"\bidentity\x18\x1e \x01(\tR\bidentity\"6\n" +
 	"\vJoinRequest\x12'\n" +
-	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\"r\n" +
+	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\"\x90\x01\n" +
 	"\fJoinResponse\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12H\n" +
-	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\"Z\n" +
+	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1c\n" +
+	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"Z\n" +
 	"\n" +
 	"LeaseToken\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
@@ -1965,17 +2152,19 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\"Z\n" +
 	"\x10HeartbeatRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"C\n" +
+	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"a\n" +
 	"\x11HeartbeatResponse\x12.\n" +
-	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\"[\n" +
+	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\x12\x1c\n" +
+	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"[\n" +
 	"\x10LeaseWorkRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12-\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xd7\x01\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xfe\x01\n" +
 	"\x11LeaseWorkResponse\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12.\n" +
 	"\x06search\x18\x02 \x01(\v2\x14.tilth.v1.SearchWorkH\x00R\x06search\x12+\n" +
 	"\x05build\x18\x03 \x01(\v2\x13.tilth.v1.BuildWorkH\x00R\x05build\x121\n" +
-	"\ameasure\x18\x04 \x01(\v2\x15.tilth.v1.MeasureWorkH\x00R\ameasureB\x06\n" +
+	"\ameasure\x18\x04 \x01(\v2\x15.tilth.v1.MeasureWorkH\x00R\ameasure\x12%\n" +
+	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03runB\x06\n" +
 	"\x04work\"-\n" +
 	"\n" +
 	"SearchWork\x12\x1f\n" +
@@ -1987,7 +2176,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x04task\x18\x04 \x01(\v2\x12.tilth.v1.TaskSpecR\x04task\x123\n" +
 	"\n" +
 	"candidates\x18\x05 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"\xf6\x02\n" +
+	"candidates\"\x97\x03\n" +
 	"\vMeasureWork\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12,\n" +
@@ -1999,21 +2188,30 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\tartifacts\x18\x06 \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\x12!\n" +
 	"\fbest_seconds\x18\a \x01(\x01R\vbestSeconds\x12'\n" +
 	"\x04mode\x18\b \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12)\n" +
-	"\x04best\x18\t \x01(\v2\x15.tilth.v1.MeasurementR\x04best\"@\n" +
+	"\x04best\x18\t \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12\x1f\n" +
+	"\vdrift_limit\x18\x1e \x01(\x01R\n" +
+	"driftLimit\"*\n" +
+	"\aRunWork\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"@\n" +
 	"\x12ReturnLeaseRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\"\x15\n" +
 	"\x13ReturnLeaseResponse\"(\n" +
 	"\fLeaveRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
-	"\rLeaveResponse\"<\n" +
+	"\rLeaveResponse\"x\n" +
 	"\x11ListAgentsRequest\x12'\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\"=\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\x12\x1b\n" +
+	"\tpage_size\x18( \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18) \x01(\tR\tpageToken\"\x8f\x01\n" +
 	"\x12ListAgentsResponse\x12'\n" +
-	"\x06agents\x18\x01 \x03(\v2\x0f.tilth.v1.AgentR\x06agents\"%\n" +
+	"\x06agents\x18\x01 \x03(\v2\x0f.tilth.v1.AgentR\x06agents\x12(\n" +
+	"\x06outage\x18\x14 \x01(\v2\x10.tilth.v1.OutageR\x06outage\x12&\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"%\n" +
 	"\x0fGetAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\x10GetAgentResponse\x12%\n" +
-	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\x81\x02\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xa1\x02\n" +
 	"\x13ProposeBatchRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -2023,7 +2221,10 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
 	"candidates\x12%\n" +
 	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
-	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"R\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1e\n" +
+	"\n" +
+	"remeasured\x18\x1e \x01(\tR\n" +
+	"remeasured\"R\n" +
 	"\x14ProposeBatchResponse\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1f\n" +
 	"\vfirst_trial\x18\x02 \x01(\rR\n" +
@@ -2094,7 +2295,7 @@ func file_tilth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_tilth_v1_agent_proto_goTypes = []any{
 	(AgentKind)(0),                     // 0: tilth.v1.AgentKind
 	(AgentState)(0),                    // 1: tilth.v1.AgentState
@@ -2111,107 +2312,115 @@ var file_tilth_v1_agent_proto_goTypes = []any{
 	(*SearchWork)(nil),                 // 12: tilth.v1.SearchWork
 	(*BuildWork)(nil),                  // 13: tilth.v1.BuildWork
 	(*MeasureWork)(nil),                // 14: tilth.v1.MeasureWork
-	(*ReturnLeaseRequest)(nil),         // 15: tilth.v1.ReturnLeaseRequest
-	(*ReturnLeaseResponse)(nil),        // 16: tilth.v1.ReturnLeaseResponse
-	(*LeaveRequest)(nil),               // 17: tilth.v1.LeaveRequest
-	(*LeaveResponse)(nil),              // 18: tilth.v1.LeaveResponse
-	(*ListAgentsRequest)(nil),          // 19: tilth.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),         // 20: tilth.v1.ListAgentsResponse
-	(*GetAgentRequest)(nil),            // 21: tilth.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),           // 22: tilth.v1.GetAgentResponse
-	(*ProposeBatchRequest)(nil),        // 23: tilth.v1.ProposeBatchRequest
-	(*ProposeBatchResponse)(nil),       // 24: tilth.v1.ProposeBatchResponse
-	(*FinishJobRequest)(nil),           // 25: tilth.v1.FinishJobRequest
-	(*FinishJobResponse)(nil),          // 26: tilth.v1.FinishJobResponse
-	(*BuildOutcome)(nil),               // 27: tilth.v1.BuildOutcome
-	(*ReportBuildRequest)(nil),         // 28: tilth.v1.ReportBuildRequest
-	(*ReportBuildResponse)(nil),        // 29: tilth.v1.ReportBuildResponse
-	(*ReportMeasurementsRequest)(nil),  // 30: tilth.v1.ReportMeasurementsRequest
-	(*ReportMeasurementsResponse)(nil), // 31: tilth.v1.ReportMeasurementsResponse
-	nil,                                // 32: tilth.v1.AgentSpec.LabelsEntry
-	(*timestamppb.Timestamp)(nil),      // 33: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
-	(*Job)(nil),                        // 35: tilth.v1.Job
-	(*TargetSpec)(nil),                 // 36: tilth.v1.TargetSpec
-	(*TaskSpec)(nil),                   // 37: tilth.v1.TaskSpec
-	(*Candidate)(nil),                  // 38: tilth.v1.Candidate
-	(*ArtifactRef)(nil),                // 39: tilth.v1.ArtifactRef
-	(BatchMode)(0),                     // 40: tilth.v1.BatchMode
-	(*Measurement)(nil),                // 41: tilth.v1.Measurement
-	(JobState)(0),                      // 42: tilth.v1.JobState
-	(ErrorClass)(0),                    // 43: tilth.v1.ErrorClass
+	(*RunWork)(nil),                    // 15: tilth.v1.RunWork
+	(*ReturnLeaseRequest)(nil),         // 16: tilth.v1.ReturnLeaseRequest
+	(*ReturnLeaseResponse)(nil),        // 17: tilth.v1.ReturnLeaseResponse
+	(*LeaveRequest)(nil),               // 18: tilth.v1.LeaveRequest
+	(*LeaveResponse)(nil),              // 19: tilth.v1.LeaveResponse
+	(*ListAgentsRequest)(nil),          // 20: tilth.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),         // 21: tilth.v1.ListAgentsResponse
+	(*GetAgentRequest)(nil),            // 22: tilth.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),           // 23: tilth.v1.GetAgentResponse
+	(*ProposeBatchRequest)(nil),        // 24: tilth.v1.ProposeBatchRequest
+	(*ProposeBatchResponse)(nil),       // 25: tilth.v1.ProposeBatchResponse
+	(*FinishJobRequest)(nil),           // 26: tilth.v1.FinishJobRequest
+	(*FinishJobResponse)(nil),          // 27: tilth.v1.FinishJobResponse
+	(*BuildOutcome)(nil),               // 28: tilth.v1.BuildOutcome
+	(*ReportBuildRequest)(nil),         // 29: tilth.v1.ReportBuildRequest
+	(*ReportBuildResponse)(nil),        // 30: tilth.v1.ReportBuildResponse
+	(*ReportMeasurementsRequest)(nil),  // 31: tilth.v1.ReportMeasurementsRequest
+	(*ReportMeasurementsResponse)(nil), // 32: tilth.v1.ReportMeasurementsResponse
+	nil,                                // 33: tilth.v1.AgentSpec.LabelsEntry
+	(*SandboxLayer)(nil),               // 34: tilth.v1.SandboxLayer
+	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
+	(*Job)(nil),                        // 37: tilth.v1.Job
+	(*TargetSpec)(nil),                 // 38: tilth.v1.TargetSpec
+	(*TaskSpec)(nil),                   // 39: tilth.v1.TaskSpec
+	(*Candidate)(nil),                  // 40: tilth.v1.Candidate
+	(*ArtifactRef)(nil),                // 41: tilth.v1.ArtifactRef
+	(BatchMode)(0),                     // 42: tilth.v1.BatchMode
+	(*Measurement)(nil),                // 43: tilth.v1.Measurement
+	(*Outage)(nil),                     // 44: tilth.v1.Outage
+	(JobState)(0),                      // 45: tilth.v1.JobState
+	(ErrorClass)(0),                    // 46: tilth.v1.ErrorClass
 }
 var file_tilth_v1_agent_proto_depIdxs = []int32{
 	0,  // 0: tilth.v1.AgentSpec.kind:type_name -> tilth.v1.AgentKind
 	3,  // 1: tilth.v1.AgentSpec.device_classes:type_name -> tilth.v1.DeviceClass
-	32, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
-	2,  // 3: tilth.v1.Agent.spec:type_name -> tilth.v1.AgentSpec
-	1,  // 4: tilth.v1.Agent.state:type_name -> tilth.v1.AgentState
-	33, // 5: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
-	33, // 6: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
-	2,  // 7: tilth.v1.JoinRequest.spec:type_name -> tilth.v1.AgentSpec
-	34, // 8: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
-	7,  // 9: tilth.v1.HeartbeatRequest.leases:type_name -> tilth.v1.LeaseToken
-	7,  // 10: tilth.v1.HeartbeatResponse.dropped:type_name -> tilth.v1.LeaseToken
-	34, // 11: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 12: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
-	12, // 13: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
-	13, // 14: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
-	14, // 15: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
-	35, // 16: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
-	36, // 17: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
-	37, // 18: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
-	38, // 19: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
-	36, // 20: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
-	37, // 21: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
-	38, // 22: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
-	39, // 23: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	40, // 24: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
-	41, // 25: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
-	7,  // 26: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
-	0,  // 27: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
-	4,  // 28: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	4,  // 29: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
-	7,  // 30: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	38, // 31: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	40, // 32: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
-	7,  // 33: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	42, // 34: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	43, // 35: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
-	7,  // 36: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	27, // 37: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	39, // 38: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	43, // 39: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	7,  // 40: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	41, // 41: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	43, // 42: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	5,  // 43: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
-	8,  // 44: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
-	10, // 45: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	15, // 46: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	17, // 47: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	19, // 48: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	21, // 49: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	23, // 50: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	25, // 51: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	28, // 52: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	30, // 53: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 54: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 55: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	11, // 56: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	16, // 57: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	18, // 58: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	20, // 59: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	22, // 60: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	24, // 61: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	26, // 62: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	29, // 63: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	31, // 64: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	54, // [54:65] is the sub-list for method output_type
-	43, // [43:54] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	33, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
+	34, // 3: tilth.v1.AgentSpec.sandbox:type_name -> tilth.v1.SandboxLayer
+	2,  // 4: tilth.v1.Agent.spec:type_name -> tilth.v1.AgentSpec
+	1,  // 5: tilth.v1.Agent.state:type_name -> tilth.v1.AgentState
+	35, // 6: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
+	35, // 7: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
+	35, // 8: tilth.v1.Agent.resting_until:type_name -> google.protobuf.Timestamp
+	2,  // 9: tilth.v1.JoinRequest.spec:type_name -> tilth.v1.AgentSpec
+	36, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	7,  // 11: tilth.v1.HeartbeatRequest.leases:type_name -> tilth.v1.LeaseToken
+	7,  // 12: tilth.v1.HeartbeatResponse.dropped:type_name -> tilth.v1.LeaseToken
+	36, // 13: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
+	7,  // 14: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
+	12, // 15: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
+	13, // 16: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
+	14, // 17: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
+	15, // 18: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
+	37, // 19: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
+	38, // 20: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 21: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 22: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
+	38, // 23: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 24: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 25: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
+	41, // 26: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
+	42, // 27: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	43, // 28: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	37, // 29: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
+	7,  // 30: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
+	0,  // 31: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
+	4,  // 32: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
+	44, // 33: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
+	4,  // 34: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
+	7,  // 35: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
+	40, // 36: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	42, // 37: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	7,  // 38: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
+	45, // 39: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	46, // 40: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	7,  // 41: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
+	28, // 42: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	41, // 43: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	46, // 44: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	7,  // 45: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
+	43, // 46: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	46, // 47: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	5,  // 48: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
+	8,  // 49: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
+	10, // 50: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
+	16, // 51: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	18, // 52: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	20, // 53: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	22, // 54: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	24, // 55: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	26, // 56: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	29, // 57: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	31, // 58: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 59: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 60: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	11, // 61: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	17, // 62: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	19, // 63: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	21, // 64: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	23, // 65: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	25, // 66: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	27, // 67: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	30, // 68: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	32, // 69: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	59, // [59:70] is the sub-list for method output_type
+	48, // [48:59] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_agent_proto_init() }
@@ -2222,10 +2431,13 @@ func file_tilth_v1_agent_proto_init() {
 	file_tilth_v1_artifact_proto_init()
 	file_tilth_v1_job_proto_init()
 	file_tilth_v1_measurement_proto_init()
+	file_tilth_v1_outage_proto_init()
+	file_tilth_v1_sandbox_proto_init()
 	file_tilth_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
 		(*LeaseWorkResponse_Search)(nil),
 		(*LeaseWorkResponse_Build)(nil),
 		(*LeaseWorkResponse_Measure)(nil),
+		(*LeaseWorkResponse_Run)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2233,7 +2445,7 @@ func file_tilth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_agent_proto_rawDesc), len(file_tilth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -25,7 +25,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// JobState is the life of a job: QUEUED -> RUNNING -> one of DONE, FAILED, CANCELLED.
+// JobState is the life of a job: QUEUED -> RUNNING -> one of DONE, FAILED, CANCELLED; before it has ended it may be
+// PAUSED, and is QUEUED after that.
 type JobState int32
 
 const (
@@ -41,6 +42,8 @@ const (
 	JobState_JOB_STATE_FAILED JobState = 4
 	// Set by CancelJob. Final.
 	JobState_JOB_STATE_CANCELLED JobState = 5
+	// Set by PauseJob. QUEUED, DONE, FAILED or CANCELLED may follow.
+	JobState_JOB_STATE_PAUSED JobState = 6
 )
 
 // Enum value maps for JobState.
@@ -52,6 +55,7 @@ var (
 		3: "JOB_STATE_DONE",
 		4: "JOB_STATE_FAILED",
 		5: "JOB_STATE_CANCELLED",
+		6: "JOB_STATE_PAUSED",
 	}
 	JobState_value = map[string]int32{
 		"JOB_STATE_UNSPECIFIED": 0,
@@ -60,6 +64,7 @@ var (
 		"JOB_STATE_DONE":        3,
 		"JOB_STATE_FAILED":      4,
 		"JOB_STATE_CANCELLED":   5,
+		"JOB_STATE_PAUSED":      6,
 	}
 )
 
@@ -346,7 +351,11 @@ type JobSpec struct {
 	// strict, default or fast: which algorithms are allowed.
 	Numerics string `protobuf:"bytes,8,opt,name=numerics,proto3" json:"numerics,omitempty"`
 	// Learn nothing from records that other jobs made, and measure what they measured again.
-	NoTransfer    bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
+	NoTransfer bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
+	// Run packages instead of tuning: the job then has no tasks, tuner or budget, and of its target only the device class counts.
+	Run *RunSpec `protobuf:"bytes,30,opt,name=run,proto3" json:"run,omitempty"`
+	// The job's share of what its owner gets, beside the owner's other jobs: 1 to 100; 0 = 10.
+	Priority      uint32 `protobuf:"varint,10,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +453,20 @@ func (x *JobSpec) GetNoTransfer() bool {
 	return false
 }
 
+func (x *JobSpec) GetRun() *RunSpec {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *JobSpec) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
 // Job is a job as the tracker holds it.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -460,7 +483,13 @@ type Job struct {
 	// One per task of the spec, in its order.
 	Progress []*TaskProgress `protobuf:"bytes,8,rep,name=progress,proto3" json:"progress,omitempty"`
 	// Batches that exhausted their attempts because of the build side, a device or the farm.
-	DeadLetters   []*DeadLetter `protobuf:"bytes,9,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	DeadLetters []*DeadLetter `protobuf:"bytes,9,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	// Of a job that ran packages, once it is DONE.
+	Result *RunResult `protobuf:"bytes,30,opt,name=result,proto3" json:"result,omitempty"`
+	// Since when the job is paused; absent while it is not.
+	PausedAt *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	// How long it was paused before, after it was first leased. The budget's time does not run meanwhile.
+	Paused        *durationpb.Duration `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -554,6 +583,27 @@ func (x *Job) GetProgress() []*TaskProgress {
 func (x *Job) GetDeadLetters() []*DeadLetter {
 	if x != nil {
 		return x.DeadLetters
+	}
+	return nil
+}
+
+func (x *Job) GetResult() *RunResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Job) GetPausedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedAt
+	}
+	return nil
+}
+
+func (x *Job) GetPaused() *durationpb.Duration {
+	if x != nil {
+		return x.Paused
 	}
 	return nil
 }
@@ -697,12 +747,15 @@ func (x *TaskProgress) GetKnownBestDigest() string {
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
 type DeadLetter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BatchId       string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	TaskIndex     uint32                 `protobuf:"varint,2,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	Error         ErrorClass             `protobuf:"varint,3,opt,name=error,proto3,enum=tilth.v1.ErrorClass" json:"error,omitempty"`
-	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	BatchId   string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	TaskIndex uint32                 `protobuf:"varint,2,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	Error     ErrorClass             `protobuf:"varint,3,opt,name=error,proto3,enum=tilth.v1.ErrorClass" json:"error,omitempty"`
+	Message   string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// Attempts that failed through no fault of the candidates.
+	Attempts uint32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// The agents on which they did, by name.
+	Agents        []string `protobuf:"bytes,6,rep,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -770,6 +823,13 @@ func (x *DeadLetter) GetAttempts() uint32 {
 		return x.Attempts
 	}
 	return 0
+}
+
+func (x *DeadLetter) GetAgents() []string {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
 }
 
 type SubmitJobRequest struct {
@@ -914,8 +974,10 @@ func (x *GetJobRequest) GetJobId() string {
 }
 
 type GetJobResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// Set while the tracker waits for most of its agents.
+	Outage        *Outage `protobuf:"bytes,20,opt,name=outage,proto3" json:"outage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -957,12 +1019,23 @@ func (x *GetJobResponse) GetJob() *Job {
 	return nil
 }
 
+func (x *GetJobResponse) GetOutage() *Outage {
+	if x != nil {
+		return x.Outage
+	}
+	return nil
+}
+
 type ListJobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most this many; 0 = 100.
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Only jobs in one of these states; empty = all.
-	States        []JobState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tilth.v1.JobState" json:"states,omitempty"`
+	States []JobState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tilth.v1.JobState" json:"states,omitempty"`
+	// When set: at most so many jobs in a response, and fewer where they are large; limit has no effect. 0 = all in one.
+	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,9 +1084,25 @@ func (x *ListJobsRequest) GetStates() []JobState {
 	return nil
 }
 
+func (x *ListJobsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListJobsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListJobsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Jobs  []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// Where the next page begins; empty after the last one.
+	NextPageToken string `protobuf:"bytes,40,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1053,6 +1142,13 @@ func (x *ListJobsResponse) GetJobs() []*Job {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *ListJobsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type WatchJobRequest struct {
@@ -1248,6 +1344,304 @@ func (x *CancelJobResponse) GetJob() *Job {
 	return nil
 }
 
+type PauseJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseJobRequest) Reset() {
+	*x = PauseJobRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseJobRequest) ProtoMessage() {}
+
+func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseJobRequest.ProtoReflect.Descriptor instead.
+func (*PauseJobRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PauseJobRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *PauseJobRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type PauseJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseJobResponse) Reset() {
+	*x = PauseJobResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseJobResponse) ProtoMessage() {}
+
+func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseJobResponse.ProtoReflect.Descriptor instead.
+func (*PauseJobResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PauseJobResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+type ResumeJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeJobRequest) Reset() {
+	*x = ResumeJobRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeJobRequest) ProtoMessage() {}
+
+func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeJobRequest.ProtoReflect.Descriptor instead.
+func (*ResumeJobRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ResumeJobRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ResumeJobRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type ResumeJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeJobResponse) Reset() {
+	*x = ResumeJobResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeJobResponse) ProtoMessage() {}
+
+func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeJobResponse.ProtoReflect.Descriptor instead.
+func (*ResumeJobResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ResumeJobResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+type RetryDeadLettersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	JobId string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Empty = all of the job's dead letters.
+	BatchIds      []string `protobuf:"bytes,2,rep,name=batch_ids,json=batchIds,proto3" json:"batch_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryDeadLettersRequest) Reset() {
+	*x = RetryDeadLettersRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryDeadLettersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryDeadLettersRequest) ProtoMessage() {}
+
+func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryDeadLettersRequest.ProtoReflect.Descriptor instead.
+func (*RetryDeadLettersRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RetryDeadLettersRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *RetryDeadLettersRequest) GetBatchIds() []string {
+	if x != nil {
+		return x.BatchIds
+	}
+	return nil
+}
+
+type RetryDeadLettersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// The batches that were queued anew by this call, in the order in which they were given up.
+	BatchIds      []string `protobuf:"bytes,2,rep,name=batch_ids,json=batchIds,proto3" json:"batch_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryDeadLettersResponse) Reset() {
+	*x = RetryDeadLettersResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryDeadLettersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryDeadLettersResponse) ProtoMessage() {}
+
+func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryDeadLettersResponse.ProtoReflect.Descriptor instead.
+func (*RetryDeadLettersResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RetryDeadLettersResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *RetryDeadLettersResponse) GetBatchIds() []string {
+	if x != nil {
+		return x.BatchIds
+	}
+	return nil
+}
+
 // JobEvent is one durable entry of a job's log.
 type JobEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1260,6 +1654,8 @@ type JobEvent struct {
 	//	*JobEvent_Proposed
 	//	*JobEvent_Trial
 	//	*JobEvent_DeadLetter
+	//	*JobEvent_Retried
+	//	*JobEvent_Suspected
 	Event         isJobEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1267,7 +1663,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1675,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1688,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JobEvent) GetSequence() uint64 {
@@ -1352,6 +1748,24 @@ func (x *JobEvent) GetDeadLetter() *DeadLetter {
 	return nil
 }
 
+func (x *JobEvent) GetRetried() *BatchRetried {
+	if x != nil {
+		if x, ok := x.Event.(*JobEvent_Retried); ok {
+			return x.Retried
+		}
+	}
+	return nil
+}
+
+func (x *JobEvent) GetSuspected() *MeasurementSuspected {
+	if x != nil {
+		if x, ok := x.Event.(*JobEvent_Suspected); ok {
+			return x.Suspected
+		}
+	}
+	return nil
+}
+
 type isJobEvent_Event interface {
 	isJobEvent_Event()
 }
@@ -1372,6 +1786,14 @@ type JobEvent_DeadLetter struct {
 	DeadLetter *DeadLetter `protobuf:"bytes,6,opt,name=dead_letter,json=deadLetter,proto3,oneof"`
 }
 
+type JobEvent_Retried struct {
+	Retried *BatchRetried `protobuf:"bytes,7,opt,name=retried,proto3,oneof"`
+}
+
+type JobEvent_Suspected struct {
+	Suspected *MeasurementSuspected `protobuf:"bytes,30,opt,name=suspected,proto3,oneof"`
+}
+
 func (*JobEvent_State) isJobEvent_Event() {}
 
 func (*JobEvent_Proposed) isJobEvent_Event() {}
@@ -1379,6 +1801,10 @@ func (*JobEvent_Proposed) isJobEvent_Event() {}
 func (*JobEvent_Trial) isJobEvent_Event() {}
 
 func (*JobEvent_DeadLetter) isJobEvent_Event() {}
+
+func (*JobEvent_Retried) isJobEvent_Event() {}
+
+func (*JobEvent_Suspected) isJobEvent_Event() {}
 
 // JobStateChanged reports a new state of the job.
 type JobStateChanged struct {
@@ -1391,7 +1817,7 @@ type JobStateChanged struct {
 
 func (x *JobStateChanged) Reset() {
 	*x = JobStateChanged{}
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1403,7 +1829,7 @@ func (x *JobStateChanged) String() string {
 func (*JobStateChanged) ProtoMessage() {}
 
 func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1416,7 +1842,7 @@ func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStateChanged.ProtoReflect.Descriptor instead.
 func (*JobStateChanged) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobStateChanged) GetState() JobState {
@@ -1444,13 +1870,15 @@ type BatchProposed struct {
 	// As in ProposeBatchRequest.
 	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
 	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	// As in ProposeBatchRequest.
+	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchProposed) Reset() {
 	*x = BatchProposed{}
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1890,7 @@ func (x *BatchProposed) String() string {
 func (*BatchProposed) ProtoMessage() {}
 
 func (x *BatchProposed) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1903,7 @@ func (x *BatchProposed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchProposed.ProtoReflect.Descriptor instead.
 func (*BatchProposed) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BatchProposed) GetBatchId() string {
@@ -1520,12 +1948,153 @@ func (x *BatchProposed) GetMode() BatchMode {
 	return BatchMode_BATCH_MODE_UNSPECIFIED
 }
 
+func (x *BatchProposed) GetRemeasured() string {
+	if x != nil {
+		return x.Remeasured
+	}
+	return ""
+}
+
+// MeasurementSuspected reports that the device changed while the best of a task was measured: it is to be measured again.
+type MeasurementSuspected struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	TaskIndex uint32                 `protobuf:"varint,1,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	// The best so far.
+	Candidate *Candidate `protobuf:"bytes,2,opt,name=candidate,proto3" json:"candidate,omitempty"`
+	Device    string     `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`
+	// What happened to the device, in words.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasurementSuspected) Reset() {
+	*x = MeasurementSuspected{}
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasurementSuspected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasurementSuspected) ProtoMessage() {}
+
+func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasurementSuspected.ProtoReflect.Descriptor instead.
+func (*MeasurementSuspected) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *MeasurementSuspected) GetTaskIndex() uint32 {
+	if x != nil {
+		return x.TaskIndex
+	}
+	return 0
+}
+
+func (x *MeasurementSuspected) GetCandidate() *Candidate {
+	if x != nil {
+		return x.Candidate
+	}
+	return nil
+}
+
+func (x *MeasurementSuspected) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *MeasurementSuspected) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// BatchRetried reports that a dead letter is tried again: its trials that are not recorded may still come.
+type BatchRetried struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	BatchId   string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	TaskIndex uint32                 `protobuf:"varint,2,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	// How many trials these are.
+	Trials        uint32 `protobuf:"varint,3,opt,name=trials,proto3" json:"trials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchRetried) Reset() {
+	*x = BatchRetried{}
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchRetried) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchRetried) ProtoMessage() {}
+
+func (x *BatchRetried) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchRetried.ProtoReflect.Descriptor instead.
+func (*BatchRetried) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *BatchRetried) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
+	}
+	return ""
+}
+
+func (x *BatchRetried) GetTaskIndex() uint32 {
+	if x != nil {
+		return x.TaskIndex
+	}
+	return 0
+}
+
+func (x *BatchRetried) GetTrials() uint32 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
 // TrialRecorded reports one finished trial, failed or not.
 type TrialRecorded struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	TaskIndex   uint32                 `protobuf:"varint,1,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	BatchId     string                 `protobuf:"bytes,2,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	Measurement *Measurement           `protobuf:"bytes,3,opt,name=measurement,proto3" json:"measurement,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	TaskIndex uint32                 `protobuf:"varint,1,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
+	BatchId   string                 `protobuf:"bytes,2,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Absent in the log of a job that has ended when its record was pruned since.
+	Measurement *Measurement `protobuf:"bytes,3,opt,name=measurement,proto3" json:"measurement,omitempty"`
 	// Best of the task after this trial, in seconds; 0 = none yet.
 	BestSeconds   float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1534,7 +2103,7 @@ type TrialRecorded struct {
 
 func (x *TrialRecorded) Reset() {
 	*x = TrialRecorded{}
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +2115,7 @@ func (x *TrialRecorded) String() string {
 func (*TrialRecorded) ProtoMessage() {}
 
 func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +2128,7 @@ func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecorded.ProtoReflect.Descriptor instead.
 func (*TrialRecorded) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TrialRecorded) GetTaskIndex() uint32 {
@@ -1594,7 +2163,7 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\"\xb6\x01\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\"\xb6\x01\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
@@ -1615,7 +2184,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12-\n" +
 	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x1d\n" +
 	"\n" +
-	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\x9c\x02\n" +
+	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\xdd\x02\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12,\n" +
@@ -1626,7 +2195,10 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x04seed\x18\a \x01(\x04R\x04seed\x12\x1a\n" +
 	"\bnumerics\x18\b \x01(\tR\bnumerics\x12\x1f\n" +
 	"\vno_transfer\x18\t \x01(\bR\n" +
-	"noTransfer\"\x98\x03\n" +
+	"noTransfer\x12#\n" +
+	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12\x1a\n" +
+	"\bpriority\x18\n" +
+	" \x01(\rR\bpriority\"\xb1\x04\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -1638,7 +2210,10 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
-	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\"\xd6\x04\n" +
+	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\x12+\n" +
+	"\x06result\x18\x1e \x01(\v2\x13.tilth.v1.RunResultR\x06result\x127\n" +
+	"\tpaused_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x121\n" +
+	"\x06paused\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x06paused\"\xd6\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -1658,7 +2233,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +
 	"\rMessagesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc0\x01\n" +
 	"\n" +
 	"DeadLetter\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1d\n" +
@@ -1666,7 +2241,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"task_index\x18\x02 \x01(\rR\ttaskIndex\x12*\n" +
 	"\x05error\x18\x03 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
-	"\battempts\x18\x05 \x01(\rR\battempts\"X\n" +
+	"\battempts\x18\x05 \x01(\rR\battempts\x12\x16\n" +
+	"\x06agents\x18\x06 \x03(\tR\x06agents\"X\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12%\n" +
@@ -1674,14 +2250,19 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x11SubmitJobResponse\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"&\n" +
 	"\rGetJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"1\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"[\n" +
 	"\x0eGetJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"S\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12(\n" +
+	"\x06outage\x18\x14 \x01(\v2\x10.tilth.v1.OutageR\x06outage\"\x8f\x01\n" +
 	"\x0fListJobsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\rR\x05limit\x12*\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x12.tilth.v1.JobStateR\x06states\"5\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x12.tilth.v1.JobStateR\x06states\x12\x1b\n" +
+	"\tpage_size\x18( \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18) \x01(\tR\tpageToken\"]\n" +
 	"\x10ListJobsResponse\x12!\n" +
-	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\"M\n" +
+	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"M\n" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
 	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\"<\n" +
@@ -1691,7 +2272,23 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
 	"\x11CancelJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"\xaf\x02\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"@\n" +
+	"\x0fPauseJobRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"3\n" +
+	"\x10PauseJobResponse\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"A\n" +
+	"\x10ResumeJobRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
+	"\x11ResumeJobResponse\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"M\n" +
+	"\x17RetryDeadLettersRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1b\n" +
+	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"X\n" +
+	"\x18RetryDeadLettersResponse\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12\x1b\n" +
+	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"\xa3\x03\n" +
 	"\bJobEvent\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x121\n" +
@@ -1699,11 +2296,13 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bproposed\x18\x04 \x01(\v2\x17.tilth.v1.BatchProposedH\x00R\bproposed\x12/\n" +
 	"\x05trial\x18\x05 \x01(\v2\x17.tilth.v1.TrialRecordedH\x00R\x05trial\x127\n" +
 	"\vdead_letter\x18\x06 \x01(\v2\x14.tilth.v1.DeadLetterH\x00R\n" +
-	"deadLetterB\a\n" +
+	"deadLetter\x122\n" +
+	"\aretried\x18\a \x01(\v2\x16.tilth.v1.BatchRetriedH\x00R\aretried\x12>\n" +
+	"\tsuspected\x18\x1e \x01(\v2\x1e.tilth.v1.MeasurementSuspectedH\x00R\tsuspectedB\a\n" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xea\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8a\x02\n" +
 	"\rBatchProposed\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -1713,27 +2312,47 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
 	"candidates\x12%\n" +
 	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
-	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"\xa5\x01\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1e\n" +
+	"\n" +
+	"remeasured\x18\x1e \x01(\tR\n" +
+	"remeasured\"\x98\x01\n" +
+	"\x14MeasurementSuspected\x12\x1d\n" +
+	"\n" +
+	"task_index\x18\x01 \x01(\rR\ttaskIndex\x121\n" +
+	"\tcandidate\x18\x02 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\tR\x06device\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"`\n" +
+	"\fBatchRetried\x12\x19\n" +
+	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1d\n" +
+	"\n" +
+	"task_index\x18\x02 \x01(\rR\ttaskIndex\x12\x16\n" +
+	"\x06trials\x18\x03 \x01(\rR\x06trials\"\xa5\x01\n" +
 	"\rTrialRecorded\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x12\x19\n" +
 	"\bbatch_id\x18\x02 \x01(\tR\abatchId\x127\n" +
 	"\vmeasurement\x18\x03 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12!\n" +
-	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds*\x95\x01\n" +
+	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds*\xab\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x052\xdd\x02\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
+	"\x10JOB_STATE_PAUSED\x10\x062\x8a\x05\n" +
 	"\n" +
 	"JobService\x12D\n" +
 	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\x12;\n" +
 	"\x06GetJob\x12\x17.tilth.v1.GetJobRequest\x1a\x18.tilth.v1.GetJobResponse\x12A\n" +
 	"\bListJobs\x12\x19.tilth.v1.ListJobsRequest\x1a\x1a.tilth.v1.ListJobsResponse\x12C\n" +
 	"\bWatchJob\x12\x19.tilth.v1.WatchJobRequest\x1a\x1a.tilth.v1.WatchJobResponse0\x01\x12D\n" +
-	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\x12A\n" +
+	"\bPauseJob\x12\x19.tilth.v1.PauseJobRequest\x1a\x1a.tilth.v1.PauseJobResponse\x12D\n" +
+	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\x12Y\n" +
+	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\x12G\n" +
+	"\n" +
+	"ListOwners\x12\x1b.tilth.v1.ListOwnersRequest\x1a\x1c.tilth.v1.ListOwnersResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_job_proto_rawDescOnce sync.Once
@@ -1748,86 +2367,118 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_tilth_v1_job_proto_goTypes = []any{
-	(JobState)(0),                 // 0: tilth.v1.JobState
-	(*TaskSpec)(nil),              // 1: tilth.v1.TaskSpec
-	(*TargetSpec)(nil),            // 2: tilth.v1.TargetSpec
-	(*Budget)(nil),                // 3: tilth.v1.Budget
-	(*JobSpec)(nil),               // 4: tilth.v1.JobSpec
-	(*Job)(nil),                   // 5: tilth.v1.Job
-	(*TaskProgress)(nil),          // 6: tilth.v1.TaskProgress
-	(*DeadLetter)(nil),            // 7: tilth.v1.DeadLetter
-	(*SubmitJobRequest)(nil),      // 8: tilth.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 9: tilth.v1.SubmitJobResponse
-	(*GetJobRequest)(nil),         // 10: tilth.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 11: tilth.v1.GetJobResponse
-	(*ListJobsRequest)(nil),       // 12: tilth.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 13: tilth.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),       // 14: tilth.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),      // 15: tilth.v1.WatchJobResponse
-	(*CancelJobRequest)(nil),      // 16: tilth.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 17: tilth.v1.CancelJobResponse
-	(*JobEvent)(nil),              // 18: tilth.v1.JobEvent
-	(*JobStateChanged)(nil),       // 19: tilth.v1.JobStateChanged
-	(*BatchProposed)(nil),         // 20: tilth.v1.BatchProposed
-	(*TrialRecorded)(nil),         // 21: tilth.v1.TrialRecorded
-	nil,                           // 22: tilth.v1.TaskProgress.ErrorsEntry
-	nil,                           // 23: tilth.v1.TaskProgress.MessagesEntry
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Measurement)(nil),           // 26: tilth.v1.Measurement
-	(ErrorClass)(0),               // 27: tilth.v1.ErrorClass
-	(*Candidate)(nil),             // 28: tilth.v1.Candidate
-	(BatchMode)(0),                // 29: tilth.v1.BatchMode
+	(JobState)(0),                    // 0: tilth.v1.JobState
+	(*TaskSpec)(nil),                 // 1: tilth.v1.TaskSpec
+	(*TargetSpec)(nil),               // 2: tilth.v1.TargetSpec
+	(*Budget)(nil),                   // 3: tilth.v1.Budget
+	(*JobSpec)(nil),                  // 4: tilth.v1.JobSpec
+	(*Job)(nil),                      // 5: tilth.v1.Job
+	(*TaskProgress)(nil),             // 6: tilth.v1.TaskProgress
+	(*DeadLetter)(nil),               // 7: tilth.v1.DeadLetter
+	(*SubmitJobRequest)(nil),         // 8: tilth.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),        // 9: tilth.v1.SubmitJobResponse
+	(*GetJobRequest)(nil),            // 10: tilth.v1.GetJobRequest
+	(*GetJobResponse)(nil),           // 11: tilth.v1.GetJobResponse
+	(*ListJobsRequest)(nil),          // 12: tilth.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 13: tilth.v1.ListJobsResponse
+	(*WatchJobRequest)(nil),          // 14: tilth.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),         // 15: tilth.v1.WatchJobResponse
+	(*CancelJobRequest)(nil),         // 16: tilth.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),        // 17: tilth.v1.CancelJobResponse
+	(*PauseJobRequest)(nil),          // 18: tilth.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),         // 19: tilth.v1.PauseJobResponse
+	(*ResumeJobRequest)(nil),         // 20: tilth.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),        // 21: tilth.v1.ResumeJobResponse
+	(*RetryDeadLettersRequest)(nil),  // 22: tilth.v1.RetryDeadLettersRequest
+	(*RetryDeadLettersResponse)(nil), // 23: tilth.v1.RetryDeadLettersResponse
+	(*JobEvent)(nil),                 // 24: tilth.v1.JobEvent
+	(*JobStateChanged)(nil),          // 25: tilth.v1.JobStateChanged
+	(*BatchProposed)(nil),            // 26: tilth.v1.BatchProposed
+	(*MeasurementSuspected)(nil),     // 27: tilth.v1.MeasurementSuspected
+	(*BatchRetried)(nil),             // 28: tilth.v1.BatchRetried
+	(*TrialRecorded)(nil),            // 29: tilth.v1.TrialRecorded
+	nil,                              // 30: tilth.v1.TaskProgress.ErrorsEntry
+	nil,                              // 31: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),      // 32: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 33: tilth.v1.RunSpec
+	(*timestamppb.Timestamp)(nil),    // 34: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 35: tilth.v1.RunResult
+	(*Measurement)(nil),              // 36: tilth.v1.Measurement
+	(ErrorClass)(0),                  // 37: tilth.v1.ErrorClass
+	(*Outage)(nil),                   // 38: tilth.v1.Outage
+	(*Candidate)(nil),                // 39: tilth.v1.Candidate
+	(BatchMode)(0),                   // 40: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 41: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 42: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	24, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	32, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
-	4,  // 4: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
-	0,  // 5: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	25, // 6: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	25, // 7: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	25, // 8: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	6,  // 9: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
-	7,  // 10: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	22, // 11: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	23, // 12: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	26, // 13: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	27, // 14: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 15: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 16: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 17: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	0,  // 18: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 19: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	18, // 20: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	5,  // 21: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	25, // 22: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	19, // 23: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	20, // 24: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	21, // 25: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 26: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	0,  // 27: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	28, // 28: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	29, // 29: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	26, // 30: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 31: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 32: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 33: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 34: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 35: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	9,  // 36: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 37: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 38: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 39: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 40: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	36, // [36:41] is the sub-list for method output_type
-	31, // [31:36] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	33, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
+	4,  // 5: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
+	0,  // 6: tilth.v1.Job.state:type_name -> tilth.v1.JobState
+	34, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	34, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	34, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	6,  // 10: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
+	7,  // 11: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
+	35, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	34, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	32, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	30, // 15: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	31, // 16: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	36, // 17: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	37, // 18: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 19: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 20: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 21: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	38, // 22: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	0,  // 23: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 24: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	24, // 25: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	5,  // 26: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 27: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 28: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 29: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	34, // 30: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	25, // 31: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	26, // 32: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	29, // 33: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 34: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	28, // 35: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	27, // 36: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 37: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	39, // 38: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	40, // 39: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	39, // 40: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	36, // 41: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 42: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 43: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 44: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	14, // 45: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	16, // 46: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	18, // 47: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	20, // 48: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	22, // 49: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	41, // 50: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 51: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 52: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 53: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	15, // 54: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	17, // 55: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	19, // 56: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	21, // 57: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	23, // 58: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	42, // 59: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	51, // [51:60] is the sub-list for method output_type
+	42, // [42:51] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -1836,11 +2487,16 @@ func file_tilth_v1_job_proto_init() {
 		return
 	}
 	file_tilth_v1_measurement_proto_init()
-	file_tilth_v1_job_proto_msgTypes[17].OneofWrappers = []any{
+	file_tilth_v1_outage_proto_init()
+	file_tilth_v1_owner_proto_init()
+	file_tilth_v1_run_proto_init()
+	file_tilth_v1_job_proto_msgTypes[23].OneofWrappers = []any{
 		(*JobEvent_State)(nil),
 		(*JobEvent_Proposed)(nil),
 		(*JobEvent_Trial)(nil),
 		(*JobEvent_DeadLetter)(nil),
+		(*JobEvent_Retried)(nil),
+		(*JobEvent_Suspected)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1848,7 +2504,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,11 +21,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	JobService_SubmitJob_FullMethodName = "/tilth.v1.JobService/SubmitJob"
-	JobService_GetJob_FullMethodName    = "/tilth.v1.JobService/GetJob"
-	JobService_ListJobs_FullMethodName  = "/tilth.v1.JobService/ListJobs"
-	JobService_WatchJob_FullMethodName  = "/tilth.v1.JobService/WatchJob"
-	JobService_CancelJob_FullMethodName = "/tilth.v1.JobService/CancelJob"
+	JobService_SubmitJob_FullMethodName        = "/tilth.v1.JobService/SubmitJob"
+	JobService_GetJob_FullMethodName           = "/tilth.v1.JobService/GetJob"
+	JobService_ListJobs_FullMethodName         = "/tilth.v1.JobService/ListJobs"
+	JobService_WatchJob_FullMethodName         = "/tilth.v1.JobService/WatchJob"
+	JobService_CancelJob_FullMethodName        = "/tilth.v1.JobService/CancelJob"
+	JobService_PauseJob_FullMethodName         = "/tilth.v1.JobService/PauseJob"
+	JobService_ResumeJob_FullMethodName        = "/tilth.v1.JobService/ResumeJob"
+	JobService_RetryDeadLetters_FullMethodName = "/tilth.v1.JobService/RetryDeadLetters"
+	JobService_ListOwners_FullMethodName       = "/tilth.v1.JobService/ListOwners"
 )
 
 // JobServiceClient is the client API for JobService service.
@@ -45,6 +49,17 @@ type JobServiceClient interface {
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
+	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
+	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
+	PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error)
+	// ResumeJob queues a paused job again. Resuming one that is not paused changes nothing; FAILED_PRECONDITION when it
+	// has ended.
+	ResumeJob(ctx context.Context, in *ResumeJobRequest, opts ...grpc.CallOption) (*ResumeJobResponse, error)
+	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
+	// FAILED_PRECONDITION when the job has ended.
+	RetryDeadLetters(ctx context.Context, in *RetryDeadLettersRequest, opts ...grpc.CallOption) (*RetryDeadLettersResponse, error)
+	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
+	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
 }
 
 type jobServiceClient struct {
@@ -114,6 +129,46 @@ func (c *jobServiceClient) CancelJob(ctx context.Context, in *CancelJobRequest, 
 	return out, nil
 }
 
+func (c *jobServiceClient) PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PauseJobResponse)
+	err := c.cc.Invoke(ctx, JobService_PauseJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobServiceClient) ResumeJob(ctx context.Context, in *ResumeJobRequest, opts ...grpc.CallOption) (*ResumeJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeJobResponse)
+	err := c.cc.Invoke(ctx, JobService_ResumeJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobServiceClient) RetryDeadLetters(ctx context.Context, in *RetryDeadLettersRequest, opts ...grpc.CallOption) (*RetryDeadLettersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RetryDeadLettersResponse)
+	err := c.cc.Invoke(ctx, JobService_RetryDeadLetters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOwnersResponse)
+	err := c.cc.Invoke(ctx, JobService_ListOwners_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // JobServiceServer is the server API for JobService service.
 // All implementations must embed UnimplementedJobServiceServer
 // for forward compatibility.
@@ -131,6 +186,17 @@ type JobServiceServer interface {
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
+	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
+	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
+	PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error)
+	// ResumeJob queues a paused job again. Resuming one that is not paused changes nothing; FAILED_PRECONDITION when it
+	// has ended.
+	ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error)
+	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
+	// FAILED_PRECONDITION when the job has ended.
+	RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error)
+	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
+	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
 	mustEmbedUnimplementedJobServiceServer()
 }
 
@@ -155,6 +221,18 @@ func (UnimplementedJobServiceServer) WatchJob(*WatchJobRequest, grpc.ServerStrea
 }
 func (UnimplementedJobServiceServer) CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelJob not implemented")
+}
+func (UnimplementedJobServiceServer) PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PauseJob not implemented")
+}
+func (UnimplementedJobServiceServer) ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeJob not implemented")
+}
+func (UnimplementedJobServiceServer) RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RetryDeadLetters not implemented")
+}
+func (UnimplementedJobServiceServer) ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOwners not implemented")
 }
 func (UnimplementedJobServiceServer) mustEmbedUnimplementedJobServiceServer() {}
 func (UnimplementedJobServiceServer) testEmbeddedByValue()                    {}
@@ -260,6 +338,78 @@ func _JobService_CancelJob_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_PauseJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).PauseJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_PauseJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).PauseJob(ctx, req.(*PauseJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _JobService_ResumeJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).ResumeJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_ResumeJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).ResumeJob(ctx, req.(*ResumeJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _JobService_RetryDeadLetters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RetryDeadLettersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).RetryDeadLetters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_RetryDeadLetters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).RetryDeadLetters(ctx, req.(*RetryDeadLettersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _JobService_ListOwners_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOwnersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).ListOwners(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_ListOwners_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).ListOwners(ctx, req.(*ListOwnersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // JobService_ServiceDesc is the grpc.ServiceDesc for JobService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +432,22 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelJob",
 			Handler:    _JobService_CancelJob_Handler,
+		},
+		{
+			MethodName: "PauseJob",
+			Handler:    _JobService_PauseJob_Handler,
+		},
+		{
+			MethodName: "ResumeJob",
+			Handler:    _JobService_ResumeJob_Handler,
+		},
+		{
+			MethodName: "RetryDeadLetters",
+			Handler:    _JobService_RetryDeadLetters_Handler,
+		},
+		{
+			MethodName: "ListOwners",
+			Handler:    _JobService_ListOwners_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

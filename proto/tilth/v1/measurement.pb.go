@@ -332,8 +332,10 @@ type Measurement struct {
 	Interval *Interval `protobuf:"bytes,11,opt,name=interval,proto3" json:"interval,omitempty"`
 	// Time of the calibration kernel beside this measurement over the device's best known: 1 on a quiet device. 0 = not known.
 	CalibrationRatio float64 `protobuf:"fixed64,12,opt,name=calibration_ratio,json=calibrationRatio,proto3" json:"calibration_ratio,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Why the candidate was measured again though nothing was wrong with it, such as that the device had changed; empty for others.
+	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Measurement) Reset() {
@@ -450,6 +452,13 @@ func (x *Measurement) GetCalibrationRatio() float64 {
 	return 0
 }
 
+func (x *Measurement) GetRemeasured() string {
+	if x != nil {
+		return x.Remeasured
+	}
+	return ""
+}
+
 // Record is a measurement together with what it belongs to: the unit of the records store, of export and of import.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -545,7 +554,7 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
 	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\x01R\x05level\"\xe6\x03\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\x86\x04\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
@@ -560,7 +569,10 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\x02at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12.\n" +
 	"\binterval\x18\v \x01(\v2\x12.tilth.v1.IntervalR\binterval\x12+\n" +
-	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\"\xb5\x01\n" +
+	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\x12\x1e\n" +
+	"\n" +
+	"remeasured\x18\x1e \x01(\tR\n" +
+	"remeasured\"\xb5\x01\n" +
 	"\x06Record\x12'\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x02 \x01(\fR\bworkload\x12\x16\n" +

@@ -37,8 +37,9 @@ type RecordServiceClient interface {
 	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
 	// group carries the workload's canonical form.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRecordsResponse], error)
-	// ImportRecords adds records, all or none; one that is already there (same target, workload, candidate, time and
-	// device) is skipped.
+	// ImportRecords adds records once all have come and are valid: a call that is refused, or does not end, adds none. One that is
+	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
+	// repeat.
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
 }
 
@@ -103,8 +104,9 @@ type RecordServiceServer interface {
 	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
 	// group carries the workload's canonical form.
 	ListRecords(*ListRecordsRequest, grpc.ServerStreamingServer[ListRecordsResponse]) error
-	// ImportRecords adds records, all or none; one that is already there (same target, workload, candidate, time and
-	// device) is skipped.
+	// ImportRecords adds records once all have come and are valid: a call that is refused, or does not end, adds none. One that is
+	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
+	// repeat.
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
 	mustEmbedUnimplementedRecordServiceServer()
 }

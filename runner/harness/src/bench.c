@@ -26,9 +26,7 @@ static int open_arg(struct bench *b, int32_t k) {
   b->pointers[k] = b->buffers[k].data;
   if (a->role == TILTH_OUTPUT) {
     buffer_poison(&b->buffers[k]);
-    b->expected[k] = malloc(a->bytes);
-    if (!b->expected[k]) report_error("allocating %lld bytes for the results of %s", (long long)a->bytes, a->name);
-    return b->expected[k] ? 0 : -1;
+    return 0;
   }
   element_fill(b->pointers[k], a->elements, a->dtype, b->options->seed * MOST_ARGS + k);
   buffer_protect(&b->buffers[k]);
@@ -184,6 +182,16 @@ double bench_run(const struct bench *b, const struct loaded *l) {
 void bench_poison(struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_OUTPUT) buffer_poison(&b->buffers[k]);
+}
+
+void bench_disturb(struct bench *b) {
+  uint64_t draw = (uint64_t)(1e9 * seconds_now()) * UINT64_C(0x9E3779B97F4A7C15) >> 20;
+  for (int32_t k = 0; k < b->n_args; k++) {
+    const struct tilth_arg *a = &b->args[k];
+    if (a->role != TILTH_OUTPUT || a->elements == 0) continue;
+    int64_t bytes = a->bytes / a->elements;
+    memset((unsigned char *)b->pointers[k] + (int64_t)(draw % (uint64_t)a->elements) * bytes, POISON, bytes);
+  }
 }
 
 static int check_canaries(const struct buffer *b, char *message, int message_bytes) {

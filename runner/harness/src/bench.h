@@ -16,7 +16,7 @@ struct bench {
   struct tilth_arg args[MOST_ARGS]; /* copies: a kernel cannot spoil them from its own object */
   struct buffer buffers[MOST_ARGS];
   void *pointers[MOST_ARGS];
-  unsigned char *expected[MOST_ARGS]; /* the reference's results; NULL but for outputs */
+  const unsigned char *expected[MOST_ARGS]; /* the reference's results, read-only; NULL but for outputs */
   double tolerance;
 };
 
@@ -45,8 +45,15 @@ int bench_open(struct bench *b, const struct options *o, const struct tilth_runt
 /* Checks that a module takes the same arguments. */
 int bench_matches(const struct bench *b, const struct tilth_module *module);
 
-/* Computes the expected results, or reads them from the cache. */
-int bench_reference(struct bench *b, const struct tilth_kernel *kernel);
+/* Computes the expected results and writes them to the file of results. */
+int bench_compute(struct bench *b, const struct tilth_kernel *kernel);
+
+/* Finds the expected results in the file of results. -1 when they are not there: report_stale is then due. */
+int bench_expect_results(struct bench *b);
+
+/* Spoils an element of each output, another one each time: a kernel that leaves it as it is, since its results were there already, is
+ * wrong. */
+void bench_disturb(struct bench *b);
 
 /* How many bytes of scratch memory the kernel asks for. */
 int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel);

@@ -59,6 +59,8 @@ double calm_measure(struct calm *c) {
 
 int calm_disturbed(const struct calm *c, double seconds) { return seconds > DISTURBED * c->reference; }
 
+void calm_spend(struct calm *c, double since) { c->patience -= seconds_now() - since; }
+
 double calm_wait(struct calm *c, double seconds) {
   for (double wait = FIRST_WAIT; calm_disturbed(c, seconds) && c->patience > 0; wait *= 2) {
     wait = fmin(wait, c->patience);
@@ -66,7 +68,7 @@ double calm_wait(struct calm *c, double seconds) {
     double begin = seconds_now();
     nanosleep(&t, NULL);
     seconds = calm_measure(c);
-    c->patience -= seconds_now() - begin;
+    calm_spend(c, begin);
   }
   return seconds;
 }

@@ -9,7 +9,7 @@ struct calm {
   const struct tilth_runtime *runtime;
   float *data;       /* the buffers of all workers */
   double reference;  /* least seconds of a calibration known; 0 = none */
-  double patience;   /* seconds that may still be spent on waiting */
+  double patience;   /* seconds that may still be spent on waiting and on measuring again; below 0 when more was */
 };
 
 /* 0 on success; otherwise a message was reported. */
@@ -23,6 +23,9 @@ double calm_measure(struct calm *c);
 
 /* Whether a calibration is too long for what was timed beside it. */
 int calm_disturbed(const struct calm *c, double seconds);
+
+/* Takes what was spent since a point in time off the patience. */
+void calm_spend(struct calm *c, double since);
 
 /* Waits until the device is calm again or the patience is spent. Returns the last calibration. */
 double calm_wait(struct calm *c, double seconds);

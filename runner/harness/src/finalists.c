@@ -64,6 +64,7 @@ static void leave(struct bench *b, struct field *field) {
     struct finalist *f = &field->all[k];
     turn(f);
     if (right(f)) {
+      bench_disturb(b);
       bench_run(b, &f->loaded); /* the outputs are those of the one before */
       measure_last(b, &f->loaded, &f->sheet);
     }
@@ -92,7 +93,7 @@ static int decided(const struct field *field) {
 
 /* A round reports no turns: whoever reads them takes a processor from the kernel, which made those of two threads on two processors up to 1.8
  * times as slow. What goes wrong is told of by the fault handler, also when a race that does not end is aborted. */
-static void run_round(const struct bench *b, struct field *field, int round) {
+static void run_round(struct bench *b, struct field *field, int round) {
   for (int k = 0; k < field->n; k++) {
     struct finalist *f = &field->all[k];
     if (!right(f)) continue;
@@ -105,7 +106,7 @@ static void run_round(const struct bench *b, struct field *field, int round) {
 }
 
 /* Runs rounds until enough were calm. */
-static void race(const struct bench *b, struct calm *c, struct field *field) {
+static void race(struct bench *b, struct calm *c, struct field *field) {
   const struct options *o = b->options;
   double begin = seconds_now(), started = begin;
   for (int calm_rounds = 0, round = 0; round < o->samples;) {
@@ -125,7 +126,7 @@ static void race(const struct bench *b, struct calm *c, struct field *field) {
 
 int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct field field;
-  report_calibration(calm_wait(c, calm_measure(c)));
+  report_calibration(calm_wait(c, calm_measure(c)), c->patience);
   if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
   for (int32_t k = 0; k < n;) {
     k = enter_some(b, &field, kernels, k, n);
@@ -133,6 +134,6 @@ int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *c
     race(b, c, &field);
     leave(b, &field);
   }
-  report_calibration(calm_measure(c));
+  report_calibration(calm_measure(c), c->patience);
   return 0;
 }

@@ -1,10 +1,12 @@
-/* Measures the candidate kernels of one workload on this machine: loads them, verifies each against the reference kernel on
+/* Measures the candidate kernels of one workload on this machine: loads them, verifies each against the reference's results on
  * seeded data, times those that are right, and reports one line a kernel as soon as it is known. Candidates run in this
- * very process; one that crashes or hangs ends it, and the runner starts another for those after it (--first). */
+ * very process; one that crashes or hangs ends it, and the runner starts another for those after it (--first). With --compute 1 it
+ * computes the reference's results instead, and loads no candidate. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "calm.h"
@@ -31,6 +33,7 @@ enum { MOST_KERNELS = 4096 };
 
 struct kernels {
   const struct tilth_kernel *all[MOST_KERNELS];
+  int32_t modules[MOST_KERNELS]; /* the objects that they are in */
   int32_t n;
 };
 
@@ -40,20 +43,35 @@ static int is_chosen(const struct options *o, const char *id) {
   return o->n_chosen == 0;
 }
 
+/* Reads what will be read of a kernel before its turn, so that what is not there is told while its module is being loaded. */
+static int is_sound(const struct tilth_kernel *kernel) {
+  int sound = kernel->run && kernel->n_prepared >= 0 && kernel->n_prepared <= MOST_PREPARED;
+  for (int32_t i = 0; sound && i < kernel->n_prepared; i++) sound = kernel->packs[i]->fill && kernel->packs[i]->bytes >= 0;
+  if (!sound) report_error("kernel %s has no function, or packed constants that cannot be", kernel->id);
+  return sound;
+}
+
+static int gather_module(const struct options *o, const struct bench *b, int32_t m, struct kernels *kernels) {
+  report_load(m);
+  const struct tilth_module *module = load_module(o->modules[m]);
+  if (!module || bench_matches(b, module)) return -1;
+  for (int32_t k = 0; k < module->n_kernels; k++) {
+    if (!is_chosen(o, module->kernels[k].id)) continue;
+    if (!is_sound(&module->kernels[k])) return -1;
+    if (kernels->n == MOST_KERNELS) {
+      report_error("more than %d kernels", MOST_KERNELS);
+      return -1;
+    }
+    kernels->modules[kernels->n] = m;
+    kernels->all[kernels->n++] = &module->kernels[k];
+  }
+  return 0;
+}
+
 /* Loads all modules and gathers those of their kernels that are to be measured. */
 static int gather(const struct options *o, const struct bench *b, struct kernels *kernels) {
-  for (int32_t m = 0; m < o->n_modules; m++) {
-    const struct tilth_module *module = load_module(o->modules[m]);
-    if (!module || bench_matches(b, module)) return -1;
-    for (int32_t k = 0; k < module->n_kernels; k++) {
-      if (!is_chosen(o, module->kernels[k].id)) continue;
-      if (kernels->n == MOST_KERNELS) {
-        report_error("more than %d kernels", MOST_KERNELS);
-        return -1;
-      }
-      kernels->all[kernels->n++] = &module->kernels[k];
-    }
-  }
+  for (int32_t m = 0; m < o->n_modules; m++)
+    if (gather_module(o, b, m, kernels)) return -1;
   return 0;
 }
 
@@ -64,25 +82,32 @@ static void in_chosen_order(const struct options *o, struct kernels *kernels) {
     for (int32_t k = sorted; k < kernels->n; k++)
       if (strcmp(kernels->all[k]->id, o->chosen[c]) == 0) {
         const struct tilth_kernel *kernel = kernels->all[k];
-        kernels->all[k] = kernels->all[sorted], kernels->all[sorted++] = kernel;
+        int32_t module = kernels->modules[k];
+        kernels->all[k] = kernels->all[sorted], kernels->modules[k] = kernels->modules[sorted];
+        kernels->all[sorted] = kernel, kernels->modules[sorted++] = module;
       }
+}
+
+static int measure_candidates(struct bench *bench, const struct options *o, const struct tilth_runtime *rt) {
+  static struct kernels kernels;
+  struct calm calm;
+  if (bench_expect_results(bench)) return report_stale(), 0;
+  if (calm_open(&calm, o, rt)) return -1;
+  sandbox_close();
+  if (gather(o, bench, &kernels)) return -1;
+  if (o->finalists) in_chosen_order(o, &kernels);
+  report_module(kernels.all, kernels.modules, kernels.n);
+  return (o->finalists ? finalists_race : measure_all)(bench, &calm, kernels.all, kernels.n);
 }
 
 static int run(const struct options *o, const struct tilth_runtime *rt) {
   static struct bench bench;
-  static struct kernels kernels;
-  struct calm calm;
-  const struct tilth_module *reference = load_module(o->reference);
-  if (!reference || bench_open(&bench, o, rt, reference) || calm_open(&calm, o, rt)) return -1;
   report_start(-1);
+  const struct tilth_module *reference = load_module(o->reference);
+  if (!reference || bench_open(&bench, o, rt, reference)) return -1;
   fault_watch(-1, NULL);
   fault_catch(&bench);
-  if (bench_reference(&bench, reference->kernels)) return -1;
-  sandbox_close();
-  if (gather(o, &bench, &kernels)) return -1;
-  if (o->finalists) in_chosen_order(o, &kernels);
-  report_module(kernels.all, kernels.n);
-  if ((o->finalists ? finalists_race : measure_all)(&bench, &calm, kernels.all, kernels.n)) return -1;
+  if (o->compute ? bench_compute(&bench, reference->kernels) : measure_candidates(&bench, o, rt)) return -1;
   report_done();
   return 0;
 }
@@ -96,11 +121,10 @@ int main(int argc, char **argv) {
     report_error("bad argument: %s", wrong);
     return 2;
   }
-  sandbox_limits(o.memory_bytes);
   struct tilth_pool *pool = tilth_pool_create(o.threads);
   if (!pool) {
     report_error("starting %d threads: %s", o.threads, strerror(errno));
     return 1;
   }
-  return run(&o, tilth_pool_runtime(pool)) ? 1 : 0;
+  _exit(run(&o, tilth_pool_runtime(pool)) ? 1 : 0); /* nothing that candidates left to be run at the end */
 }

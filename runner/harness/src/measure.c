@@ -28,11 +28,12 @@ void measure_last(struct bench *b, struct loaded *l, struct sheet *s) {
   if (strcmp(s->outcome.status, "ok")) s->outcome.n_samples = 0;
 }
 
-double measure_sample(const struct bench *b, const struct loaded *l, double estimate) {
+double measure_sample(struct bench *b, const struct loaded *l, double estimate) {
   double least = b->options->sample_seconds, total = 0;
   int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, 1e-8)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
     bench_chill(b, l);
+    if (k == repeats - 1) bench_disturb(b); /* what does not compute in each run is told after the last one */
     total += bench_run(b, l);
   }
   return total / (double)repeats;
@@ -54,7 +55,7 @@ static int settled(const struct options *o, const struct incumbent *best, double
 }
 
 /* Takes samples until the budget is spent or they are enough. Returns how many. */
-static int take_samples(const struct bench *b, const struct loaded *l, const struct incumbent *best, double first, double *samples) {
+static int take_samples(struct bench *b, const struct loaded *l, const struct incumbent *best, double first, double *samples) {
   const struct options *o = b->options;
   double begin = seconds_now();
   for (int n = 0; n < o->samples;) {
@@ -116,7 +117,8 @@ int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *cons
   state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
   if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
   bench_expect(&state.loaded, kernels, n, MOST_SHARED);
-  report_calibration(calm_wait(c, calm_measure(c)));
+  report_calibration(calm_wait(c, calm_measure(c)), c->patience);
+  struct incumbent before = state.best;
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {
     if (measure_kernel(b, &state, kernels[end], end)) return -1;
@@ -124,11 +126,14 @@ int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *cons
     double seconds = calm_measure(c);
     while (calm_disturbed(c, seconds) && c->patience > 0) {
       calm_wait(c, seconds);
+      state.best = before; /* a kernel does not race with what the disturbance made of it */
+      double again = seconds_now();
       if (measure_some(b, &state, kernels, begin, end)) return -1;
+      calm_spend(c, again);
       seconds = calm_measure(c);
     }
-    report_calibration(seconds);
-    begin = end, started = seconds_now();
+    report_calibration(seconds, c->patience);
+    begin = end, before = state.best, started = seconds_now();
   }
   return 0;
 }

@@ -18,7 +18,7 @@ double measure_first(struct bench *b, struct loaded *l, struct sheet *s);
 void measure_last(struct bench *b, struct loaded *l, struct sheet *s);
 
 /* One timed sample: seconds of an execution, averaged over as many as `estimate` says are needed, each with cold constants. */
-double measure_sample(const struct bench *b, const struct loaded *l, double estimate);
+double measure_sample(struct bench *b, const struct loaded *l, double estimate);
 
 /* Measures the kernels from options.first on and reports each. Those timed between a calm and a disturbed calibration are measured
  * again once the device is calm, as long as the patience lasts. Returns 0 on success. */

@@ -1,4 +1,4 @@
-/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so... */
+/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so...; with --compute 1 there are no candidates. */
 #ifndef TILTH_OPTIONS_H
 #define TILTH_OPTIONS_H
 #include <stdint.h>
@@ -16,8 +16,8 @@ struct options {
   int32_t first;                /* kernels before it are skipped */
   int32_t finalists;            /* whether kernels take turns */
   uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
-  const char *reference_cache;  /* file with the reference's results, made when it is missing; NULL = none */
-  int64_t memory_bytes;         /* address space; 0 = no bound */
+  int32_t compute;              /* whether the reference's results are computed and written, and nothing else */
+  int32_t results_fd;           /* descriptor of the file with the reference's results */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
   double incumbent_median;      /* of the best latency so far */
   double incumbent_spread;      /* standard deviation of a sample of the best, in seconds */

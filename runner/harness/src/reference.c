@@ -1,66 +1,80 @@
-/* The expected results: computed once by the reference kernel and kept in a file, because a large one takes as long as
- * measuring dozens of candidates. */
+/* The expected results: computed once, by a process that loads no candidate, and kept in a file, because large ones take as long as
+ * measuring dozens of candidates. Processes with candidates see them where nothing can write: the file is not open for writing. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-static const char magic[16] = "tilth-results 1\n";
+enum { ALIGNED = 64 };
+static const char magic[16] = "tilth-results 2\n";
 
 struct header {
   char magic[16];
   uint64_t seed;
-  int64_t bytes; /* of all results together */
+  int64_t bytes; /* of all that follows */
+  char reserved[32];
 };
+
+static int64_t aligned(int64_t bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 static struct header header_of(const struct bench *b) {
   struct header h = {.seed = b->options->seed};
   memcpy(h.magic, magic, sizeof magic);
   for (int32_t k = 0; k < b->n_args; k++)
-    if (b->expected[k]) h.bytes += b->args[k].bytes;
+    if (b->args[k].role == TILTH_OUTPUT) h.bytes += aligned(b->args[k].bytes);
   return h;
 }
 
-/* 0 when the file held results of this workload's size and seed. */
-static int read_cache(struct bench *b, const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return -1;
-  struct header want = header_of(b), have;
-  int ok = fread(&have, sizeof have, 1, f) == 1 && memcmp(&have, &want, sizeof want) == 0;
-  for (int32_t k = 0; ok && k < b->n_args; k++)
-    if (b->expected[k]) ok = fread(b->expected[k], 1, b->args[k].bytes, f) == (size_t)b->args[k].bytes;
-  ok = ok && fgetc(f) == EOF;
-  fclose(f);
-  return ok ? 0 : -1;
+int bench_expect_results(struct bench *b) {
+  struct header want = header_of(b);
+  struct stat file;
+  if (fstat(b->options->results_fd, &file) || file.st_size != (off_t)(sizeof want + want.bytes)) return -1;
+  const unsigned char *all = mmap(NULL, file.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, b->options->results_fd, 0);
+  if (all == MAP_FAILED) return -1;
+  if (memcmp(all, &want, sizeof want)) return munmap((void *)all, file.st_size), -1;
+  close(b->options->results_fd);
+  all += sizeof want;
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_OUTPUT) b->expected[k] = all, all += aligned(b->args[k].bytes);
+  return 0;
 }
 
-/* A cache that cannot be written costs time later, nothing else; it never appears half written. */
-static void write_cache(const struct bench *b, const char *path) {
-  char temporary[4096];
-  if (snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid()) >= (int)sizeof temporary) return;
-  FILE *f = fopen(temporary, "wb");
-  if (!f) return;
+static int put_bytes(int fd, const void *data, int64_t bytes) {
+  const char *p = data;
+  while (bytes > 0) {
+    ssize_t n = write(fd, p, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      report_error("writing the results of the reference: %s", strerror(n ? errno : EIO));
+      return -1;
+    }
+    p += n, bytes -= n;
+  }
+  return 0;
+}
+
+static int write_results(const struct bench *b) {
+  static const char padding[ALIGNED];
+  int fd = b->options->results_fd;
   struct header h = header_of(b);
-  int ok = fwrite(&h, sizeof h, 1, f) == 1;
-  for (int32_t k = 0; ok && k < b->n_args; k++)
-    if (b->expected[k]) ok = fwrite(b->expected[k], 1, b->args[k].bytes, f) == (size_t)b->args[k].bytes;
-  ok = fclose(f) == 0 && ok;
-  if (!ok || rename(temporary, path)) unlink(temporary);
+  if (put_bytes(fd, &h, sizeof h)) return -1;
+  for (int32_t k = 0; k < b->n_args; k++) {
+    if (b->args[k].role != TILTH_OUTPUT) continue;
+    int64_t bytes = b->args[k].bytes;
+    if (put_bytes(fd, b->pointers[k], bytes) || put_bytes(fd, padding, aligned(bytes) - bytes)) return -1;
+  }
+  return 0;
 }
 
-int bench_reference(struct bench *b, const struct tilth_kernel *kernel) {
-  const char *cache = b->options->reference_cache;
-  if (cache && read_cache(b, cache) == 0) return 0;
+int bench_compute(struct bench *b, const struct tilth_kernel *kernel) {
   struct loaded l = {0};
   struct buffer scratch = {0};
   if (bench_load(b, &l, kernel, &scratch)) return -1;
   bench_run(b, &l);
-  for (int32_t k = 0; k < b->n_args; k++)
-    if (b->expected[k]) memcpy(b->expected[k], b->pointers[k], b->args[k].bytes);
   buffer_close(&scratch);
-  if (cache) write_cache(b, cache);
-  return 0;
+  return write_results(b);
 }

@@ -9,14 +9,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, TEXT_BYTES = 512 };
+enum { LINE_BYTES = 4096, TEXT_BYTES = 512, WORD_BYTES = 64 };
 static int report_fd = -1;
+static char report_word[WORD_BYTES + 1];
+
+static void read_word(void) {
+  for (ssize_t have = 0, n; have < WORD_BYTES; have += n) {
+    n = read(STDIN_FILENO, report_word + have, WORD_BYTES - have);
+    if (n <= 0) return;
+  }
+}
 
 int report_open(void) {
+  read_word();
   report_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100); /* far from the numbers a stray write() would hit */
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (report_fd < 0 || null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0) return errno;
-  close(null);
+  if (report_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || dup2(STDERR_FILENO, STDIN_FILENO) < 0) return errno;
   return 0;
 }
 
@@ -42,40 +49,53 @@ static const char *escape(char *out, const char *text) {
 
 static void put_text(const char *text) { put(text, (int)strlen(text)); }
 
-void report_module(const struct tilth_kernel *const *kernels, int32_t n) {
+void report_module(const struct tilth_kernel *const *kernels, const int32_t *modules, int32_t n) {
   char name[TEXT_BYTES];
+  put_text(report_word);
   put_text("{\"event\":\"module\",\"kernels\":[");
   for (int32_t k = 0; k < n; k++) {
     put_text(k ? ",\"" : "\"");
     put_text(escape(name, kernels[k]->id));
     put_text("\"");
   }
+  put_text("],\"modules\":[");
+  for (int32_t k = 0; k < n; k++) put(name, snprintf(name, sizeof name, k ? ",%d" : "%d", modules[k]));
   put_text("]}\n");
+}
+
+void report_load(int32_t module) {
+  char line[LINE_BYTES];
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"load\",\"index\":%d}\n", report_word, module));
+}
+
+void report_stale(void) {
+  put_text(report_word);
+  put_text("{\"event\":\"stale\"}\n");
 }
 
 void report_start(int32_t index) {
   char line[LINE_BYTES];
-  put(line, snprintf(line, sizeof line, "{\"event\":\"start\",\"index\":%d}\n", index));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"start\",\"index\":%d}\n", report_word, index));
 }
 
 void report_outcome(int32_t index, const char *id, const struct outcome *o) {
   char line[LINE_BYTES], text[TEXT_BYTES], name[TEXT_BYTES];
-  int n = snprintf(line, sizeof line, "{\"event\":\"outcome\",\"index\":%d,\"kernel\":\"%s\",\"status\":\"%s\",\"message\":\"%s\",\"run_seconds\":%.9g,",
-                   index, escape(name, id), o->status, escape(text, o->message), o->run_seconds);
+  int n = snprintf(line, sizeof line, "%s{\"event\":\"outcome\",\"index\":%d,\"kernel\":\"%s\",\"status\":\"%s\",\"message\":\"%s\",\"run_seconds\":%.9g,",
+                   report_word, index, escape(name, id), o->status, escape(text, o->message), o->run_seconds);
   /* JSON has no infinity; the runner knows from the status that the answer is wrong. */
   n += snprintf(line + n, sizeof line - n, "\"relative_error\":%.6g,\"samples\":[", isfinite(o->relative_error) ? o->relative_error : 1e300);
   for (int k = 0; k < o->n_samples; k++) n += snprintf(line + n, sizeof line - n, "%s%.9g", k ? "," : "", o->samples[k]);
   put(line, n + snprintf(line + n, sizeof line - n, "]}\n"));
 }
 
-void report_calibration(double seconds) {
+void report_calibration(double seconds, double patience) {
   char line[LINE_BYTES];
-  put(line, snprintf(line, sizeof line, "{\"event\":\"calibration\",\"seconds\":%.9g}\n", seconds));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"calibration\",\"seconds\":%.9g,\"patience_seconds\":%.9g}\n", report_word, seconds, patience));
 }
 
 void report_fault(int32_t index, const char *message) {
   char line[LINE_BYTES], text[TEXT_BYTES];
-  put(line, snprintf(line, sizeof line, "{\"event\":\"fault\",\"index\":%d,\"message\":\"%s\"}\n", index, escape(text, message)));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"fault\",\"index\":%d,\"message\":\"%s\"}\n", report_word, index, escape(text, message)));
 }
 
 void report_error(const char *format, ...) {
@@ -84,7 +104,10 @@ void report_error(const char *format, ...) {
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  put(line, snprintf(line, sizeof line, "{\"event\":\"error\",\"message\":\"%s\"}\n", escape(text, message)));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"error\",\"message\":\"%s\"}\n", report_word, escape(text, message)));
 }
 
-void report_done(void) { put_text("{\"event\":\"done\"}\n"); }
+void report_done(void) {
+  put_text(report_word);
+  put_text("{\"event\":\"done\"}\n");
+}

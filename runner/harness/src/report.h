@@ -3,11 +3,18 @@
 #define TILTH_REPORT_H
 #include "tilth_kernel.h"
 
-/* Keeps standard output for reports and sends what kernels print to /dev/null. 0 on success, else errno. */
+/* Keeps standard output for reports and sends what kernels print to standard error, which nobody reads. Each line begins with a word of
+ * 64 bytes that is read from standard input: what is written by others is told by its lack. 0 on success, else errno. */
 int report_open(void);
 
-/* The candidates were loaded: their ids in order. */
-void report_module(const struct tilth_kernel *const *kernels, int32_t n);
+/* Object `module` of candidates is about to be loaded, which may run code of it. */
+void report_load(int32_t module);
+
+/* The candidates were loaded: their ids in order, and the numbers of the objects that they are in. */
+void report_module(const struct tilth_kernel *const *kernels, const int32_t *modules, int32_t n);
+
+/* The file of results is not of this workload and seed, or damaged. */
+void report_stale(void);
 
 /* Kernel `index` is about to be loaded with data and run; -1 stands for the reference. */
 void report_start(int32_t index);
@@ -23,8 +30,9 @@ struct outcome {
 
 void report_outcome(int32_t index, const char *id, const struct outcome *o);
 
-/* How long the calibration kernel took just now. What was reported since the calibration before was timed between the two. */
-void report_calibration(double seconds);
+/* How long the calibration kernel took just now, and what is left of the patience. What was reported since the calibration before was
+ * timed between the two. */
+void report_calibration(double seconds, double patience);
 
 /* Kernel `index` touched memory that is not its own. Safe in a signal handler as far as snprintf is. */
 void report_fault(int32_t index, const char *message);

@@ -34,8 +34,10 @@ const (
 	Stage_STAGE_BUILD Stage = 1
 	// Waits for a runner or is with one. Set by an accepted build report.
 	Stage_STAGE_MEASURE Stage = 2
-	// Every trial is recorded, or the farm gave up on it. Final.
+	// Every trial is recorded, or the farm gave up on it before it could be retried. Final.
 	Stage_STAGE_CLOSED Stage = 3
+	// The farm gave up on it; RetryDeadLetters sets BUILD again.
+	Stage_STAGE_DEAD Stage = 4
 )
 
 // Enum value maps for Stage.
@@ -45,12 +47,14 @@ var (
 		1: "STAGE_BUILD",
 		2: "STAGE_MEASURE",
 		3: "STAGE_CLOSED",
+		4: "STAGE_DEAD",
 	}
 	Stage_value = map[string]int32{
 		"STAGE_UNSPECIFIED": 0,
 		"STAGE_BUILD":       1,
 		"STAGE_MEASURE":     2,
 		"STAGE_CLOSED":      3,
+		"STAGE_DEAD":        4,
 	}
 )
 
@@ -95,7 +99,9 @@ type JobRow struct {
 	// Number of batches proposed.
 	Proposals uint64 `protobuf:"varint,5,opt,name=proposals,proto3" json:"proposals,omitempty"`
 	// The lease under which FinishJob was accepted.
-	FinishedBy    *v1.LeaseToken `protobuf:"bytes,6,opt,name=finished_by,json=finishedBy,proto3" json:"finished_by,omitempty"`
+	FinishedBy *v1.LeaseToken `protobuf:"bytes,6,opt,name=finished_by,json=finishedBy,proto3" json:"finished_by,omitempty"`
+	// Agents that lost it since the last accepted proposal, by name.
+	FailedBy      []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -172,6 +178,13 @@ func (x *JobRow) GetFinishedBy() *v1.LeaseToken {
 	return nil
 }
 
+func (x *JobRow) GetFailedBy() []string {
+	if x != nil {
+		return x.FailedBy
+	}
+	return nil
+}
+
 // BatchRow is a batch. Its candidates are in the job's event that proposed it.
 type BatchRow struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -195,8 +208,14 @@ type BatchRow struct {
 	// By candidate: its share of the build's time; empty before the build.
 	BuildSeconds []float64 `protobuf:"fixed64,12,rep,packed,name=build_seconds,json=buildSeconds,proto3" json:"build_seconds,omitempty"`
 	// What the build made.
-	Artifacts     []*v1.ArtifactRef `protobuf:"bytes,13,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
-	Mode          v1.BatchMode      `protobuf:"varint,14,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	Artifacts []*v1.ArtifactRef `protobuf:"bytes,13,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	Mode      v1.BatchMode      `protobuf:"varint,14,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
+	// Agents that failed it in its present stage, by name.
+	FailedBy []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
+	// Failed attempts since a trial was last recorded, those included that are blamed on their agents alone.
+	Failures uint32 `protobuf:"varint,21,opt,name=failures,proto3" json:"failures,omitempty"`
+	// As in tilth.v1.BatchProposed.
+	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +348,27 @@ func (x *BatchRow) GetMode() v1.BatchMode {
 	return v1.BatchMode(0)
 }
 
+func (x *BatchRow) GetFailedBy() []string {
+	if x != nil {
+		return x.FailedBy
+	}
+	return nil
+}
+
+func (x *BatchRow) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *BatchRow) GetRemeasured() string {
+	if x != nil {
+		return x.Remeasured
+	}
+	return ""
+}
+
 // EventRow is an event of a job's log. A trial's measurement is kept once, among the records.
 type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -387,7 +427,7 @@ var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xdc\x01\n" +
+	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xf9\x01\n" +
 	"\x06JobRow\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12*\n" +
 	"\x05lease\x18\x02 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x18\n" +
@@ -395,7 +435,8 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\x06faults\x18\x04 \x01(\rR\x06faults\x12\x1c\n" +
 	"\tproposals\x18\x05 \x01(\x04R\tproposals\x125\n" +
 	"\vfinished_by\x18\x06 \x01(\v2\x14.tilth.v1.LeaseTokenR\n" +
-	"finishedBy\"\xfe\x03\n" +
+	"finishedBy\x12\x1b\n" +
+	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\"\xd7\x04\n" +
 	"\bBatchRow\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
 	"\n" +
@@ -413,16 +454,23 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\brecorded\x18\v \x01(\fR\brecorded\x12#\n" +
 	"\rbuild_seconds\x18\f \x03(\x01R\fbuildSeconds\x123\n" +
 	"\tartifacts\x18\r \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\x12'\n" +
-	"\x04mode\x18\x0e \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\"S\n" +
+	"\x04mode\x18\x0e \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1b\n" +
+	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\x12\x1a\n" +
+	"\bfailures\x18\x15 \x01(\rR\bfailures\x12\x1e\n" +
+	"\n" +
+	"remeasured\x18\x1e \x01(\tR\n" +
+	"remeasured\"S\n" +
 	"\bEventRow\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
 	"\n" +
-	"record_key\x18\x02 \x01(\fR\trecordKey*T\n" +
+	"record_key\x18\x02 \x01(\fR\trecordKey*d\n" +
 	"\x05Stage\x12\x15\n" +
 	"\x11STAGE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSTAGE_BUILD\x10\x01\x12\x11\n" +
 	"\rSTAGE_MEASURE\x10\x02\x12\x10\n" +
-	"\fSTAGE_CLOSED\x10\x03B9Z7github.com/tilth-dev/tilth/proto/tilth/store/v1;storev1b\x06proto3"
+	"\fSTAGE_CLOSED\x10\x03\x12\x0e\n" +
+	"\n" +
+	"STAGE_DEAD\x10\x04B9Z7github.com/tilth-dev/tilth/proto/tilth/store/v1;storev1b\x06proto3"
 
 var (
 	file_tilth_store_v1_store_proto_rawDescOnce sync.Once

@@ -1,0 +1,50 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// SystemRoots stands in the place of a file of authorities for those that the system trusts.
+const SystemRoots = "system"
+
+// readPair reads a certificate with its chain, and its key.
+func readPair(certFile, keyFile string) (*tls.Certificate, error) {
+	if certFile == "" || keyFile == "" {
+		return nil, errors.New("a certificate and its key go together: give both --tls-cert and --tls-key")
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+	}
+	return &pair, nil
+}
+
+// readPool reads authorities.
+func readPool(file string) (*x509.CertPool, error) {
+	if file == SystemRoots {
+		return x509.SystemCertPool()
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
+}
+
+// files are those that are not empty, for watching.
+func files(names ...string) (out []string) {
+	for _, n := range names {
+		if n != "" && n != SystemRoots {
+			out = append(out, n)
+		}
+	}
+	return out
+}

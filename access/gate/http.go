@@ -1,0 +1,71 @@
+package gate
+
+import (
+	"crypto/x509"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// HTTP lets those through who may read: with a bearer token, a token as the password of basic authentication (which
+// browsers ask for), or a certificate. Paths that are public are for everybody.
+func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-store")
+		if err := g.admitPage(r, public); err != nil {
+			refusePage(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *Gate) admitPage(r *http.Request, public []string) error {
+	if g.open() || slices.Contains(public, r.URL.Path) {
+		return nil
+	}
+	c := &call{verb: r.Method + " " + r.URL.Path, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
+	caller, err := g.identify(r.RemoteAddr, pageProof(r))
+	c.caller = caller
+	if err == nil && !slices.Contains(readers, caller.Role) {
+		err = status.Errorf(codes.PermissionDenied, "%s has the role %s, which may not see this page: that is for %s",
+			caller.Name, caller.Role, roleNames(readers))
+	}
+	if err != nil {
+		g.refused(c, nil, err)
+	}
+	return err
+}
+
+func pageProof(r *http.Request) proof {
+	p := proof{authorization: r.Header.Values("Authorization")}
+	if _, password, is := r.BasicAuth(); is && len(p.authorization) == 1 {
+		p.authorization = []string{"Bearer " + password}
+	}
+	if r.TLS != nil {
+		p.certificate = verified(r.TLS.VerifiedChains)
+	}
+	return p
+}
+
+func verified(chains [][]*x509.Certificate) *x509.Certificate {
+	if len(chains) == 0 {
+		return nil
+	}
+	return chains[0][0]
+}
+
+func refusePage(w http.ResponseWriter, err error) {
+	code := http.StatusForbidden
+	if status.Code(err) == codes.Unauthenticated {
+		code = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", `Basic realm="tilth: any name, and a token as the password", charset="UTF-8"`)
+	}
+	http.Error(w, strings.TrimSpace(status.Convert(err).Message()), code)
+}

@@ -1,0 +1,92 @@
+// Package guard keeps peers from holding more of a server than they use: connections, streams, and time in which nothing
+// moves.
+package guard
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/tap"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// Limits bound what a peer may hold. The zero value of each field but Age stands for its default.
+type Limits struct {
+	// Connections are those of all peers together; 16384.
+	Connections int
+	// PerHost are those of one address; 2048, since a whole rack may be behind one. This machine's own are not counted so: behind
+	// a tunnel or a proxy, all peers come from there.
+	PerHost int
+	// Streams are the calls that a connection may have under way; more of them wait at the peer. 1024.
+	Streams uint32
+	// Handshake is how long a connection may take to become one; 10 s.
+	Handshake time.Duration
+	// Idle is how long a connection without a call is kept; 5 min. The peer connects again when it calls.
+	Idle time.Duration
+	// Stall is how long a request, or the next message of a stream, may take on the wire; 2 min.
+	Stall time.Duration
+	// Age is how long a connection may last before it is to be made anew, so that what was proved when it began is proved
+	// again; 0 = for ever. Calls under way then have as long again as AgeGrace; 5 min.
+	Age, AgeGrace time.Duration
+	// Ping is how long a connection may be silent before it is asked for a sign of life, which has to come within half of
+	// that; 20 s.
+	Ping time.Duration
+	// HeaderBytes bounds the headers of a call; 16 KiB.
+	HeaderBytes uint32
+	// MessageBytes bounds a message; wire.MaxMessageBytes.
+	MessageBytes int
+	// UnreadBytes bounds the answers that a connection's peer leaves unread; twice MessageBytes.
+	UnreadBytes int64
+}
+
+// WithDefaults returns the limits with their defaults filled in.
+func (l Limits) WithDefaults() Limits {
+	setDefault(&l.Connections, 16384)
+	setDefault(&l.PerHost, 2048)
+	setDefault(&l.Streams, 1024)
+	setDefault(&l.Handshake, 10*time.Second)
+	setDefault(&l.Idle, 5*time.Minute)
+	setDefault(&l.Stall, 2*time.Minute)
+	setDefault(&l.AgeGrace, 5*time.Minute)
+	setDefault(&l.Ping, 20*time.Second)
+	setDefault(&l.HeaderBytes, 16<<10)
+	setDefault(&l.MessageBytes, wire.MaxMessageBytes)
+	setDefault(&l.UnreadBytes, 2*int64(l.MessageBytes))
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Admit decides about a call by its headers; the call gets the context that it returns.
+type Admit func(ctx context.Context, method string, header metadata.MD) (context.Context, error)
+
+// ServerOptions have a server keep the limits. Admit is asked about every call before anything of its message is read.
+func (l Limits) ServerOptions(admit Admit) []grpc.ServerOption {
+	l = l.WithDefaults()
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
+		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
+		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
+			ctx, err := admit(ctx, info.FullMethodName, info.Header)
+			if err != nil {
+				return nil, err
+			}
+			return l.watch(ctx), nil
+		}),
+		grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream),
+	}
+}

@@ -1,0 +1,120 @@
+package tokens
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Set is the contents of a tokens file.
+type Set struct {
+	Tokens []Token
+	byID   map[string]Token
+}
+
+// version of the file's format.
+const version = 1
+
+// document is the file as it is written.
+type document struct {
+	Version int     `json:"version"`
+	Tokens  []Token `json:"tokens"`
+}
+
+// maxFileBytes bounds a tokens file: some 100,000 tokens.
+const maxFileBytes = 32 << 20
+
+// Read reads a tokens file.
+func Read(path string) (*Set, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: make it with 'tilth tracker token create NAME --role ROLE --tokens %s'", err, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes))
+	if err != nil {
+		return nil, err
+	}
+	set, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("tokens file %s: %w", path, err)
+	}
+	return set, nil
+}
+
+func parse(text []byte) (*Set, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var doc document
+	if err := d.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("%w: restore it, or make one anew with 'tilth tracker token create'", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows its end: restore it, or make one anew with 'tilth tracker token create'")
+	}
+	if doc.Version != version {
+		return nil, fmt.Errorf("it has version %d, this program knows %d: use the tilth that wrote it", doc.Version, version)
+	}
+	return newSet(doc.Tokens)
+}
+
+func newSet(list []Token) (*Set, error) {
+	s := &Set{Tokens: list, byID: make(map[string]Token, len(list))}
+	for i, t := range list {
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("tokens[%d]: %w", i, err)
+		}
+		if _, twice := s.byID[t.ID]; twice {
+			return nil, fmt.Errorf("tokens[%d]: id %s is there twice", i, t.ID)
+		}
+		s.byID[t.ID] = t
+	}
+	return s, nil
+}
+
+func (s *Set) encode(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(document{Version: version, Tokens: append([]Token{}, s.Tokens...)})
+}
+
+var (
+	// ErrUnknown is returned for a token that was never made, or was revoked.
+	ErrUnknown = errors.New("the token is not known: it was revoked, or is of another farm")
+	// ErrExpired is returned for a token whose time is over.
+	ErrExpired = errors.New("the token has expired")
+)
+
+// Find returns what is kept of a token. What is wrong with one that is not valid is told only to who holds it.
+func (s *Set) Find(text string, now time.Time) (Token, error) {
+	rest, _ := strings.CutPrefix(text, prefix+"_")
+	id, _, _ := strings.Cut(rest, "_")
+	t := s.byID[id] // the zero Token matches nothing
+	if !t.matches(text) {
+		return Token{}, ErrUnknown
+	}
+	if t.Expired(now) {
+		return Token{}, ErrExpired
+	}
+	return t, nil
+}
+
+// Valid returns a token by its ID, unless it was revoked or has expired since it was found.
+func (s *Set) Valid(id string, now time.Time) error {
+	t, is := s.byID[id]
+	if !is {
+		return ErrUnknown
+	}
+	if t.Expired(now) {
+		return ErrExpired
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tilth-dev/tilth/chaos/failpoint"
+)
+
+var (
+	rounds = flag.Int("rounds", 3, "how many rounds")
+	seed   = flag.Uint64("seed", 1, "the seed of the first round; the others follow")
+	keep   = flag.String("keep", "", "folder for the rounds that fail; empty = one of the system's for temporary files")
+	limit  = flag.Duration("limit", 0, "begin no round after so long; 0 = no limit")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	scratch, err := os.MkdirTemp("", "tilth-chaos")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(scratch, "process")
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(scratch)
+		os.Exit(code)
+	}))
+}
+
+// binary is where the program of the farms' processes is built, once.
+var (
+	binary string
+	built  sync.Once
+)
+
+// program is where failpoints are in force, and has those of the tracker's commit boundaries.
+var program = struct {
+	main     string
+	packages []string
+}{
+	"github.com/tilth-dev/tilth/chaos/process",
+	[]string{
+		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records", "github.com/tilth-dev/tilth/tracker", "github.com/tilth-dev/tilth/artifact",
+	},
+}
+
+// boundaries are the failpoints around a commit, in the order in which it meets them, and those around an upload's.
+var boundaries = []string{
+	"beforeTransaction", "lackOfDiskSpace", "resizeFileError", "beforeSyncDataPages", "beforeWriteMetaError", "beforeSyncMetaPage", "afterTransaction", "beforeAnswer",
+	"beforeArtifactSync", "beforeArtifactRename", "afterArtifactRename",
+}
+
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		names, err := failpoint.Build(t.Context(), ".", binary, program.main, program.packages, raceFlags...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range boundaries {
+			if !slices.Contains(names, name) {
+				t.Errorf("failpoint %s is nowhere: there are %v", name, names)
+			}
+		}
+	})
+	return binary
+}
+
+// TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1 -seed N draws the
+// same faults again.
+func TestPromisesHoldUnderFaults(t *testing.T) {
+	binary := buildProgram(t)
+	if *keep == "" {
+		*keep = filepath.Join(os.TempDir(), "tilth-chaos")
+	}
+	began := time.Now()
+	total := &Result{Counts: map[string]int{}}
+	done := 0
+	for ; done < *rounds && (*limit == 0 || time.Since(began) < *limit); done++ {
+		n := *seed + uint64(done)
+		dir := filepath.Join(*keep, fmt.Sprintf("seed-%d", n))
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		result, err := Round{Seed: n, Dir: dir, Binary: binary, Points: boundaries}.Run(t.Context())
+		if result != nil {
+			total.add(result)
+		}
+		if err != nil || len(result.Violations) > 0 {
+			t.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", n, dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
+			continue
+		}
+		t.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", n, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d histories undecided",
+		done, time.Since(began).Round(time.Second), total.Jobs, total.Candidates, total.Builds, total.Measurements, total.Leases,
+		total.Trials, total.Executions, total.DeadLetters, total.Cancelled, total.Failed, total.Undecided)
+	for _, kind := range slices.Sorted(maps.Keys(total.Counts)) {
+		t.Logf("%6d %s", total.Counts[kind], kind)
+	}
+}
+
+// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and lets writes
+// fail there, in one round.
+func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
+	o := Round{Seed: 1, Dir: t.TempDir(), Binary: buildProgram(t), calm: true}
+	want := map[string]int{}
+	arm := func(point, action string, at int) {
+		o.lives = append(o.lives, fmt.Sprintf("%s=%d:%s", point, at, action))
+		want["failpoint "+point]++
+	}
+	for _, point := range boundaries {
+		switch {
+		case point == "resizeFileError": // seldom is a file as large as that
+		case strings.Contains(point, "Artifact"):
+			arm(point, "kill", 2)
+		default:
+			arm(point, "kill", 6)
+		}
+	}
+	arm("lackOfDiskSpace", "error:no space left on device", 6)
+	arm("beforeWriteMetaError", "error:input/output error", 6)
+	result, err := o.Run(t.Context())
+	if err != nil || len(result.Violations) > 0 {
+		t.Fatalf("%v\n%s", err, strings.Join(first(result.Violations, 10), "\n"))
+	}
+	if !maps.Equal(result.Counts, want) {
+		t.Errorf("fired: %v, want %v", result.Counts, want)
+	}
+}
+
+func first(lines []string, n int) []string { return lines[:min(n, len(lines))] }
+
+// add sums up.
+func (r *Result) add(other *Result) {
+	r.Jobs += other.Jobs
+	r.Candidates += other.Candidates
+	r.Builds += other.Builds
+	r.Measurements += other.Measurements
+	r.Leases += other.Leases
+	r.Trials += other.Trials
+	r.Executions += other.Executions
+	r.DeadLetters += other.DeadLetters
+	r.Cancelled += other.Cancelled
+	r.Failed += other.Failed
+	r.Undecided += other.Undecided
+	for kind, times := range other.Counts {
+		r.Counts[kind] += times
+	}
+}

@@ -1,0 +1,206 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Verdict is what became of the promises in a round.
+type Verdict struct {
+	// Violations are promises broken, each in a line; none is a success.
+	Violations []string
+	// What was checked: acknowledged jobs, candidates, build reports and measurements, and leases that arrived.
+	Jobs, Candidates, Builds, Measurements, Leases int
+	// Trials are recorded ones; Executions is how often one was measured, which is more where an agent was lost at work.
+	Trials, Executions int
+	// DeadLetters are batches given up; Cancelled and Failed are jobs.
+	DeadLetters, Cancelled, Failed int
+	// Undecided are histories for which the checker's time did not suffice.
+	Undecided int
+}
+
+// checker holds the records file against the journals.
+type checker struct {
+	Verdict
+	db        *records.DB
+	artifacts string
+	calls     []*call
+	leases    map[string]leased
+	jobs      map[string]*storedJob
+	open      bool // jobs need not have ended
+}
+
+func (c *checker) violation(format string, args ...any) {
+	c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
+}
+
+// check judges a round by the tracker's data, the journals and the events that the client saw of each job.
+func check(data, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
+	c := &checker{artifacts: filepath.Join(data, artifactsName), jobs: map[string]*storedJob{}}
+	if c.calls, err = readCalls(journals); err != nil {
+		return v, err
+	}
+	c.leases = leases(c.calls)
+	c.Leases = len(c.leases)
+	path := filepath.Join(data, recordsName)
+	if err := consistent(path); err != nil {
+		c.violation("records file: %v", err)
+	}
+	if c.db, err = records.OpenReadOnly(path, records.Options{}); err != nil {
+		return v, err
+	}
+	defer c.db.Close()
+	for id := range watched {
+		if err := c.readJob(id); err != nil {
+			c.violation("job %s: %v", id, err)
+		}
+	}
+	c.checkWatched(watched)
+	if err := c.checkRecords(); err != nil {
+		return v, err
+	}
+	for _, call := range c.calls {
+		if call.accepted() {
+			if err := c.checkAcknowledged(call); err != nil {
+				return v, err
+			}
+		}
+	}
+	c.checkRefused()
+	c.checkMemory()
+	c.checkSessions()
+	c.checkHands()
+	return c.Verdict, nil
+}
+
+// checkAcknowledged looks for what the tracker acknowledged.
+func (c *checker) checkAcknowledged(call *call) error {
+	switch r := call.request.(type) {
+	case *tilthv1.SubmitJobRequest:
+		return c.checkJob(call, r)
+	case *tilthv1.ProposeBatchRequest:
+		c.checkProposal(call, r)
+	case *tilthv1.ReportBuildRequest:
+		return c.checkBuild(call, r)
+	case *tilthv1.ReportMeasurementsRequest:
+		c.checkMeasurements(call, r)
+	case *tilthv1.FinishJobRequest:
+		c.checkFinish(call, r)
+	case *tilthv1.CancelJobRequest:
+		c.checkCancel(call, call.answer.(*tilthv1.CancelJobResponse).GetJob())
+	case *tilthv1.PauseJobRequest:
+		c.checkPause(call, r)
+	}
+	return nil
+}
+
+func (c *checker) checkJob(call *call, r *tilthv1.SubmitJobRequest) error {
+	c.Jobs++
+	id := call.answer.(*tilthv1.SubmitJobResponse).GetJob().GetId()
+	stored, err := c.db.JobByRequest(r.GetRequestId())
+	switch {
+	case err != nil:
+		c.violation("%v was acknowledged as job %s: %v", call, id, err)
+	case stored.GetId() != id || stored.GetSpec().GetName() != r.GetSpec().GetName() || len(stored.GetSpec().GetTasks()) != len(r.GetSpec().GetTasks()):
+		c.violation("%v was acknowledged as job %s: stored is %s, %q", call, id, stored.GetId(), stored.GetSpec().GetName())
+	}
+	return nil
+}
+
+func (c *checker) checkProposal(call *call, r *tilthv1.ProposeBatchRequest) {
+	c.Candidates += len(r.GetCandidates())
+	answer := call.answer.(*tilthv1.ProposeBatchResponse)
+	b := c.batch(r.GetLease().GetSubject(), answer.GetBatchId())
+	if b == nil || b.task != r.GetTaskIndex() || len(b.trials) != len(r.GetCandidates()) {
+		c.violation("%v: batch %s was acknowledged and is not in the log as proposed", call, answer.GetBatchId())
+		return
+	}
+	for i, candidate := range r.GetCandidates() {
+		if t := b.trials[candidate.GetDigest()]; t == nil || t.number != answer.GetFirstTrial()+uint32(i) {
+			c.violation("%v: candidate %d of batch %s was acknowledged as trial %d and is not", call, i, answer.GetBatchId(), answer.GetFirstTrial()+uint32(i))
+		}
+	}
+}
+
+func (c *checker) checkBuild(call *call, r *tilthv1.ReportBuildRequest) error {
+	c.Builds++
+	b := c.batchOf(r.GetLease())
+	if b == nil {
+		c.violation("%v: batch %s was reported on and is not in the log", call, r.GetLease().GetSubject())
+		return nil
+	}
+	for _, o := range r.GetOutcomes() {
+		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			c.checkTrial(call, b, o.GetCandidate(), o.GetMessage())
+		}
+	}
+	for _, a := range r.GetArtifacts() {
+		content, err := os.ReadFile(filepath.Join(c.artifacts, a.GetDigest()[:2], a.GetDigest()))
+		if err != nil {
+			c.violation("%v: artifact was acknowledged: %v", call, err)
+		} else if records.Digest(content) != a.GetDigest() {
+			c.violation("%v: artifact %s is stored with other bytes", call, a.GetDigest())
+		}
+	}
+	return nil
+}
+
+func (c *checker) checkMeasurements(call *call, r *tilthv1.ReportMeasurementsRequest) {
+	b := c.batchOf(r.GetLease())
+	if b == nil {
+		c.violation("%v: batch %s was reported on and is not in the log", call, r.GetLease().GetSubject())
+		return
+	}
+	for _, m := range r.GetMeasurements() {
+		c.Measurements++
+		c.checkTrial(call, b, m.GetCandidate().GetDigest(), signature(m))
+	}
+}
+
+// checkTrial looks for an acknowledged outcome, which must be the one recorded: no lease but this one could record it meanwhile.
+func (c *checker) checkTrial(call *call, b *storedBatch, digest, outcome string) {
+	t := b.trials[digest]
+	switch {
+	case t == nil:
+		c.violation("%v: candidate %s of batch %s is not in the log", call, digest, b.id)
+	case !t.recorded && !b.dropped:
+		c.violation("%v: trial %d of batch %s was acknowledged and is lost", call, t.number, b.id)
+	case t.recorded && t.outcome != outcome:
+		c.violation("%v: trial %d of batch %s was acknowledged as %q and is recorded as %q", call, t.number, b.id, outcome, t.outcome)
+	}
+}
+
+func (c *checker) checkFinish(call *call, r *tilthv1.FinishJobRequest) {
+	j := c.jobs[r.GetLease().GetSubject()]
+	if j == nil || j.state != r.GetState() {
+		c.violation("%v: job %s was finished as %v and is not", call, r.GetLease().GetSubject(), r.GetState())
+	}
+}
+
+// checkCancel checks that a job that was told to have ended has, and in that way.
+func (c *checker) checkCancel(call *call, told *tilthv1.Job) {
+	j := c.jobs[told.GetId()]
+	if j == nil || !records.Final(told.GetState()) || j.state != told.GetState() {
+		c.violation("%v: job %s was told to be %v after it was cancelled, and is not", call, told.GetId(), told.GetState())
+	}
+}
+
+func (c *checker) checkPause(call *call, r *tilthv1.PauseJobRequest) {
+	j := c.jobs[r.GetJobId()]
+	if j == nil || !slices.ContainsFunc(j.events, func(e *tilthv1.JobEvent) bool { return e.GetState().GetState() == tilthv1.JobState_JOB_STATE_PAUSED }) {
+		c.violation("%v: job %s was paused, and its log does not tell of it", call, r.GetJobId())
+	}
+}
+
+// signature tells a pretended outcome from all others: each has a latency or a message of its own.
+func signature(m *tilthv1.Measurement) string {
+	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		return m.GetMessage()
+	}
+	return fmt.Sprintf("%.15f s", m.GetLatencySeconds())
+}

@@ -1,0 +1,154 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// never is when a call ended that was not answered: it may yet take effect.
+const never = math.MaxInt64
+
+// call is one that an agent or the client made.
+type call struct {
+	agent      string
+	life       int
+	number     uint64
+	method     string
+	request    proto.Message
+	answer     proto.Message // nil unless it was accepted
+	begin, end int64         // by the monotonic clock; end is never where the outcome is not known
+	reason     string        // of the tracker's refusal
+}
+
+// accepted says that the tracker acknowledged the call.
+func (c *call) accepted() bool { return c.answer != nil }
+
+// unknown says that the call may have taken effect or not.
+func (c *call) unknown() bool { return c.end == never }
+
+func (c *call) String() string {
+	return fmt.Sprintf("%s (life %d, call %d)", c.agent, c.life, c.number)
+}
+
+// readCalls returns the calls of all journals of a folder, in the order in which they began.
+func readCalls(dir string) (calls []*call, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		entries, err := readJournal(path)
+		if err != nil {
+			return nil, err
+		}
+		found, err := pair(entries)
+		if err != nil {
+			return nil, fmt.Errorf("journal %s: %w", path, err)
+		}
+		calls = append(calls, found...)
+	}
+	slices.SortStableFunc(calls, func(a, b *call) int { return cmp.Compare(a.begin, b.begin) })
+	return calls, nil
+}
+
+// pair makes calls of an agent's entries.
+func pair(entries []entry) (calls []*call, err error) {
+	type key struct {
+		life   int
+		number uint64
+	}
+	open := map[key]*call{}
+	for _, e := range entries {
+		if e.Request != nil {
+			c := &call{agent: e.Agent, life: e.Life, number: e.Call, method: e.Method, begin: e.At, end: never}
+			if c.request, err = decode(e.Method, e.Request, protoreflect.MethodDescriptor.Input); err != nil {
+				return nil, err
+			}
+			open[key{e.Life, e.Call}] = c
+			calls = append(calls, c)
+			continue
+		}
+		c := open[key{e.Life, e.Call}]
+		switch {
+		case c == nil:
+			return nil, fmt.Errorf("life %d, call %d: is answered, but was not made", e.Life, e.Call)
+		case e.Code == "":
+			c.end = e.At
+			if c.answer, err = decode(e.Method, e.Answer, protoreflect.MethodDescriptor.Output); err != nil {
+				return nil, err
+			}
+		case refused(e):
+			c.end, c.reason = e.At, e.Reason
+		}
+	}
+	return calls, nil
+}
+
+// refused says whether a call that failed had no effect for sure: the tracker said so.
+func refused(e entry) bool {
+	switch e.Reason {
+	case wire.ReasonStaleLease, wire.ReasonVoidSession, wire.ReasonMissingArtifact:
+		return true
+	}
+	return false
+}
+
+// decode reads a message of a method, as in "/tilth.v1.AgentService/Join".
+func decode(method string, text []byte, which func(protoreflect.MethodDescriptor) protoreflect.MessageDescriptor) (proto.Message, error) {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		return nil, err
+	}
+	m, is := d.(protoreflect.MethodDescriptor)
+	if !is {
+		return nil, fmt.Errorf("%s is no method", method)
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(which(m).FullName())
+	if err != nil {
+		return nil, err
+	}
+	message := kind.New().Interface()
+	return message, protojson.Unmarshal(text, message)
+}
+
+// leased is a lease that arrived at an agent.
+type leased struct {
+	*call
+	*tilthv1.LeaseWorkResponse
+}
+
+// candidates are those of a batch's lease.
+func (l leased) candidates() []*tilthv1.Candidate {
+	if b := l.GetBuild(); b != nil {
+		return b.GetCandidates()
+	}
+	return l.GetMeasure().GetCandidates()
+}
+
+// leases returns those that arrived, by token.
+func leases(calls []*call) map[string]leased {
+	out := map[string]leased{}
+	for _, c := range calls {
+		if answer, is := c.answer.(*tilthv1.LeaseWorkResponse); is && answer.GetLease() != nil {
+			out[tokenKey(answer.GetLease())] = leased{c, answer}
+		}
+	}
+	return out
+}
+
+func tokenKey(t *tilthv1.LeaseToken) string {
+	return fmt.Sprintf("%s %d %s", t.GetSubject(), t.GetAttempt(), t.GetSession())
+}

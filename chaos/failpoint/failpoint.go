@@ -1,0 +1,253 @@
+// Package failpoint builds programs in which failpoints are in force. A failpoint is a comment in the source,
+//
+//	// gofail: var beforeSync struct{}
+//
+// as gofail has them and bbolt, among others, uses them. The ordinary compiler passes it over, so it costs nothing. Build
+// compiles with an overlay in which each such comment is a call, and what the program is to do there is in its environment:
+//
+//	TILTH_FAILPOINTS='beforeSync=3:kill;afterSync=1:sleep:50;lackOfDiskSpace=7:error:disk full'
+//
+// The 3rd time that beforeSync is met the process kills itself, the 1st that afterSync is it sleeps 50 ms. A point with a type, such as
+//
+//	// gofail: var lackOfDiskSpace string
+//	// return errors.New(lackOfDiskSpace)
+//
+// runs the lines below it with the text of its error. A point that fires says so in a line on standard error; see Fired.
+package failpoint
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Variable is the environment variable that says what is to happen.
+const Variable = "TILTH_FAILPOINTS"
+
+//go:embed runtime.go.txt
+var runtime string
+
+// Build compiles a main package to out, with the failpoints of the given packages in force, and returns their names, sorted. It
+// is run in dir, a folder of the module. Flags go to the compiler.
+func Build(ctx context.Context, dir, out, main string, packages []string, flags ...string) (names []string, err error) {
+	scratch, err := os.MkdirTemp("", "failpoints")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	b := &build{dir: dir, scratch: scratch, replace: map[string]string{}}
+	for _, p := range packages {
+		found, err := b.add(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("failpoints of %s: %w", p, err)
+		}
+		names = append(names, found...)
+	}
+	if err := b.compile(ctx, out, main, flags); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// build is one under way.
+type build struct {
+	dir, scratch string
+	replace      map[string]string // of the overlay: paths of this module's files to what takes their places
+	modules      []string          // "PATH=FOLDER" of other modules, which an overlay must not touch, and their copies
+}
+
+// add puts the failpoints of a package in force.
+func (b *build) add(ctx context.Context, path string) (names []string, err error) {
+	text, err := goCommand(ctx, b.dir, "list", "-json=Dir,Module", path)
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		Dir    string
+		Module struct {
+			Path, Dir string
+			Main      bool
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, err
+	}
+	files, err := rewriteFolder(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	to := p.Dir
+	if !p.Module.Main {
+		copied := filepath.Join(b.scratch, fmt.Sprintf("module%d", len(b.modules)))
+		if err := os.CopyFS(copied, os.DirFS(p.Module.Dir)); err != nil {
+			return nil, err
+		}
+		b.modules = append(b.modules, p.Module.Path+"="+copied)
+		within, err := filepath.Rel(p.Module.Dir, p.Dir)
+		if err != nil {
+			return nil, err
+		}
+		to = filepath.Join(copied, within)
+	}
+	for _, f := range files {
+		names = append(names, f.points...)
+		file := filepath.Join(to, f.name)
+		if p.Module.Main {
+			b.replace[file] = filepath.Join(b.scratch, fmt.Sprintf("%d.go", len(b.replace)))
+			file = b.replace[file]
+		}
+		if err := os.WriteFile(file, []byte(f.text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// compile builds with the overlay, and with the copies in place of other modules.
+func (b *build) compile(ctx context.Context, out, main string, flags []string) error {
+	overlay, err := json.Marshal(struct{ Replace map[string]string }{b.replace})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(b.scratch, "overlay.json")
+	if err := os.WriteFile(path, overlay, 0o644); err != nil {
+		return err
+	}
+	mod, err := b.modFile(ctx)
+	if err != nil {
+		return err
+	}
+	arguments := slices.Concat([]string{"build", "-trimpath", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
+	_, err = goCommand(ctx, b.dir, arguments...)
+	return err
+}
+
+// modFile makes a copy of the module's go.mod and go.sum in which the copies take the places of other modules.
+func (b *build) modFile(ctx context.Context) (string, error) {
+	original, err := goCommand(ctx, b.dir, "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	original = strings.TrimSpace(original)
+	mod := filepath.Join(b.scratch, "go.mod")
+	for from, to := range map[string]string{original: mod, strings.TrimSuffix(original, "mod") + "sum": filepath.Join(b.scratch, "go.sum")} {
+		content, err := os.ReadFile(from)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a module that needs no other has no go.sum
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(to, content, 0o644); err != nil {
+			return "", err
+		}
+	}
+	for _, m := range b.modules {
+		if _, err := goCommand(ctx, b.scratch, "mod", "edit", "-replace", m, mod); err != nil {
+			return "", err
+		}
+	}
+	return mod, nil
+}
+
+func goCommand(ctx context.Context, dir string, arguments ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", arguments...)
+	cmd.Dir = dir
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", arguments[0], err, strings.TrimSpace(complaint.String()))
+	}
+	return string(out), nil
+}
+
+// file is one of a package with failpoints in force.
+type file struct {
+	name, text string
+	points     []string
+}
+
+// rewriteFolder returns the files of a folder that have failpoints, and the one that they call.
+func rewriteFolder(folder string) (files []file, err error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	name := ""
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		text, points := rewrite(string(source))
+		if len(points) == 0 {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, source, parser.PackageClauseOnly)
+		if err != nil {
+			return nil, err
+		}
+		name = parsed.Name.Name
+		files = append(files, file{filepath.Base(path), text, points})
+	}
+	if name == "" {
+		return nil, errors.New("there are none")
+	}
+	called := strings.Replace(runtime, "package overlay", "package "+name, 1)
+	return append(files, file{name: "failpoint_overlay.go", text: called}), nil
+}
+
+var point = regexp.MustCompile(`^(\s*)// gofail: var (\w+) (struct\{\}|string)\s*$`)
+
+// rewrite makes a source's failpoints calls, on the lines where they are, and returns their names.
+func rewrite(source string) (text string, names []string) {
+	lines := strings.Split(source, "\n")
+	for i := 0; i < len(lines); i++ {
+		m := point.FindStringSubmatch(lines[i])
+		if m == nil {
+			continue
+		}
+		names = append(names, m[2])
+		if m[3] == "struct{}" {
+			lines[i] = fmt.Sprintf("%stilthFailpoint(%q)", m[1], m[2])
+			continue
+		}
+		lines[i] = fmt.Sprintf("%sif %s, fires := tilthFailpoint(%q); fires { _ = %s", m[1], m[2], m[2], m[2])
+		for i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i+1]), "//") {
+			i++
+			lines[i] = strings.Replace(lines[i], "//", "", 1)
+		}
+		lines[i] += " }"
+	}
+	return strings.Join(lines, "\n"), names
+}
+
+// said begins the line in which a point says that it fires.
+const said = "failpoint fires: "
+
+// Fired returns how often each point fired, from what processes wrote to standard error.
+func Fired(output string) map[string]int {
+	times := map[string]int{}
+	for line := range strings.Lines(output) {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), said); is {
+			times[name]++
+		}
+	}
+	return times
+}

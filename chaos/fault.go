@@ -1,0 +1,260 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fault is something that befalls the farm for a while.
+type fault struct {
+	// Kind is its name, by which faults are counted.
+	Kind string
+	// On is whom it befalls.
+	On string
+	// At is when it begins, after the round's beginning, and For how long it lasts.
+	At, For time.Duration
+	// What is its size, as the kind has one.
+	What string
+
+	begin, end func(*round)
+}
+
+func (f *fault) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%v %s %s for %v %s", f.At.Round(time.Millisecond), f.Kind, f.On, f.For.Round(time.Millisecond), f.What))
+}
+
+// faultKinds draw the faults of each kind. The tracker and its network are hit as often as all agents together.
+var faultKinds = []func(*draw) *fault{
+	drawKill, drawKill, drawStop, drawCut, drawCutWithin, drawHalfOpen, drawLostAnswers, drawDelay, drawPartition,
+	drawKillOnAnswer, drawFailpoint, drawFailpoint, drawFailpoint, drawDiskError, drawFullDisk, drawClockJump, drawSuspension,
+}
+
+// draw is the round's source of chance.
+type draw struct {
+	*rand.Rand
+	points []string // names of failpoints
+}
+
+func (d *draw) span(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.Int64N(int64(high-low)))
+}
+
+// agent draws an agent's place.
+func (d *draw) agent() int { return d.IntN(len(kinds)) }
+
+// anyProcess draws the tracker (-1) as often as all agents together.
+func (d *draw) anyProcess() int {
+	if d.IntN(2) == 0 {
+		return -1
+	}
+	return d.agent()
+}
+
+func nameOf(process int) string {
+	if process < 0 {
+		return "tracker"
+	}
+	return kinds[process].name
+}
+
+// faults draws a round's, in the order in which they begin.
+func (d *draw) faults() (out []*fault) {
+	for range 4 + d.IntN(8) {
+		f := faultKinds[d.IntN(len(faultKinds))](d)
+		f.At = d.span(0, 3*time.Second)
+		if f.For == 0 {
+			f.For = d.span(50*time.Millisecond, 1500*time.Millisecond)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func drawKill(d *draw) *fault {
+	n := d.anyProcess()
+	return &fault{
+		Kind: "kill -9", On: nameOf(n), For: d.span(time.Millisecond, 500*time.Millisecond),
+		begin: func(r *round) { r.process(n).kill(true) },
+		end:   func(r *round) { r.revive(n) },
+	}
+}
+
+func drawStop(d *draw) *fault {
+	n := d.anyProcess()
+	return &fault{
+		Kind: "SIGSTOP", On: nameOf(n),
+		begin: func(r *round) { r.process(n).signal(syscall.SIGSTOP) },
+		end:   func(r *round) { r.process(n).signal(syscall.SIGCONT) },
+	}
+}
+
+func drawCut(d *draw) *fault {
+	n := d.agent()
+	return &fault{
+		Kind: "connections reset", On: nameOf(n), For: time.Millisecond,
+		begin: func(r *round) { r.farm.proxies[n].cut() }, end: func(*round) {},
+	}
+}
+
+func drawCutWithin(d *draw) *fault {
+	n, bytes, way := d.agent(), 1+d.IntN(3000), direction(d.IntN(2))
+	return &fault{
+		Kind: "connection cut within a message", On: nameOf(n), What: fmt.Sprintf("after %d bytes, way %d", bytes, way),
+		begin: func(r *round) { r.farm.proxies[n].cutAfter(bytes, way) },
+		end:   func(r *round) { r.farm.proxies[n].cutAfter(0, way) },
+	}
+}
+
+func drawHalfOpen(d *draw) *fault {
+	n := d.agent()
+	return &fault{
+		Kind: "half-open connections", On: nameOf(n),
+		begin: func(r *round) { r.farm.proxies[n].hush(toTracker, toAgent) },
+		end:   func(r *round) { r.farm.proxies[n].heal() },
+	}
+}
+
+// drawLostAnswers lets calls take effect whose answers never come.
+func drawLostAnswers(d *draw) *fault {
+	n := d.agent()
+	return &fault{
+		Kind: "answers lost", On: nameOf(n),
+		begin: func(r *round) { r.farm.proxies[n].hush(toAgent) },
+		end:   func(r *round) { r.farm.proxies[n].heal() },
+	}
+}
+
+func drawDelay(d *draw) *fault {
+	n, delay := d.agent(), d.span(5*time.Millisecond, 300*time.Millisecond)
+	return &fault{
+		Kind: "delayed", On: nameOf(n), What: "by " + delay.Round(time.Millisecond).String(),
+		begin: func(r *round) { r.farm.proxies[n].slow(delay) },
+		end:   func(r *round) { r.farm.proxies[n].slow(0) },
+	}
+}
+
+// drawPartition takes the tracker from all agents.
+func drawPartition(d *draw) *fault {
+	return &fault{
+		Kind: "partition", On: "tracker",
+		begin: func(r *round) {
+			for _, p := range r.farm.proxies {
+				p.hush(toTracker, toAgent)
+			}
+		},
+		end: func(r *round) {
+			for _, p := range r.farm.proxies {
+				p.heal()
+			}
+		},
+	}
+}
+
+// drawKillOnAnswer kills the tracker the moment that an answer has left it.
+func drawKillOnAnswer(d *draw) *fault {
+	n, chunks := d.agent(), 1+d.IntN(20)
+	return &fault{
+		Kind: "kill -9 after an answer", On: "tracker", For: 200 * time.Millisecond, What: fmt.Sprintf("the %d. to %s", chunks, nameOf(n)),
+		begin: func(r *round) {
+			r.farm.proxies[n].afterAnswers(chunks, func() {
+				r.happened("kill -9 after an answer, of those drawn")
+				go r.farm.tracker.kill(false)
+			})
+		},
+		end: func(*round) {},
+	}
+}
+
+// drawFailpoint has the next life of the tracker kill itself at a commit boundary; the present one is killed.
+func drawFailpoint(d *draw) *fault {
+	point, times := d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12)
+	return &fault{
+		Kind: "failpoint", On: "tracker", For: time.Millisecond, What: fmt.Sprintf("%s, at the %d.", point, times),
+		begin: func(r *round) { r.arm(fmt.Sprintf("%s=%d:kill", point, times)) }, end: func(*round) {},
+	}
+}
+
+// drawDiskError is a write to the records file that fails.
+func drawDiskError(d *draw) *fault {
+	points := []string{"lackOfDiskSpace", "beforeWriteMetaError", "resizeFileError"}
+	point, times := points[d.IntN(len(points))], 1+int(d.ExpFloat64()*10)
+	return &fault{
+		Kind: "write fails", On: "tracker", For: time.Millisecond, What: fmt.Sprintf("%s, at the %d.", point, times),
+		begin: func(r *round) { r.arm(fmt.Sprintf("%s=%d:error:no space left on device", point, times)) }, end: func(*round) {},
+	}
+}
+
+// drawFullDisk fills the disk of the tracker's data, which is one of its own.
+func drawFullDisk(d *draw) *fault {
+	return &fault{
+		Kind: "disk full", On: "tracker", For: d.span(200*time.Millisecond, 1200*time.Millisecond),
+		begin: func(r *round) { r.fillDisk() },
+		end:   func(r *round) { os.Remove(filepath.Join(r.farm.data(), ballast)) },
+	}
+}
+
+// drawClockJump sets the wall's clock, and sets it right again.
+func drawClockJump(d *draw) *fault {
+	jumps := []time.Duration{-time.Hour, -3 * time.Second, 3 * time.Second, time.Hour}
+	jump := jumps[d.IntN(len(jumps))]
+	return &fault{
+		Kind: "wall clock set", On: "tracker", What: "by " + jump.String(),
+		begin: func(r *round) { r.shiftClocks(jump, 0) },
+		end:   func(r *round) { r.shiftClocks(-jump, 0) },
+	}
+}
+
+// drawSuspension is a tracker's machine that was suspended: all clocks have gone on, and nobody was there.
+func drawSuspension(d *draw) *fault {
+	jumps := []time.Duration{500 * time.Millisecond, 3 * time.Second, time.Hour}
+	jump := jumps[d.IntN(len(jumps))]
+	return &fault{
+		Kind: "clocks jump forward", On: "tracker", For: time.Millisecond, What: "by " + jump.String(),
+		begin: func(r *round) { r.shiftClocks(jump, jump) }, end: func(*round) {},
+	}
+}
+
+// ballast is the file that fills the disk.
+const ballast = "ballast"
+
+// fillDisk writes until nothing more fits.
+func (r *round) fillDisk() {
+	if !r.ownDisk {
+		return
+	}
+	f, err := os.Create(filepath.Join(r.farm.data(), ballast))
+	if err != nil {
+		return // full already
+	}
+	defer f.Close()
+	for _, size := range []int{1 << 20, 4 << 10} {
+		for {
+			if _, err := f.Write(make([]byte, size)); err != nil {
+				break
+			}
+		}
+	}
+}
+
+// mountDisk gives the tracker's data a small disk of their own, where that is allowed.
+func (r *round) mountDisk() {
+	r.ownDisk = unix.Mount("tmpfs", r.farm.data(), "tmpfs", 0, "size=96m") == nil
+}
+
+// shiftClocks shifts the tracker's clocks further against the machine's.
+func (r *round) shiftClocks(onWall, evenly time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wallShift += onWall
+	r.evenlyShift += evenly
+	// A disk that is full has no room for it.
+	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v", r.wallShift, r.evenlyShift), 0o644)
+	r.farm.tracker.signal(unix.SIGUSR1)
+}

@@ -1,0 +1,167 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// A subject (a job, a batch) is in one agent's hands at a time. Its model is what agents saw of it: leases that arrived, with
+// growing attempts, and reports, which are accepted only of the lease in force, or because that very report was accepted before.
+// When a lease is lost nobody sees; but one of which a report was refused is lost for good.
+
+// hands is the state of a subject. It is compared with ==.
+type hands struct {
+	attempt uint32 // of the last lease that arrived
+	session string
+	lost    bool   // a report under it was refused
+	settled string // attempts that ended with an accepted report, each as " N "
+}
+
+// act is what befell a subject: a lease that arrived, or a report.
+type act struct {
+	token *tilthv1.LeaseToken
+	grant bool
+	last  bool // the report ends its lease when it is accepted
+}
+
+// outcome of an act.
+type outcome int
+
+const (
+	accepted outcome = iota
+	refusedStale
+	notKnown
+)
+
+func (s hands) isSettled(attempt uint32) bool {
+	return strings.Contains(s.settled, fmt.Sprintf(" %d ", attempt))
+}
+
+func (s hands) holds(t *tilthv1.LeaseToken) bool {
+	return !s.lost && s.attempt == t.GetAttempt() && s.session == t.GetSession() && !s.isSettled(t.GetAttempt())
+}
+
+// step returns the states that may follow; none when what happened must not.
+func (s hands) step(a act, o outcome) []hands {
+	if a.grant {
+		if a.token.GetAttempt() <= s.attempt {
+			return nil
+		}
+		s.attempt, s.session, s.lost = a.token.GetAttempt(), a.token.GetSession(), false
+		return []hands{s}
+	}
+	took := s
+	if a.last {
+		took.settled += fmt.Sprintf(" %d ", a.token.GetAttempt())
+	}
+	switch {
+	case o == accepted && s.isSettled(a.token.GetAttempt()):
+		return []hands{s}
+	case o == accepted && s.holds(a.token):
+		return []hands{took}
+	case o == accepted:
+		return nil
+	case o == refusedStale && s.isSettled(a.token.GetAttempt()):
+		return nil
+	case o == refusedStale:
+		if s.attempt == a.token.GetAttempt() {
+			s.lost = true
+		}
+		return []hands{s}
+	case s.holds(a.token):
+		return []hands{s, took}
+	}
+	return []hands{s}
+}
+
+var handsModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{hands{}} },
+	Step: func(state, input, output any) (out []any) {
+		for _, s := range state.(hands).step(input.(act), output.(outcome)) {
+			out = append(out, s)
+		}
+		return out
+	},
+}).ToModel()
+
+// mostTime bounds the check of one subject.
+const mostTime = 10 * time.Second
+
+// checkHands checks that each subject's history is one that a subject in one agent's hands at a time can have.
+func (c *checker) checkHands() {
+	histories := map[string][]porcupine.Operation{}
+	add := func(call *call, a act, o outcome) {
+		id := a.token.GetSubject()
+		histories[id] = append(histories[id], porcupine.Operation{Input: a, Output: o, Call: call.begin, Return: call.end})
+	}
+	for _, call := range c.calls {
+		if r, is := call.answer.(*tilthv1.LeaseWorkResponse); is && r.GetLease() != nil {
+			add(call, act{token: r.GetLease(), grant: true}, accepted)
+		}
+		if a, is := c.reported(call); is {
+			switch {
+			case call.accepted():
+				add(call, a, accepted)
+			case call.unknown():
+				add(call, a, notKnown)
+			case agentMustDrop(call):
+				add(call, a, refusedStale)
+			}
+		}
+	}
+	subjects := make([]string, 0, len(histories))
+	for id := range histories {
+		subjects = append(subjects, id)
+	}
+	slices.Sort(subjects)
+	for _, id := range subjects {
+		switch porcupine.CheckOperationsTimeout(handsModel, histories[id], mostTime) {
+		case porcupine.Illegal:
+			c.violation("%s: was in two hands at once: %s", id, describe(histories[id]))
+		case porcupine.Unknown:
+			c.Undecided++
+		}
+	}
+}
+
+// reported is the act of a call that reports under a lease.
+func (c *checker) reported(call *call) (act, bool) {
+	switch r := call.request.(type) {
+	case *tilthv1.ProposeBatchRequest:
+		return act{token: r.GetLease()}, true
+	case *tilthv1.FinishJobRequest:
+		return act{token: r.GetLease(), last: true}, true
+	case *tilthv1.ReportBuildRequest:
+		return act{token: r.GetLease(), last: true}, true
+	case *tilthv1.ReportMeasurementsRequest:
+		return act{token: r.GetLease(), last: r.GetInfraError() != 0 || c.completes(r)}, true
+	}
+	return act{}, false
+}
+
+// completes says whether a report is the last of its batch: measurements are reported in order.
+func (c *checker) completes(r *tilthv1.ReportMeasurementsRequest) bool {
+	candidates := c.leases[tokenKey(r.GetLease())].candidates()
+	measured := r.GetMeasurements()
+	return len(candidates) > 0 && len(measured) > 0 &&
+		candidates[len(candidates)-1].GetDigest() == measured[len(measured)-1].GetCandidate().GetDigest()
+}
+
+func describe(history []porcupine.Operation) string {
+	var out []string
+	for _, o := range history {
+		a := o.Input.(act)
+		what := "report"
+		if a.grant {
+			what = "lease"
+		}
+		out = append(out, fmt.Sprintf("%s %d of %.6s last=%v outcome=%d [%d %d]", what, a.token.GetAttempt(), a.token.GetSession(), a.last, o.Output, o.Call, o.Return))
+	}
+	return strings.Join(out, ", ")
+}

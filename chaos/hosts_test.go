@@ -1,0 +1,232 @@
+package chaos
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// network is hosts, each a network namespace of its own, at a switch, which is one too. Nothing of it is in the namespace of the
+// test.
+type network struct {
+	*testing.T
+	prefix string
+	places map[string]int
+}
+
+const switchName = "switch"
+
+// newNetwork makes hosts of the given names. The test is skipped where that is not allowed.
+func newNetwork(t *testing.T, names ...string) *network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("network namespaces need the command ip (iproute2)")
+	}
+	n := &network{T: t, prefix: fmt.Sprintf("tilth-%d-", os.Getpid()), places: map[string]int{}}
+	if out, err := exec.Command("ip", "netns", "add", n.space(switchName)).CombinedOutput(); err != nil {
+		t.Skipf("this kernel gives no network namespaces: %v: %s", err, out)
+	}
+	t.Cleanup(func() { n.ip("netns", "del", n.space(switchName)) })
+	if out, err := exec.Command("ip", "-n", n.space(switchName), "link", "add", "bridge", "type", "bridge").CombinedOutput(); err != nil {
+		t.Skipf("this kernel has no bridges: %v: %s", err, out)
+	}
+	n.ip("-n", n.space(switchName), "link", "set", "bridge", "up")
+	for i, name := range names {
+		n.places[name] = i
+		n.ip("netns", "add", n.space(name))
+		t.Cleanup(func() { n.ip("netns", "del", n.space(name)) })
+		n.ip("-n", n.space(switchName), "link", "add", n.port(name), "type", "veth", "peer", "name", "eth0", "netns", n.space(name))
+		n.ip("-n", n.space(switchName), "link", "set", n.port(name), "master", "bridge", "up")
+		n.ip("-n", n.space(name), "address", "add", n.addr(name)+"/24", "dev", "eth0")
+		n.ip("-n", n.space(name), "link", "set", "eth0", "up")
+		n.ip("-n", n.space(name), "link", "set", "lo", "up")
+	}
+	return n
+}
+
+func (n *network) ip(arguments ...string) {
+	n.Helper()
+	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
+		n.Errorf("ip %s: %v: %s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+func (n *network) space(host string) string { return n.prefix + host }
+func (n *network) port(host string) string  { return "port" + strconv.Itoa(n.places[host]) }
+func (n *network) addr(host string) string  { return "10.77.0." + strconv.Itoa(n.places[host]+1) }
+
+// cut takes a host from the network. What is sent to and from it is lost, and nobody is told.
+func (n *network) cut(host string) {
+	n.ip("-n", n.space(switchName), "link", "set", n.port(host), "down")
+}
+
+func (n *network) heal(host string) {
+	n.ip("-n", n.space(switchName), "link", "set", n.port(host), "up")
+}
+
+// dial connects from a host.
+func (n *network) dial(host, addr string) (net.Conn, error) {
+	type result struct {
+		net.Conn
+		error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// The thread goes back to where it was: when it ended, the processes that were started on it would be killed.
+		runtime.LockOSThread()
+		conn, err := within(filepath.Join("/run/netns", n.space(host)), func() (net.Conn, error) { return net.DialTimeout("tcp", addr, time.Second) })
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.Conn, r.error
+}
+
+// within calls dial with the thread in another network, and unlocks the thread if it is back in its own.
+func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	other, err := os.Open(space)
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	conn, err := dial()
+	if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
+		runtime.UnlockOSThread()
+	}
+	return conn, err
+}
+
+// TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a builder and then both
+// tuners are cut off for longer than a lease lives. Both end with the same records.
+func TestHostsThatAreCutOffComeBack(t *testing.T) {
+	n := newNetwork(t, "tracker", "client", "tuner-1", "tuner-2", "builder-1", "builder-2", "runner-1", "runner-2")
+	peace := n.run(nil)
+	partitioned := n.run([]string{"runner-1", "tracker", "builder-1", "tuner-1", "tuner-2"})
+	if !slices.Equal(peace, partitioned) {
+		t.Errorf("in peace there are %d records, with partitions %d, and they differ", len(peace), len(partitioned))
+	}
+	if len(peace) != jobsPerRound*jobTrials {
+		t.Errorf("%d records, want %d", len(peace), jobsPerRound*jobTrials)
+	}
+}
+
+// cutTime is longer than leases live.
+const cutTime = leaseTimeout + 500*time.Millisecond
+
+// run lets a farm do its jobs while hosts are cut off in turn, and returns the outcomes that are recorded, sorted.
+func (n *network) run(cut []string) (outcomes []string) {
+	n.Helper()
+	binary, dir := buildProgram(n.T), n.TempDir()
+	journals, data := filepath.Join(dir, journalsName), filepath.Join(dir, dataName)
+	for _, d := range []string{journals, data} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			n.Fatal(err)
+		}
+	}
+	addr := n.addr("tracker") + ":9190"
+	lives := 0
+	begin := func(kind, name, at, folder string) *process {
+		p := &process{
+			name: name, announces: kind == "tracker", log: filepath.Join(dir, name+".log"),
+			lives: func() int { lives++; return lives }, died: func(how string) { n.Error(how) },
+			command: func(life int) []string {
+				return []string{"ip", "netns", "exec", n.space(name), binary, "-kind", kind, "-name", name, "-life", strconv.Itoa(life), "-tracker", at, "-dir", folder}
+			},
+		}
+		if err := p.start(""); err != nil {
+			n.Fatal(err)
+		}
+		return p
+	}
+	tracker := begin("tracker", "tracker", addr, data)
+	defer tracker.kill(true)
+	var agents []*process
+	for _, k := range kinds {
+		a := begin(k.kind, k.name, addr, journals)
+		defer a.kill(true)
+		agents = append(agents, a)
+	}
+	proxy, err := newProxy(func() (net.Conn, error) { return n.dial("client", addr) })
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer proxy.close()
+	ctx, cancel := withPatience(n.Context())
+	defer cancel()
+	cutting := make(chan struct{})
+	go func() {
+		defer close(cutting)
+		for _, host := range cut {
+			n.cut(host)
+			_ = pass(ctx, cutTime)
+			n.heal(host)
+		}
+	}()
+	watched, err := follow(ctx, proxy.addr(), journals, make([]whim, jobsPerRound))
+	<-cutting
+	if err != nil {
+		n.Fatal(err)
+	}
+	for _, p := range append(agents, tracker) {
+		if err := p.stop(20 * time.Second); err != nil {
+			n.Error(err)
+		}
+	}
+	n.judge(data, journals, watched)
+	return recordedOutcomes(n.T, filepath.Join(data, recordsName))
+}
+
+func (n *network) judge(data, journals string, watched map[string][]*tilthv1.JobEvent) {
+	n.Helper()
+	v, err := check(data, journals, watched)
+	if err != nil {
+		n.Fatal(err)
+	}
+	for _, broken := range first(v.Violations, 10) {
+		n.Error(broken)
+	}
+	n.Logf("%d trials, measured %d times under %d leases, %d dead letters", v.Trials, v.Executions, v.Leases, v.DeadLetters)
+}
+
+// recordedOutcomes are the records but for what measuring again changes.
+func recordedOutcomes(t *testing.T, path string) (out []string) {
+	t.Helper()
+	db, err := records.OpenReadOnly(path, records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.List(t.Context(), "", "", func(r *tilthv1.Record) error {
+		m := r.GetMeasurement()
+		out = append(out, fmt.Sprintln(r.GetWorkloadDigest(), r.GetTarget(), m.GetCandidate().GetDigest(), m.GetError()))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// agentMustDrop says that the tracker refused a report since its lease is lost.
+func agentMustDrop(c *call) bool { return c.reason == wire.ReasonStaleLease }
+
+// checkRefused checks that what was refused is not recorded: unless the same report was sent before and its answer lost.
+func (c *checker) checkRefused() {
+	sent := map[string]bool{} // outcomes that may have been accepted
+	for _, call := range c.calls {
+		if call.accepted() || call.unknown() {
+			for _, o := range outcomes(call) {
+				sent[o] = true
+			}
+		}
+	}
+	for _, j := range c.jobs {
+		for _, b := range j.batches {
+			for digest, t := range b.trials {
+				if t.recorded && !sent[t.outcome] {
+					c.violation("batch %s: trial %d (%s) is recorded as %q, which no accepted report says", b.id, t.number, digest, t.outcome)
+				}
+			}
+		}
+	}
+}
+
+// outcomes are the signatures of a report's trials.
+func outcomes(call *call) (out []string) {
+	switch r := call.request.(type) {
+	case *tilthv1.ReportBuildRequest:
+		for _, o := range r.GetOutcomes() {
+			if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+				out = append(out, o.GetMessage())
+			}
+		}
+	case *tilthv1.ReportMeasurementsRequest:
+		for _, m := range r.GetMeasurements() {
+			out = append(out, signature(m))
+		}
+	}
+	return out
+}
+
+// checkMemory checks that no work is given out again that was acknowledged: no candidate is leased whose outcome was accepted
+// under an earlier attempt, and no batch is built again whose objects are there. It counts how often trials were measured.
+func (c *checker) checkMemory() {
+	recorded := map[string]uint32{} // by batch and candidate: the least attempt under which it was accepted
+	built := map[string]uint32{}    // by batch
+	keep := func(m map[string]uint32, key string, attempt uint32) {
+		if before, known := m[key]; !known || attempt < before {
+			m[key] = attempt
+		}
+	}
+	measured := map[string]bool{}
+	for _, call := range c.calls {
+		switch r := call.request.(type) {
+		case *tilthv1.ReportMeasurementsRequest:
+			for _, m := range r.GetMeasurements() {
+				measured[signature(m)] = true
+				if call.accepted() {
+					keep(recorded, r.GetLease().GetSubject()+m.GetCandidate().GetDigest(), r.GetLease().GetAttempt())
+				}
+			}
+		case *tilthv1.ReportBuildRequest:
+			if call.accepted() && len(r.GetArtifacts()) > 0 {
+				keep(built, r.GetLease().GetSubject(), r.GetLease().GetAttempt())
+			}
+			for _, o := range r.GetOutcomes() {
+				if call.accepted() && o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+					keep(recorded, r.GetLease().GetSubject()+o.GetCandidate(), r.GetLease().GetAttempt())
+				}
+			}
+		}
+	}
+	c.Executions = len(measured)
+	for _, l := range c.leases {
+		attempt := l.GetLease().GetAttempt()
+		if at, is := built[l.GetLease().GetSubject()]; is && l.GetBuild() != nil && attempt > at {
+			c.violation("batch %s: attempt %d built it, attempt %d is to build it again", l.GetLease().GetSubject(), at, attempt)
+		}
+		for _, candidate := range l.candidates() {
+			if at, is := recorded[l.GetLease().GetSubject()+candidate.GetDigest()]; is && attempt > at {
+				c.violation("batch %s: trial %d was acknowledged under attempt %d and leased again as attempt %d",
+					l.GetLease().GetSubject(), candidate.GetTrial(), at, attempt)
+			}
+		}
+	}
+}
+
+// checkSessions checks that an agent's new session voids its old ones: once it has joined anew, no report under an older session
+// is accepted, but those that were accepted, or may have been, before.
+func (c *checker) checkSessions() {
+	type session struct {
+		agent string
+		end   int64 // when the join was answered
+	}
+	sessions := map[string]session{}
+	last := map[string][]session{}
+	for _, call := range c.calls {
+		if r, is := call.answer.(*tilthv1.JoinResponse); is {
+			s := session{call.agent, call.end}
+			sessions[r.GetSession()] = s
+			last[call.agent] = append(last[call.agent], s)
+		}
+	}
+	sent := map[string]bool{}
+	for _, call := range c.calls {
+		a, is := c.reported(call)
+		if !is {
+			continue
+		}
+		key := call.method + tokenKey(a.token)
+		s, known := sessions[a.token.GetSession()]
+		if known && call.accepted() && !sent[key] {
+			for _, newer := range last[s.agent] {
+				if newer.end > s.end && newer.end < call.begin {
+					c.violation("%v: a report under a session was accepted after %s had joined anew", call, s.agent)
+				}
+			}
+		}
+		sent[key] = true
+	}
+}

@@ -1,0 +1,265 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tilth-dev/tilth/chaos/failpoint"
+)
+
+// process is one of the farm's, over all its lives.
+type process struct {
+	name string
+	// command makes the command line of a life.
+	command func(life int) []string
+	// announces says that the process writes a line when it serves.
+	announces bool
+	log       string       // path of what it writes to standard error
+	lives     func() int   // numbers the lives of all processes
+	died      func(string) // hears of an end that nobody asked for
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when cmd has ended
+	asked bool          // somebody wants it to end
+	down  int           // faults in force that want it down
+}
+
+// start begins a life, in which failpoints are armed as said, unless one is under way or a fault wants none.
+func (p *process) start(armed string) error {
+	return p.startWith(func() string { return armed })
+}
+
+// startWith asks what is to be armed only if a life begins.
+func (p *process) startWith(arm func() string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil || p.down > 0 {
+		return nil
+	}
+	armed := arm()
+	line := p.command(p.lives())
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), failpoint.Variable+"="+armed)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	var out io.ReadCloser
+	if p.announces {
+		if out, err = cmd.StdoutPipe(); err != nil {
+			return err
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	p.cmd, p.ended, p.asked = cmd, make(chan struct{}), false
+	serving := make(chan struct{})
+	go p.reap(cmd, p.ended, out, serving)
+	<-serving
+	return nil
+}
+
+// reap waits for the end of a life.
+func (p *process) reap(cmd *exec.Cmd, ended chan struct{}, out io.Reader, serving chan struct{}) {
+	if out != nil {
+		_, _ = bufio.NewReader(out).ReadString('\n') // or it ends before it serves, which the caller sees by its end
+	}
+	close(serving)
+	err := cmd.Wait()
+	p.mu.Lock()
+	p.cmd = nil
+	asked := p.asked
+	p.mu.Unlock()
+	close(ended)
+	if !asked {
+		p.died(fmt.Sprintf("%s ended: %v", p.name, err))
+	}
+}
+
+// kill ends the life at once. While hold is set no other begins; see release.
+func (p *process) kill(hold bool) {
+	p.mu.Lock()
+	if hold {
+		p.down++
+	}
+	p.end(syscall.SIGKILL)
+}
+
+// release takes back a hold.
+func (p *process) release() {
+	p.mu.Lock()
+	p.down--
+	p.mu.Unlock()
+}
+
+// stop asks the process to end, and waits. Who does not end within the time is killed, which is an error.
+func (p *process) stop(within time.Duration) error {
+	timer := time.AfterFunc(within, func() { p.kill(false) })
+	p.mu.Lock()
+	p.end(syscall.SIGTERM)
+	if !timer.Stop() {
+		return fmt.Errorf("%s did not end within %v of SIGTERM", p.name, within)
+	}
+	return nil
+}
+
+// end sends a signal that ends the process and waits. The caller holds the lock, which is given up.
+func (p *process) end(s syscall.Signal) {
+	cmd, ended := p.cmd, p.ended
+	p.asked = true
+	p.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Signal(s)
+	_ = cmd.Process.Signal(syscall.SIGCONT) // one that was stopped does not hear
+	<-ended
+}
+
+// signal sends a signal that does not end the process.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// What is in a round's folder: the tracker's data, or what was kept of them when their disk went, and the journals.
+const (
+	dataName     = "data"
+	keptName     = "data.kept"
+	journalsName = "journals"
+)
+
+// farm is a round's processes.
+type farm struct {
+	dir, binary string
+	tracker     *process
+	agents      []*process
+	proxies     []*proxy // of the agents, and last that of the client
+	lives       int
+	mu          sync.Mutex
+}
+
+// kinds are the farm's agents.
+var kinds = []struct{ kind, name string }{
+	{"tuner", "tuner-1"}, {"tuner", "tuner-2"}, {"builder", "builder-1"}, {"builder", "builder-2"},
+	{"runner", "runner-1"}, {"runner", "runner-2"},
+}
+
+// newFarm makes a farm in a folder; none of its processes runs. died hears of ends that nobody asked for.
+func newFarm(dir, binary string, died func(string)) (*farm, error) {
+	f := &farm{dir: dir, binary: binary}
+	for _, name := range []string{f.data(), f.journals()} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	socket := filepath.Join(dir, "tracker.sock")
+	f.tracker = &process{
+		name: "tracker", announces: true, log: filepath.Join(dir, "tracker.log"), lives: f.life, died: died,
+		command: func(int) []string {
+			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + socket, "-dir", f.data()}
+		},
+	}
+	for range len(kinds) + 1 {
+		p, err := newProxy(func() (net.Conn, error) { return net.Dial("unix", socket) })
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.proxies = append(f.proxies, p)
+	}
+	for i, k := range kinds {
+		f.agents = append(f.agents, &process{
+			name: k.name, log: filepath.Join(dir, k.name+".log"), lives: f.life, died: died,
+			command: func(life int) []string {
+				return []string{
+					binary, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", f.proxies[i].addr(), "-dir", f.journals(),
+				}
+			},
+		})
+	}
+	return f, nil
+}
+
+func (f *farm) data() string     { return filepath.Join(f.dir, dataName) }
+func (f *farm) journals() string { return filepath.Join(f.dir, journalsName) }
+func (f *farm) client() *proxy   { return f.proxies[len(f.proxies)-1] }
+
+func (f *farm) life() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lives++
+	return f.lives
+}
+
+func (f *farm) processes() []*process { return append([]*process{f.tracker}, f.agents...) }
+
+// start starts all.
+func (f *farm) start(armed string) error {
+	if err := f.tracker.start(armed); err != nil {
+		return err
+	}
+	for _, a := range f.agents {
+		if err := a.start(""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop asks the agents to end, and then the tracker.
+func (f *farm) stop() error {
+	var ends sync.WaitGroup
+	errs := make([]error, len(f.agents)+1)
+	for i, a := range f.agents {
+		ends.Go(func() { errs[i] = a.stop(20 * time.Second) })
+	}
+	ends.Wait()
+	errs[len(f.agents)] = f.tracker.stop(20 * time.Second)
+	return errors.Join(errs...)
+}
+
+// close ends all that is left.
+func (f *farm) close() {
+	for _, p := range f.processes() {
+		p.kill(true)
+	}
+	for _, p := range f.proxies {
+		p.close()
+	}
+}
+
+// keepTracker starts the tracker again whenever it has ended, until ctx ends. The armed failpoints are those of the next life.
+func (f *farm) keepTracker(ctx context.Context, armed func() string) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := f.tracker.startWith(armed); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/chaos/failpoint"
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// jobsPerRound are submitted in each round.
+const jobsPerRound = 3
+
+// patience bounds a round once all faults are over.
+const patience = 2 * time.Minute
+
+// Round is one of a campaign's.
+type Round struct {
+	// Seed draws its faults.
+	Seed uint64
+	// Dir is its folder, which is to be empty or absent.
+	Dir string
+	// Binary is the program of its processes, and Points the failpoints in it.
+	Binary string
+	Points []string
+
+	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
+	calm  bool
+	lives []string
+}
+
+// Result is what a round came to.
+type Result struct {
+	// Faults are those that befell the farm, in words, and Counts how often each kind did.
+	Faults []string
+	Counts map[string]int
+	// Verdict is what the checker found.
+	Verdict
+}
+
+// round is a Round under way.
+type round struct {
+	Round
+	draw    *draw
+	farm    *farm
+	ownDisk bool
+
+	mu     sync.Mutex
+	armed  string // failpoints of the tracker's next life
+	counts map[string]int
+	deaths []string
+	// Of the tracker's clocks against the machine's.
+	wallShift, evenlyShift time.Duration
+}
+
+// Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not end, which
+// breaks a promise too.
+func (o Round) Run(ctx context.Context) (_ *Result, err error) {
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points}, counts: map[string]int{}}
+	if r.farm, err = newFarm(o.Dir, o.Binary, r.died); err != nil {
+		return nil, err
+	}
+	defer r.farm.close()
+	r.mountDisk()
+	defer func() { err = errors.Join(err, r.saveData()) }()
+	var faults []*fault
+	whims := make([]whim, jobsPerRound)
+	if !o.calm {
+		faults = r.draw.faults()
+		whims = r.draw.whims()
+	}
+	result := &Result{Counts: r.counts}
+	for _, f := range faults {
+		result.Faults = append(result.Faults, f.String())
+	}
+	for n, w := range whims {
+		if w.method != "" {
+			result.Faults = append(result.Faults, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
+			r.happened("client: " + w.method)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, "faults"), []byte(strings.Join(result.Faults, "\n")+"\n"), 0o644); err != nil {
+		return nil, err
+	}
+	watched, err := r.live(ctx, faults, whims)
+	if err != nil {
+		return result, err
+	}
+	if err := r.farm.stop(); err != nil {
+		return result, err
+	}
+	result.Verdict, err = check(r.farm.data(), r.farm.journals(), watched)
+	r.countPoints()
+	result.Violations = append(result.Violations, r.crashes()...)
+	return result, err
+}
+
+// crashes are ends that no fault explains: of an agent by itself, and of the tracker but by its own word.
+func (r *round) crashes() (out []string) {
+	for _, p := range r.farm.processes() {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			continue // it never wrote
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+				out = append(out, p.name+": "+strings.TrimSpace(line))
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, how := range r.deaths {
+		if !strings.HasPrefix(how, r.farm.tracker.name) {
+			out = append(out, how)
+		}
+	}
+	return out
+}
+
+// live lets the farm do its jobs while faults befall it, and returns the jobs' events as a client saw them.
+func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	if err := r.farm.start(r.takeArmed()); err != nil {
+		return nil, err
+	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	var keepErr error
+	kept.Go(func() { keepErr = r.farm.keepTracker(keeping, r.takeArmed) })
+	defer kept.Wait()
+	defer stopKeeping()
+	var befalling sync.WaitGroup
+	for _, f := range faults {
+		befalling.Go(func() { r.befall(ctx, f) })
+	}
+	watched, err := follow(ctx, r.farm.client().addr(), r.farm.journals(), whims)
+	befalling.Wait()
+	stopKeeping()
+	kept.Wait()
+	return watched, errors.Join(err, keepErr)
+}
+
+// withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a time in which
+// nothing ran is no time in which the jobs could have ended.
+func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+	const beat = 100 * time.Millisecond
+	ctx, cancel := context.WithCancelCause(ctx)
+	ticker := time.NewTicker(beat)
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		defer ticker.Stop()
+		for range patience / beat {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(errors.New("the jobs did not end in time after all faults were over"))
+	})
+	return ctx, func() {
+		cancel(nil)
+		counting.Wait()
+	}
+}
+
+// befall has one fault happen. It ends even when ctx does.
+func (r *round) befall(ctx context.Context, f *fault) {
+	if pass(ctx, f.At) != nil {
+		return
+	}
+	r.happened(f.Kind)
+	f.begin(r)
+	_ = pass(ctx, f.For)
+	f.end(r)
+}
+
+// follow submits the jobs to the tracker at addr, as a client whose calls may fail too, and follows them to their ends. It returns
+// their events. On each it has the client's whim.
+func follow(ctx context.Context, addr, journals string, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+	conn, err := dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", 0)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
+	w := &witness{conn, j}
+	var mu sync.Mutex
+	var following sync.WaitGroup
+	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, jobsPerRound)
+	for n := range jobsPerRound {
+		following.Go(func() {
+			id, err := submit(ctx, w, n)
+			if err != nil {
+				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
+				return
+			}
+			following.Go(func() { whims[n].indulge(ctx, w, id) })
+			var events []*tilthv1.JobEvent
+			err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
+				events = append(events, e)
+				return nil
+			})
+			if err != nil {
+				err = fmt.Errorf("watch job %s: %w", id, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			watched[id], errs[n] = events, err
+		})
+	}
+	following.Wait()
+	return watched, errors.Join(errs...)
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// submit hands in the n-th job, and once more when that is done, which must give the same job.
+func submit(ctx context.Context, w *witness, n int) (id string, err error) {
+	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: jobSpec(n)}
+	for range 2 {
+		err := retry.Do(ctx, quiet, impatient, "SubmitJob", func(ctx context.Context) error {
+			answer, err := tilthv1.NewJobServiceClient(w).SubmitJob(ctx, request)
+			id = answer.GetJob().GetId()
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+// jobSpec is the n-th job's.
+func jobSpec(n int) *tilthv1.JobSpec {
+	spec := &tilthv1.JobSpec{
+		Name: fmt.Sprintf("pretended-%d", n), Owner: "chaos", Tuner: algorithm, Seed: uint64(n),
+		Target: &tilthv1.TargetSpec{Fingerprint: fingerprint, Toolchain: toolchain, DeviceClass: deviceClass, Descriptor_: []byte("{}")},
+		Budget: &tilthv1.Budget{Trials: jobTrials},
+	}
+	for i := range jobTasks {
+		w := fmt.Appendf(nil, "tilth-workload 1\n%d\n", n+i) // the next job has one of them too
+		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{Name: fmt.Sprint(i), Workload: w, WorkloadDigest: records.Digest(w), Weight: 1, Flop: 1e9})
+	}
+	return spec
+}
+
+func (r *round) process(n int) *process {
+	if n < 0 {
+		return r.farm.tracker
+	}
+	return r.farm.agents[n]
+}
+
+// revive lets a process that was killed live again. The tracker is started by who keeps it.
+func (r *round) revive(n int) {
+	p := r.process(n)
+	p.release()
+	if n < 0 {
+		return
+	}
+	if err := p.start(""); err != nil {
+		r.died(err.Error())
+	}
+}
+
+// arm has the tracker's next life begin now, with failpoints.
+func (r *round) arm(points string) {
+	r.mu.Lock()
+	r.armed = points
+	r.mu.Unlock()
+	r.farm.tracker.kill(false)
+}
+
+func (r *round) takeArmed() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	armed := r.armed
+	r.armed = ""
+	if armed == "" && len(r.lives) > 0 {
+		armed, r.lives = r.lives[0], r.lives[1:]
+	}
+	return armed
+}
+
+// happened counts a fault.
+func (r *round) happened(kind string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[kind]++
+}
+
+// died notes an end that nobody asked for.
+func (r *round) died(how string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaths = append(r.deaths, how)
+}
+
+// countPoints counts the failpoints that fired.
+func (r *round) countPoints() {
+	text, err := os.ReadFile(r.farm.tracker.log)
+	if err != nil {
+		return // it never wrote
+	}
+	for name, times := range failpoint.Fired(string(text)) {
+		r.counts["failpoint "+name] += times
+	}
+}
+
+// saveData takes the tracker's data from their own disk into the round's folder.
+func (r *round) saveData() error {
+	if !r.ownDisk {
+		return nil
+	}
+	r.farm.close()
+	saved := filepath.Join(r.Dir, keptName)
+	err := os.CopyFS(saved, os.DirFS(r.farm.data()))
+	return errors.Join(err, unix.Unmount(r.farm.data(), unix.MNT_DETACH))
+}

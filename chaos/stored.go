@@ -1,0 +1,215 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// storedJob is a job's log, as the records file has it.
+type storedJob struct {
+	state   tilthv1.JobState
+	events  []*tilthv1.JobEvent
+	batches map[string]*storedBatch
+}
+
+// storedBatch is a batch in the log.
+type storedBatch struct {
+	id      string
+	task    uint32
+	trials  map[string]*storedTrial // by digest
+	dropped bool                    // given up, or ended with its job
+}
+
+type storedTrial struct {
+	number   uint32
+	recorded bool
+	outcome  string // see signature
+}
+
+// readJob reads a job's log and checks it by itself.
+func (c *checker) readJob(id string) error {
+	job, err := c.db.Job(id)
+	if err != nil {
+		return err
+	}
+	events, err := c.db.Events(id, 1, 1<<20)
+	if err != nil {
+		return err
+	}
+	j := &storedJob{state: job.GetState(), events: events, batches: map[string]*storedBatch{}}
+	c.jobs[id] = j
+	last := tilthv1.JobState_JOB_STATE_UNSPECIFIED
+	for i, e := range events {
+		if e.GetSequence() != uint64(i+1) {
+			c.violation("job %s: event %d has number %d", id, i+1, e.GetSequence())
+		}
+		if records.Final(last) {
+			c.violation("job %s: event %d comes after the end", id, e.GetSequence())
+		}
+		if s := e.GetState(); s != nil {
+			last = s.GetState()
+		}
+		c.readEvent(id, j, e)
+	}
+	if !records.Final(j.state) && !c.open || last != j.state {
+		c.violation("job %s: is %v, its last event says %v", id, j.state, last)
+	}
+	c.checkProgress(id, j, job)
+	return nil
+}
+
+// readEvent enters an event of a job.
+func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
+	switch v := e.GetEvent().(type) {
+	case *tilthv1.JobEvent_Proposed:
+		b := &storedBatch{id: v.Proposed.GetBatchId(), task: v.Proposed.GetTaskIndex(), trials: map[string]*storedTrial{}}
+		if j.batches[b.id] != nil {
+			c.violation("job %s: batch %s is proposed twice", id, b.id)
+		}
+		j.batches[b.id] = b
+		for _, candidate := range v.Proposed.GetCandidates() {
+			b.trials[candidate.GetDigest()] = &storedTrial{number: candidate.GetTrial()}
+		}
+	case *tilthv1.JobEvent_Trial:
+		b := j.batches[v.Trial.GetBatchId()]
+		m := v.Trial.GetMeasurement()
+		if b == nil || b.trials[m.GetCandidate().GetDigest()] == nil {
+			c.violation("job %s: event %d is of a trial that was not proposed", id, e.GetSequence())
+			return
+		}
+		t := b.trials[m.GetCandidate().GetDigest()]
+		if t.recorded {
+			c.violation("job %s: trial %d of batch %s is recorded twice", id, t.number, b.id)
+		}
+		c.Trials++
+		t.recorded, t.outcome = true, signature(m)
+	case *tilthv1.JobEvent_DeadLetter:
+		c.DeadLetters++
+		if b := j.batches[v.DeadLetter.GetBatchId()]; b != nil {
+			b.dropped = true
+		}
+	}
+}
+
+// checkProgress holds what is summed up of a job against its log. Each trial of a job that is done is accounted for.
+func (c *checker) checkProgress(id string, j *storedJob, job *tilthv1.Job) {
+	done := j.state == tilthv1.JobState_JOB_STATE_DONE
+	switch j.state {
+	case tilthv1.JobState_JOB_STATE_CANCELLED:
+		c.Cancelled++
+	case tilthv1.JobState_JOB_STATE_FAILED:
+		c.Failed++
+	}
+	trials, proposed := make([]uint32, len(job.GetProgress())), make([]uint32, len(job.GetProgress()))
+	numbers := map[string]bool{}
+	for _, b := range j.batches {
+		for digest, t := range b.trials {
+			if number := fmt.Sprint(b.task, t.number); numbers[number] {
+				c.violation("job %s: two candidates are trial %d of task %d", id, t.number, b.task)
+			} else {
+				numbers[number] = true
+			}
+			proposed[b.task]++
+			if t.recorded {
+				trials[b.task]++
+			} else if done && !b.dropped {
+				c.violation("job %s: trial %d of batch %s (%s) is not accounted for", id, t.number, b.id, digest)
+			}
+		}
+		b.dropped = b.dropped || !done
+	}
+	for i, p := range job.GetProgress() {
+		if p.GetTrials() != trials[i] || p.GetProposed() != proposed[i] {
+			c.violation("job %s: task %d sums up %d trials of %d, the log has %d of %d", id, i, p.GetTrials(), p.GetProposed(), trials[i], proposed[i])
+		}
+	}
+}
+
+// batch is a batch of a job, or nil.
+func (c *checker) batch(job, id string) *storedBatch {
+	if j := c.jobs[job]; j != nil {
+		return j.batches[id]
+	}
+	return nil
+}
+
+// batchOf is the batch that a builder's or runner's lease is of, or nil.
+func (c *checker) batchOf(token *tilthv1.LeaseToken) *storedBatch {
+	l, known := c.leases[tokenKey(token)]
+	if !known {
+		return nil
+	}
+	return c.batch(l.GetBuild().GetJobId()+l.GetMeasure().GetJobId(), token.GetSubject())
+}
+
+// checkWatched holds what the client saw against the log: the same, in the same order, without gaps.
+func (c *checker) checkWatched(watched map[string][]*tilthv1.JobEvent) {
+	for id, seen := range watched {
+		j := c.jobs[id]
+		if j == nil || !slices.EqualFunc(seen, j.events, func(a, b *tilthv1.JobEvent) bool { return proto.Equal(a, b) }) {
+			c.violation("job %s: the client saw other events than are stored", id)
+		}
+	}
+}
+
+// checkRecords holds the records against the logs: one for each trial, and as the best one the best.
+func (c *checker) checkRecords() error {
+	count := 0
+	best := map[string]*tilthv1.Measurement{}
+	err := c.db.List(context.Background(), "", "", func(r *tilthv1.Record) error {
+		count++
+		m := r.GetMeasurement()
+		if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			if b := best[r.GetWorkloadDigest()]; b == nil || m.GetLatencySeconds() < b.GetLatencySeconds() {
+				best[r.GetWorkloadDigest()] = m
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if count != c.Trials {
+		c.violation("%d records are stored, and %d trials", count, c.Trials)
+	}
+	stored, err := c.db.BestAll(fingerprint)
+	if err != nil {
+		return err
+	}
+	if len(stored) != len(best) {
+		c.violation("%d workloads have a best record, %d should", len(stored), len(best))
+	}
+	for _, r := range stored {
+		if b := best[r.GetWorkloadDigest()]; b == nil || signature(b) != signature(r.GetMeasurement()) {
+			c.violation("workload %s: the best record is %s, not %s", r.GetWorkloadDigest(), signature(r.GetMeasurement()), signature(b))
+		}
+	}
+	return nil
+}
+
+// consistent has bbolt check the pages of its file.
+func consistent(path string) error {
+	db, err := bbolt.Open(path, 0o644, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		var all []string
+		for err := range tx.Check() {
+			all = append(all, err.Error())
+		}
+		if len(all) > 0 {
+			return fmt.Errorf("its pages are damaged: %s", strings.Join(all, "; "))
+		}
+		return nil
+	})
+}

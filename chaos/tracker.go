@@ -1,0 +1,124 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// A campaign's tracker is as strict with time as its faults are short.
+const (
+	heartbeatInterval = 100 * time.Millisecond
+	leaseTimeout      = time.Second
+	grace             = 2 * time.Second
+	firstRetry        = 20 * time.Millisecond
+	maxRetry          = 200 * time.Millisecond
+	outageWait        = 1500 * time.Millisecond
+	firstRest         = 50 * time.Millisecond
+	maxRest           = 400 * time.Millisecond
+)
+
+// Where a tracker keeps what it has, in its folder.
+const (
+	recordsName   = "tilth.db"
+	artifactsName = "artifacts"
+	clockName     = "clock"
+)
+
+// RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
+// serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's clock, which may be
+// set, by the first, and that of deadlines, which stands still with the machine, by the second. It is read again at SIGUSR1.
+func RunTracker(ctx context.Context, dir, listen string, ready io.Writer, log *slog.Logger) error {
+	clock := &shiftedClock{path: filepath.Join(dir, clockName)}
+	if err := clock.read(); err != nil {
+		return err
+	}
+	defer clock.follow(log)()
+	db, err := records.Open(filepath.Join(dir, recordsName), records.Options{LockTimeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	return errors.Join(serve(ctx, db, dir, listen, ready, log, clock), db.Close())
+}
+
+func serve(ctx context.Context, db *records.DB, dir, listen string, ready io.Writer, log *slog.Logger, clock *shiftedClock) error {
+	t, err := tracker.New(tracker.Config{
+		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), Logger: log, Now: clock.onWall, Clock: clock.even,
+		HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, FirstRetry: firstRetry, MaxRetry: maxRetry,
+		OutageWait: outageWait, FirstRest: firstRest, MaxRest: maxRest,
+	})
+	if err != nil {
+		return err
+	}
+	l, err := tracker.Listen(listen)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(ready, "ready"); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return t.Serve(ctx, l, nil)
+}
+
+// shiftedClock is a pair of clocks that jump when they are told to.
+type shiftedClock struct {
+	path                   string
+	wallShift, evenlyShift atomic.Int64
+}
+
+func (c *shiftedClock) onWall() time.Time { return time.Now().Add(time.Duration(c.wallShift.Load())) }
+func (c *shiftedClock) even() time.Time   { return time.Now().Add(time.Duration(c.evenlyShift.Load())) }
+
+func (c *shiftedClock) read() error {
+	text, err := os.ReadFile(c.path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 { // the disk was full when it was set
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	onWall, evenly, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	for _, one := range []struct {
+		text string
+		into *atomic.Int64
+	}{{onWall, &c.wallShift}, {evenly, &c.evenlyShift}} {
+		shift, err := time.ParseDuration(one.text)
+		if err != nil {
+			return fmt.Errorf("read the clock: %w", err)
+		}
+		one.into.Store(int64(shift))
+	}
+	return nil
+}
+
+// follow reads the clock at each signal until what it returns is called.
+func (c *shiftedClock) follow(log *slog.Logger) (stop func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, unix.SIGUSR1)
+	go func() {
+		defer close(done)
+		for range signals {
+			if err := c.read(); err != nil {
+				log.Error("clock not read", "error", err)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+	}
+}

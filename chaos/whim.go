@@ -1,0 +1,68 @@
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// whim is what a client does to a job of its own while it runs. The zero value is nothing.
+type whim struct {
+	method string // cancel, or pause, after which it resumes
+	at     time.Duration
+	lasts  time.Duration // of a pause
+}
+
+// whims draws one for each job: most have none, and some are paused or cancelled.
+func (d *draw) whims() (out []whim) {
+	for range jobsPerRound {
+		w := whim{at: d.span(0, 3*time.Second), lasts: d.span(50*time.Millisecond, time.Second)}
+		switch d.IntN(6) {
+		case 0:
+			w.method, w.lasts = "cancel", 0
+		case 1, 2:
+			w.method = "pause"
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// indulge has the whim. A job that has ended by then refuses it, which is no failure; the checker sees what was accepted.
+func (w whim) indulge(ctx context.Context, conn *witness, job string) {
+	if w.method == "" || pass(ctx, w.at) != nil {
+		return
+	}
+	client := tilthv1.NewJobServiceClient(conn)
+	call := func(what string, f func(context.Context) error) { _ = retry.Do(ctx, quiet, impatient, what, f) }
+	if w.method == "cancel" {
+		call("CancelJob", func(ctx context.Context) error {
+			_, err := client.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: job, Reason: "a whim"})
+			return err
+		})
+		return
+	}
+	call("PauseJob", func(ctx context.Context) error {
+		_, err := client.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: job, Reason: "a whim"})
+		return err
+	})
+	for pass(ctx, w.lasts) == nil && !w.resumed(ctx, client, job, call) {
+	}
+}
+
+// resumed resumes a job, and says whether it has ended. A pause that was held up on its way may take effect after all, and later.
+func (w whim) resumed(ctx context.Context, client tilthv1.JobServiceClient, job string, call func(string, func(context.Context) error)) (ended bool) {
+	call("GetJob", func(ctx context.Context) error {
+		answer, err := client.GetJob(ctx, &tilthv1.GetJobRequest{JobId: job})
+		ended = records.Final(answer.GetJob().GetState())
+		if err != nil || answer.GetJob().GetState() != tilthv1.JobState_JOB_STATE_PAUSED {
+			return err
+		}
+		_, err = client.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: job})
+		return err
+	})
+	return ended
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// drainWait is how long one call waits for a device to be drained.
+const drainWait = 20 * time.Second
+
+// Devices returns all devices that ever joined, by name.
+func (c *Client) Devices(ctx context.Context) ([]*tilthv1.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{})
+	if err != nil {
+		return nil, c.explain("list devices", err)
+	}
+	return response.GetDevices(), nil
+}
+
+// Device returns one device.
+func (c *Client) Device(ctx context.Context, name string) (*tilthv1.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.devices.GetDevice(ctx, &tilthv1.GetDeviceRequest{Name: name})
+	if err != nil {
+		return nil, c.explain(fmt.Sprintf("show device %q", name), err)
+	}
+	return response.GetDevice(), nil
+}
+
+// Cordon keeps a device from being given work for so long, or, with no duration, until it is uncordoned.
+func (c *Client) Cordon(ctx context.Context, name, by, reason string, duration time.Duration) (*tilthv1.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request := &tilthv1.CordonDeviceRequest{Name: name, By: by, Reason: reason}
+	if duration != 0 {
+		request.Duration = durationpb.New(duration)
+	}
+	response, err := c.devices.CordonDevice(ctx, request)
+	if err != nil {
+		return nil, c.explain(fmt.Sprintf("cordon device %q", name), err)
+	}
+	return response.GetDevice(), nil
+}
+
+// Uncordon lets a device be given work again.
+func (c *Client) Uncordon(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: name, By: by, Reason: reason})
+	if err != nil {
+		return nil, c.explain(fmt.Sprintf("uncordon device %q", name), err)
+	}
+	return response.GetDevice(), nil
+}
+
+// Recalibrate forgets what a device's calibrations were compared with, and ends its quarantine.
+func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.devices.RecalibrateDevice(ctx, &tilthv1.RecalibrateDeviceRequest{Name: name, By: by, Reason: reason})
+	if err != nil {
+		return nil, c.explain(fmt.Sprintf("recalibrate device %q", name), err)
+	}
+	return response.GetDevice(), nil
+}
+
+// Drain cordons a device and returns when its leases in flight have ended, whatever becomes of the tracker meanwhile, or with the cause of
+// ctx's end; the device stays cordoned all the same. waiting hears of the device while it is being drained.
+func (c *Client) Drain(ctx context.Context, name, by, reason string, waiting func(*tilthv1.Device)) (*tilthv1.Device, error) {
+	if _, err := c.Device(ctx, name); err != nil {
+		return nil, err
+	}
+	request := &tilthv1.DrainDeviceRequest{Name: name, By: by, Reason: reason}
+	for {
+		var response *tilthv1.DrainDeviceResponse
+		err := retry.Do(ctx, c.log, retry.Policy{}, "DrainDevice", func(ctx context.Context) (err error) {
+			response, err = c.devices.DrainDevice(ctx, request)
+			return err
+		})
+		switch d := response.GetDevice(); {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, c.explain(fmt.Sprintf("drain device %q", name), err)
+		case d.GetState() != tilthv1.DeviceState_DEVICE_STATE_DRAINING:
+			return d, nil
+		default:
+			waiting(d)
+		}
+		request.Wait = durationpb.New(drainWait)
+	}
+}

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Run is what a device of the farm is asked to run.
+type Run struct {
+	// Packages are files, compiled for Target; several are timed in turns.
+	Packages []string
+	Target   *target.Target
+	// Device names a device, a device class or a label (rack=3); empty = any on which the packages run.
+	Device string
+	// Inputs is an archive of arrays; empty = made-up data. Outputs asks for those of the first execution.
+	Inputs  string
+	Outputs bool
+	// Repeat timed samples of Number executions each; Profile executions of which each kernel call is timed. 0 = none.
+	Repeat, Number, Profile int
+	// Limit bounds the time on the device; 0 = the tracker's default.
+	Limit time.Duration
+	Owner string
+}
+
+// RunPackages has packages run on a device of the farm, and returns the job with its result when it is done. started hears of the job when it
+// is queued. When ctx ends before that, the job is cancelled, and the error is the cause. A job that failed is an error with its reason.
+func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.Job)) (*tilthv1.Job, error) {
+	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	if err != nil {
+		return nil, err
+	}
+	class, device, err := chooseRunner(present(runners), r.Device, r.Target)
+	if err != nil {
+		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+	}
+	spec := &tilthv1.JobSpec{
+		Name: "run " + filepath.Base(r.Packages[0]), Owner: r.Owner, Target: &tilthv1.TargetSpec{DeviceClass: class},
+		Run: &tilthv1.RunSpec{
+			Outputs: r.Outputs, Repeat: uint32(r.Repeat), Number: uint32(max(r.Number, 1)), Profile: uint32(r.Profile), Device: device,
+		},
+	}
+	if r.Limit > 0 {
+		spec.Run.Limit = durationpb.New(r.Limit)
+	}
+	job, err := c.submitRun(ctx, r, spec)
+	if err != nil {
+		return nil, err
+	}
+	started(job)
+	return c.awaitRun(ctx, job)
+}
+
+// submitRun uploads what is run and submits the job; what was evicted in between is uploaded again.
+func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
+	for attempt := 1; ; attempt++ {
+		if err := c.upload(ctx, r, spec.GetRun()); err != nil {
+			return nil, err
+		}
+		job, err := c.Submit(ctx, spec)
+		var refused *callError
+		if err == nil || attempt == 3 || !errors.As(err, &refused) || wire.Reason(refused.cause) != wire.ReasonMissingArtifact {
+			return job, err
+		}
+	}
+}
+
+func (c *Client) upload(ctx context.Context, r Run, run *tilthv1.RunSpec) (err error) {
+	files := artifact.NewClient(c.conn, nil, c.log)
+	run.Packages = nil
+	for _, path := range r.Packages {
+		ref, err := files.Upload(ctx, "package", path)
+		if err != nil {
+			return c.explain("upload "+path, err)
+		}
+		run.Packages = append(run.Packages, &tilthv1.RunPackage{Name: filepath.Base(path), Artifact: ref})
+	}
+	if r.Inputs != "" {
+		if run.Inputs, err = files.Upload(ctx, "inputs", r.Inputs); err != nil {
+			return c.explain("upload "+r.Inputs, err)
+		}
+	}
+	return nil
+}
+
+// cancelTimeout bounds the farewell of somebody who does not wait any more.
+const cancelTimeout = 5 * time.Second
+
+// awaitRun follows a job to its end.
+func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job) (*tilthv1.Job, error) {
+	err := c.Watch(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil })
+	if ctx.Err() != nil {
+		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+		defer cancel()
+		if _, err := c.Cancel(parting, job.GetId(), "nobody waits for it any more"); err != nil {
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+		return nil, fmt.Errorf("job %s was cancelled: %w", job.GetId(), context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if job, err = c.Job(ctx, job.GetId()); err != nil {
+		return nil, err
+	}
+	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE {
+		return nil, fmt.Errorf("job %s: %s", job.GetId(), cmp.Or(job.GetReason(), "it ended without a result"))
+	}
+	return job, nil
+}
+
+// Fetch downloads an artifact into a folder and returns its path there.
+func (c *Client) Fetch(ctx context.Context, ref *tilthv1.ArtifactRef, dir string) (string, error) {
+	cache, err := artifact.Open(artifact.Options{Dir: dir, Logger: c.log})
+	if err != nil {
+		return "", err
+	}
+	path, _, err := artifact.NewClient(c.conn, cache, c.log).Download(ctx, ref)
+	if err != nil {
+		return "", c.explain("fetch the "+ref.GetRole(), err)
+	}
+	return path, nil
+}
+
+// capability is what a runner says that runs packages.
+const capability = "run"
+
+// chooseRunner returns the one device class on which packages of a target run among the devices that fit the key, and the device's name where
+// the key is that.
+func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class, device string, err error) {
+	classes := map[string]bool{}
+	known, able := false, false
+	for _, runner := range runners {
+		spec := runner.GetSpec()
+		for _, offered := range spec.GetDeviceClasses() {
+			if !fits(spec, offered.GetName(), key) {
+				continue
+			}
+			known = true
+			if !slices.Contains(spec.GetCapabilities(), capability) {
+				continue
+			}
+			able = true
+			machine, err := target.Decode(offered.GetDescriptor_())
+			if err != nil {
+				return "", "", fmt.Errorf("device %s: class %s: %w", spec.GetName(), offered.GetName(), err)
+			}
+			if machine.Threads != t.Threads || t.RunsOn(machine) != nil {
+				continue
+			}
+			classes[offered.GetName()] = true
+			if key == spec.GetName() {
+				device = key
+			}
+		}
+	}
+	switch {
+	case len(classes) == 1:
+		for class = range classes {
+			return class, device, nil
+		}
+	case len(classes) > 1:
+		return "", "", errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
+	case able:
+		return "", "", fmt.Errorf("no such device runs packages for %s on %d threads: compile the model for one of them (see 'tilth devices show')", t.CPU, t.Threads)
+	case known:
+		return "", "", errors.New("no such device runs packages: it has an emulator, or its runner is of an older version")
+	case key == "":
+		return "", "", errors.New("no device is there: start one with 'tilth runner'")
+	}
+	return "", "", fmt.Errorf("no device is %q: see 'tilth devices list'", key)
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// commandLine is how a file of deploy/ has the program called, without the program's name.
+type commandLine struct {
+	where string
+	args  []string
+}
+
+func readFile(t *testing.T, parts ...string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, parts...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// composeCommands are the program's services and their health checks.
+func composeCommands(t *testing.T) (list []commandLine) {
+	t.Helper()
+	var file struct {
+		Services map[string]struct {
+			Image       string
+			Entrypoint  []string
+			Command     []string
+			Healthcheck struct{ Test []string }
+		}
+	}
+	if err := yaml.Unmarshal(readFile(t, "docker-compose.yml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range file.Services {
+		if !strings.HasPrefix(s.Image, "tilth:") || s.Entrypoint != nil {
+			continue
+		}
+		list = append(list, commandLine{"docker-compose.yml: " + name, s.Command})
+		if len(s.Healthcheck.Test) < 3 || s.Healthcheck.Test[1] != "/usr/local/bin/tilth" {
+			t.Errorf("the health check of %s does not ask the program: %v", name, s.Healthcheck.Test)
+			continue
+		}
+		list = append(list, commandLine{"docker-compose.yml: health of " + name, s.Healthcheck.Test[2:]})
+	}
+	return list
+}
+
+// kubernetesCommands are those of all containers.
+func kubernetesCommands(t *testing.T) (list []commandLine) {
+	t.Helper()
+	for _, name := range []string{"tracker", "tuner", "builder", "runner"} {
+		decoder := yaml.NewDecoder(bytes.NewReader(readFile(t, "deploy", "kubernetes", name+".yaml")))
+		for {
+			var object struct {
+				Spec struct {
+					Template struct {
+						Spec struct {
+							Containers []struct{ Args []string }
+						}
+					}
+				}
+			}
+			if err := decoder.Decode(&object); err != nil {
+				break
+			}
+			for _, c := range object.Spec.Template.Spec.Containers {
+				list = append(list, commandLine{"kubernetes: " + name, c.Args})
+			}
+		}
+	}
+	return list
+}
+
+var execStart = regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/tilth (.*)$`)
+
+func units(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join("..", "..", "deploy", "systemd", "*.service"))
+	if err != nil || len(list) != 4 {
+		t.Fatalf("units are %v, %v; want four", list, err)
+	}
+	return list
+}
+
+func systemdCommands(t *testing.T) (list []commandLine) {
+	t.Helper()
+	for _, unit := range units(t) {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range execStart.FindAllStringSubmatch(string(text), -1) {
+			list = append(list, commandLine{filepath.Base(unit), strings.Fields(m[1])})
+		}
+	}
+	return list
+}
+
+// A flag that is renamed would only be missed when a farm does not start.
+func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
+	all := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
+	if len(all) < 4+4+4+4 {
+		t.Errorf("%d command lines were found: %v", len(all), all)
+	}
+	for _, line := range all {
+		c, rest, err := newRoot(&app{}).Find(line.args)
+		if err == nil && c.HasParent() {
+			if err = c.ParseFlags(rest); err == nil {
+				err = c.ValidateArgs(c.Flags().Args())
+			}
+		}
+		if err != nil || !c.HasParent() {
+			t.Errorf("%s: tilth %s: %v", line.where, strings.Join(line.args, " "), err)
+		}
+	}
+}
+
+// What the services read is what setup.sh makes, for each kind of reader.
+func TestSetupMakesWhatServicesRead(t *testing.T) {
+	made := map[string]string{}
+	var args []string
+	for _, reader := range []string{"authority", "tracker", "agents", "metrics", "clients"} {
+		made[reader] = filepath.Join(t.TempDir(), reader)
+		if err := os.Mkdir(made[reader], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, made[reader])
+	}
+	script := filepath.Join("..", "..", "deploy", "docker", "setup.sh")
+	token := filepath.Join(made["agents"], "agent.token")
+	var first []byte
+	for range 2 { // the second time, what is there stays
+		if said, err := exec.CommandContext(t.Context(), "sh", append([]string{script}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("setup.sh: %v\n%s", err, said)
+		}
+		now, err := os.ReadFile(token)
+		if err != nil || first != nil && !bytes.Equal(first, now) {
+			t.Errorf("the agents' token was made anew, %v", err)
+		}
+		first = now
+	}
+	for _, line := range slices.Concat(composeCommands(t), kubernetesCommands(t)) {
+		reader := "agents"
+		if strings.HasSuffix(line.where, "tracker") {
+			reader = "tracker"
+		}
+		for _, word := range line.args {
+			if _, name, is := strings.Cut(word, "/run/tilth/"); is {
+				if _, err := os.Stat(filepath.Join(made[reader], name)); err != nil {
+					t.Errorf("%s reads what setup.sh does not make: %v", line.where, err)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"ca.crt", "metrics.token", "grafana.password"} {
+		if _, err := os.Stat(filepath.Join(made["metrics"], name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, reader := range []string{"tracker", "agents", "metrics", "clients"} {
+		if _, err := os.Stat(filepath.Join(made[reader], "ca.key")); err == nil {
+			t.Errorf("the authority's key is handed to the %s", reader)
+		}
+	}
+}
+
+func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	program, err := exec.LookPath("tilth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	args := []string{"verify", "--man=no"}
+	for _, unit := range units(t) {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The program and its user need not be installed here.
+		text = regexp.MustCompile(`(?m)^(User|Group)=tilth$`).ReplaceAll(text, []byte("$1=root"))
+		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/tilth"), []byte(program))
+		path := filepath.Join(dir, filepath.Base(unit))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	if said, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput(); err != nil || len(bytes.TrimSpace(said)) > 0 {
+		t.Errorf("systemd-analyze: %v\n%s", err, said)
+	}
+}
+
+var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -tags static .* -o) /out/tilth (\./cmd/tilth)$`)
+
+// The image has nothing but the program, so that it must need nothing.
+func TestTheImagesProgramIsStatic(t *testing.T) {
+	m := dockerBuild.FindStringSubmatch(string(readFile(t, "deploy", "docker", "Dockerfile")))
+	if m == nil {
+		t.Fatal("the Dockerfile does not build the program as expected")
+	}
+	out := filepath.Join(t.TempDir(), "tilth")
+	c := exec.CommandContext(t.Context(), "sh", "-c", m[1]+" "+out+" "+m[2])
+	c.Dir, c.Env = filepath.Join("..", ".."), append(os.Environ(), "VERSION=test")
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", m[0], err, said)
+	}
+	f, err := elf.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the program wants a dynamic linker")
+		}
+	}
+	if said, err := exec.CommandContext(t.Context(), out, "--version").CombinedOutput(); err != nil || !bytes.Contains(said, []byte("test")) {
+		t.Errorf("version: %v, %s", err, said)
+	}
+}

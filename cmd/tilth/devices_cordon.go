@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// decisionFlags are those of the commands that decide about a device.
+type decisionFlags struct {
+	clientFlags
+	reason string
+	asJSON bool
+}
+
+func (f *decisionFlags) add(c *cobra.Command) {
+	f.clientFlags.add(c)
+	c.Flags().StringVar(&f.reason, "reason", "", "why, for those who wonder")
+	jsonFlag(c, &f.asJSON)
+}
+
+// decide asks the tracker and tells what became of the device.
+func (f *decisionFlags) decide(a *app, ask func(tracker *client.Client) (*tilthv1.Device, error)) error {
+	tracker, err := f.dial(a)
+	if err != nil {
+		return err
+	}
+	defer tracker.Close()
+	d, err := ask(tracker)
+	if err != nil {
+		return err
+	}
+	row := newDeviceRow(d)
+	if f.asJSON {
+		return writeJSON(a.stdout, row)
+	}
+	_, err = fmt.Fprintf(a.stdout, "device %s: %s\n", row.Device, row.status())
+	return err
+}
+
+func newDevicesCordon(a *app) *cobra.Command {
+	var flags decisionFlags
+	var duration time.Duration
+	c := &cobra.Command{
+		Use: "cordon DEVICE", Short: "Keep a device from being given work, for some time or until it is uncordoned",
+		Long: "Keep a device from being given work, for some time or until it is uncordoned.\n\n" +
+			"What it is doing goes on; 'tilth devices drain' waits for that. The device stays joined, and with --for it\n" +
+			"comes back by itself, also when the tracker was restarted meanwhile.",
+		Example: "  tilth devices cordon rack3/board7 --for 1h --reason 'a look at the fan'",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	c.Flags().DurationVar(&duration, "for", 0, "how long, such as 90m (default until it is uncordoned)")
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if duration < 0 || c.Flags().Changed("for") && duration == 0 {
+			return usagef("--for %v: want more than 0", duration)
+		}
+		return flags.decide(a, func(tracker *client.Client) (*tilthv1.Device, error) {
+			return tracker.Cordon(ctx, args[0], owner(), flags.reason, duration)
+		})
+	})
+}
+
+func newDevicesUncordon(a *app) *cobra.Command {
+	var flags decisionFlags
+	c := &cobra.Command{
+		Use: "uncordon DEVICE", Short: "Let a cordoned or drained device be given work again",
+		Example: "  tilth devices uncordon rack3/board7",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		return flags.decide(a, func(tracker *client.Client) (*tilthv1.Device, error) {
+			return tracker.Uncordon(ctx, args[0], owner(), flags.reason)
+		})
+	})
+}
+
+func newDevicesRecalibrate(a *app) *cobra.Command {
+	var flags decisionFlags
+	c := &cobra.Command{
+		Use: "recalibrate DEVICE", Short: "Take what a device can do now as right: forget its reference, end its quarantine",
+		Long: "Take what a device can do now as right: forget its reference, end its quarantine.\n\n" +
+			"Its next calm calibrations are what it will be compared with.",
+		Example: "  tilth devices recalibrate rack3/board7 --reason 'clocked down for the summer'",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		return flags.decide(a, func(tracker *client.Client) (*tilthv1.Device, error) {
+			return tracker.Recalibrate(ctx, args[0], owner(), flags.reason)
+		})
+	})
+}

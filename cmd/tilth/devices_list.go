@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+func newDevicesList(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List devices",
+		Example: "  tilth devices list\n  tilth devices list --json | jq '.[].classes[].class'",
+		Args:    cobra.NoArgs,
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		devices, err := tracker.Devices(ctx)
+		if err != nil {
+			return err
+		}
+		var rows []deviceRow
+		for _, d := range devices {
+			rows = append(rows, newDeviceRow(d))
+		}
+		table := show.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES")
+		return list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
+			return []string{
+				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),
+				r.Seen, r.classNames(),
+			}
+		})
+	})
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+func newDevicesShow(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "show DEVICE", Short: "Show a device: its state and history, and what it can be tuned for",
+		Example: "  tilth devices show rack3/board7",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		d, err := tracker.Device(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		row := newDeviceRow(d)
+		if asJSON {
+			return writeJSON(a.stdout, row)
+		}
+		return row.write(a.stdout)
+	})
+}
+
+func (r deviceRow) write(w io.Writer) error {
+	head := show.NewTable("device:", r.Device)
+	head.Row("state:", r.status())
+	head.Row("host:", r.Host)
+	head.Row("version:", r.Version)
+	head.Row("labels:", r.labels())
+	head.Row("leases:", fmt.Sprintf("%d in flight, %d completed, %d failed", r.Leases, r.Completed, r.Failed))
+	head.Row("joined:", r.Joined)
+	head.Row("seen:", r.Seen)
+	if q := r.Quarantine; q != nil {
+		head.Row("quarantine:", q.Reason+"; tried again at "+q.Until)
+	}
+	if err := head.Write(w); err != nil {
+		return err
+	}
+	return errors.Join(r.writeClasses(w), r.writeSandbox(w), r.writeCalibration(w), r.writeHistory(w))
+}
+
+func (r deviceRow) writeClasses(w io.Writer) error {
+	fmt.Fprintln(w)
+	table := show.NewTable("CLASS", "CPU", ">THREADS", ">VECTOR", ">L1", ">L2", ">L3")
+	for _, c := range r.Classes {
+		if t := c.Target; t != nil {
+			table.Row(c.Class, t.CPU, strconv.Itoa(t.Threads), show.Bytes(int64(t.VectorBytes)), show.Bytes(t.L1DataBytes),
+				show.Bytes(t.L2Bytes), show.Bytes(t.L3Bytes))
+		} else {
+			table.Row(c.Class)
+		}
+	}
+	return table.Write(w)
+}
+
+func (r deviceRow) writeHistory(w io.Writer) error {
+	if len(r.History) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := show.NewTable("CHANGED", "STATE", "BY", "REASON")
+	for _, c := range r.History {
+		table.Row(c.At, c.State, cmp.Or(c.By, "the tracker"), cmp.Or(c.Reason, show.Missing))
+	}
+	return table.Write(w)
+}
+
+func (r deviceRow) writeSandbox(w io.Writer) error {
+	fmt.Fprintln(w)
+	if len(r.Sandbox) == 0 {
+		_, err := fmt.Fprintln(w, "no sandbox")
+		return err
+	}
+	table := show.NewTable("SANDBOX", "")
+	for _, l := range r.Sandbox {
+		switch {
+		case l.How != "":
+			table.Row(l.Layer, l.How)
+		case l.Substitute != "":
+			table.Row(l.Layer, l.Substitute+"; missing: "+l.Missing)
+		default:
+			table.Row(l.Layer, "MISSING: "+l.Missing)
+		}
+	}
+	return table.Write(w)
+}
+
+func (r deviceRow) writeCalibration(w io.Writer) error {
+	c := r.Calibration
+	if c == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := show.NewTable("CALIBRATION", ">COMPUTE", ">MEMORY", ">NOISE", "AT")
+	row := func(name string, f figuresRow) {
+		table.Row(name, show.Seconds(f.ComputeSeconds), show.Seconds(f.MemorySeconds), percent(f.Noise), f.At)
+	}
+	row("last", c.Last)
+	if c.Reference == nil {
+		table.Row("reference", "is being learnt")
+	} else {
+		row("reference", *c.Reference)
+	}
+	if err := table.Write(w); err != nil {
+		return err
+	}
+	if c.Reference != nil {
+		fmt.Fprintf(w, "drift: %s\n", percent(c.Drift))
+	}
+	return c.writeSurroundings(w)
+}
+
+func (c *calibrationRow) writeSurroundings(w io.Writer) error {
+	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling) == 0 {
+		_, err := fmt.Fprintln(w, "the machine shows no temperatures and clocks")
+		return err
+	}
+	table := show.NewTable("SURROUNDINGS", ">NOW", "OF", "GOVERNOR")
+	for _, t := range c.Temperatures {
+		table.Row(t.Sensor, fmt.Sprintf("%.1f °C", t.Celsius))
+	}
+	for _, k := range c.Clocks {
+		most := show.Missing
+		if k.Most > 0 {
+			most = fmt.Sprintf("%.2f GHz", k.Most/1e9)
+		}
+		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), most, cmp.Or(k.Governor, show.Missing))
+	}
+	for _, t := range c.Throttling {
+		table.Row(t.Source+" throttled", strconv.FormatUint(t.Events, 10))
+	}
+	return table.Write(w)
+}
+
+// drift is by how much the device is slower than its reference.
+func (r deviceRow) drift() string {
+	if r.Calibration == nil || r.Calibration.Reference == nil {
+		return show.Missing
+	}
+	return percent(r.Calibration.Drift)
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }

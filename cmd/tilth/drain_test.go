@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on it. Each
+// ends by itself, nobody is blamed, and the job goes on.
+func TestAFarmIsStoppedGently(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startFarm(t)
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	const budget = 48
+	f.awaitAgents(ctx)
+	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-2", "--trials", fmt.Sprint(budget), "--json")
+	tune.start()
+	recorded := f.recordedTrials(ctx)
+	for _, service := range []string{"runner", "builder", "tuner", "tracker"} {
+		for range killAfter {
+			<-recorded
+		}
+		if err := f.terminate(service); err != nil {
+			t.Errorf("the %s ended with %v", service, err)
+		}
+		if service != "tracker" {
+			agent, err := f.client.Agent(ctx, "test/"+service)
+			if err != nil || agent.GetState() != tilthv1.AgentState_AGENT_STATE_GONE || agent.GetFailed() != 0 {
+				t.Errorf("the tracker thinks of the %s: %v, %v", service, agent, err)
+			}
+		}
+		f.launch(service)
+	}
+	tune.mustEnd()
+	var summary trials.Summary
+	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
+		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
+	}
+	if summary.State != "done" || summary.Trials != budget || summary.DeadLetters != 0 {
+		t.Errorf("job ended %s (%s) with %d trials and %d dead letters", summary.State, summary.Reason, summary.Trials, summary.DeadLetters)
+	}
+}
+
+// terminate asks a process to end, and returns how it did.
+func (f *farmUnderTest) terminate(service string) error {
+	c := f.running[service]
+	delete(f.running, service)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+// TestASecondSignalEndsAtOnce stops an agent whose tracker does not answer, so that it has something to wait for.
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startFarm(t)
+	f.awaitAgents(ctx)
+	hung := f.running["tracker"].Process
+	if err := hung.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	builder := f.running["builder"]
+	delete(f.running, "builder")
+	ended := make(chan error, 1)
+	go func() { ended <- builder.Wait() }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_ = builder.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case err := <-ended:
+			if s, is := builder.ProcessState.Sys().(syscall.WaitStatus); !is || s.Signal() != syscall.SIGTERM {
+				t.Errorf("it ended with %v, not by the signal", err)
+			}
+			return
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("it does not end")
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/tracker/drift"
+)
+
+// driftFlags say how devices are judged by their calibrations.
+type driftFlags struct{ policy drift.Policy }
+
+func (f *driftFlags) add(c *cobra.Command) {
+	f.policy = drift.Policy{}.WithDefaults()
+	p := &f.policy
+	c.Flags().Float64Var(&p.Remeasure, "drift-remeasure", p.Remeasure, "`part` by which a device may change before what it measured meanwhile is measured again")
+	c.Flags().Float64Var(&p.Quarantine, "drift-quarantine", p.Quarantine, "`part` by which a device may be slower than its reference before it is quarantined")
+	c.Flags().Float64Var(&p.Noise, "noise-quarantine", p.Noise, "standard deviation of a calibration's samples, as a `part` of them, above which a device is quarantined")
+	c.Flags().DurationVar(&p.Interval, "calibrate-every", p.Interval, "time between calibrations of an idle device; a busy one's are up to four times as far apart")
+}
+
+func (f *driftFlags) check() error {
+	for _, v := range []struct {
+		flag  string
+		value float64
+	}{{"drift-remeasure", f.policy.Remeasure}, {"drift-quarantine", f.policy.Quarantine}, {"noise-quarantine", f.policy.Noise}} {
+		if !(v.value > 0) {
+			return usagef("--%s %v: want more than 0, such as 0.05", v.flag, v.value)
+		}
+	}
+	if f.policy.Interval < time.Second {
+		return usagef("--calibrate-every %v: want a second or more", f.policy.Interval)
+	}
+	return nil
+}

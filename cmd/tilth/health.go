@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/access/certs"
+	"github.com/tilth-dev/tilth/internal/health"
+)
+
+func newHealth(a *app) *cobra.Command {
+	var addr string
+	var live bool
+	var timeout time.Duration
+	var proof certs.ClientConfig
+	c := &cobra.Command{
+		Use: "health", Short: "Ask a service whether it is well",
+		Long: `Ask a service whether it is well: one that serves HTTP, as a tracker does, and an
+agent with --http.
+
+A tracker is ready when what it is told is written and its disk has room; an agent
+when a tracker answers it. The exit status is 0 if so, and 1 with the reason if not.`,
+		Example: `  tilth health                                 # the tracker here
+  tilth health --http 127.0.0.1:9192           # an agent
+  tilth health --http localhost:9191 --tls-ca certs/ca.crt
+  tilth health --live                          # whether it answers at all`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&addr, "http", defaultHTTP, "`address` that it serves HTTP on: host:port or unix:PATH")
+	c.Flags().BoolVar(&live, "live", false, "ask only whether it lives, not whether it can work")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the answer")
+	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that its certificate is checked against, or system; turns TLS on")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		if timeout <= 0 {
+			return usagef("--timeout %s: want a positive time", timeout)
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		var side *tls.Config
+		if proof.CA != "" {
+			var err error
+			if side, err = proof.Config(); err != nil {
+				return err
+			}
+		}
+		path := health.ReadyPath
+		if live {
+			path = health.LivePath
+		}
+		if err := health.Ask(ctx, addr, path, side); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.stdout, "ok")
+		return nil
+	})
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// ownerRow is an owner in a listing; limits of 0 are none.
+type ownerRow struct {
+	Owner            string  `json:"owner"`
+	Weight           float64 `json:"weight"`
+	Waiting          int     `json:"waiting"`
+	Jobs             int     `json:"jobs"`
+	MaxJobs          int     `json:"max_jobs"`
+	Trials           int     `json:"trials"`
+	MaxTrials        int     `json:"max_trials"`
+	ArtifactBytes    int64   `json:"artifact_bytes"`
+	MaxArtifactBytes int64   `json:"max_artifact_bytes"`
+}
+
+func newOwnerRow(o *tilthv1.Owner) ownerRow {
+	return ownerRow{
+		Owner: o.GetName(), Weight: o.GetWeight(), Waiting: int(o.GetWaiting()), Jobs: int(o.GetJobs()), MaxJobs: int(o.GetMaxJobs()),
+		Trials: int(o.GetTrials()), MaxTrials: int(o.GetMaxTrials()),
+		ArtifactBytes: int64(o.GetArtifactBytes()), MaxArtifactBytes: int64(o.GetMaxArtifactBytes()),
+	}
+}
+
+func newJobsOwners(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "owners", Short: "List who shares the farm: what each has of it, and may have",
+		Long: "List the owners of jobs that have not ended: their share, the work that waits for an agent, and what they have of their\n" +
+			"quotas ('tilth tracker --help').",
+		Example: "  tilth jobs owners",
+		Args:    cobra.NoArgs,
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		owners, err := tracker.Owners(ctx)
+		if err != nil {
+			return err
+		}
+		var rows []ownerRow
+		for _, o := range owners {
+			rows = append(rows, newOwnerRow(o))
+		}
+		table := show.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS")
+		return list(a.stdout, asJSON, rows, table, func(r ownerRow) []string {
+			return []string{
+				r.Owner, fmt.Sprintf("%g", r.Weight), strconv.Itoa(r.Waiting),
+				ofLimit(strconv.Itoa(r.Jobs), strconv.Itoa(r.MaxJobs), r.MaxJobs > 0),
+				ofLimit(strconv.Itoa(r.Trials), strconv.Itoa(r.MaxTrials), r.MaxTrials > 0),
+				ofLimit(show.Bytes(r.ArtifactBytes), show.Bytes(r.MaxArtifactBytes), r.MaxArtifactBytes > 0),
+			}
+		})
+	})
+}
+
+// ofLimit shows what there is against its limit, if it has one.
+func ofLimit(has, may string, limited bool) string {
+	if limited {
+		return has + " of " + may
+	}
+	return has
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func newJobsPause(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "pause JOB", Short: "Have nothing more of a job begun until it is resumed",
+		Long: "Have nothing more of a job begun until it is resumed. What is being built or measured ends and counts; the budget's time\n" +
+			"stands still. A paused job stays so when the tracker restarts.",
+		Example: "  tilth jobs pause job-00000001 --reason 'the board is needed'",
+		Args:    cobra.ExactArgs(1),
+	}
+	return a.control(c, "paused by "+owner(), (*client.Client).Pause)
+}
+
+func newJobsResume(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "resume JOB", Short: "Go on with a paused job",
+		Example: "  tilth jobs resume job-00000001",
+		Args:    cobra.ExactArgs(1),
+	}
+	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
+}
+
+// control gives a command its work: to change a job's state for a reason.
+func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
+	var flags clientFlags
+	var reason string
+	var asJSON bool
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	c.Flags().StringVar(&reason, "reason", why, "why, for those who wonder")
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		j, err := change(tracker, ctx, args[0], reason)
+		if err != nil {
+			return err
+		}
+		row := newJobRow(j)
+		if asJSON {
+			return writeJSON(a.stdout, row)
+		}
+		_, err = fmt.Fprintf(a.stdout, "job %s: %s (%s)\n", row.Job, row.State, row.Reason)
+		return err
+	})
+}

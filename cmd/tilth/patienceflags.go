@@ -1,0 +1,47 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/farm"
+)
+
+// patienceFlags say how long a tracker waits for agents, and how often it tries.
+type patienceFlags struct {
+	lease, grace, outage, turn time.Duration
+	attempts                   int
+}
+
+// leastLease is several heartbeats long.
+const leastLease = 15 * time.Second
+
+func (f *patienceFlags) add(c *cobra.Command) {
+	c.Flags().DurationVar(&f.lease, "lease-timeout", 30*time.Second, "how long an agent may be silent until what it holds is given to others")
+	c.Flags().DurationVar(&f.grace, "grace", 2*time.Minute, "how long an agent may be silent after the tracker was restarted, or stood still")
+	c.Flags().DurationVar(&f.outage, "outage-wait", 2*time.Minute, "how long to wait for most of the agents when they fall silent at once")
+	c.Flags().DurationVar(&f.turn, "search-turn", 2*time.Minute, "how long a tuner may hold a job while others wait for one")
+	c.Flags().IntVar(&f.attempts, "max-attempts", 4, "failed attempts after which a batch is given up")
+}
+
+func (f *patienceFlags) check() error {
+	switch {
+	case f.lease < leastLease:
+		return usagef("--lease-timeout %s: want at least %s, which is three heartbeats", f.lease, leastLease)
+	case f.grace < f.lease:
+		return usagef("--grace %s: want at least the --lease-timeout, %s", f.grace, f.lease)
+	case f.outage <= 0:
+		return usagef("--outage-wait %s: want a positive time", f.outage)
+	case f.turn <= 0:
+		return usagef("--search-turn %s: want a positive time", f.turn)
+	case f.attempts < 1 || f.attempts > math.MaxInt32/16:
+		return usagef("--max-attempts %d: want at least 1", f.attempts)
+	}
+	return nil
+}
+
+func (f *patienceFlags) patience() farm.Patience {
+	return farm.Patience{LeaseTimeout: f.lease, Grace: f.grace, OutageWait: f.outage, SearchTurn: f.turn, MaxAttempts: uint32(f.attempts)}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const pruneLong = `Remove records that nobody will ask for.
+
+Of each workload and target the fastest --keep-best verified records and the newest
+--keep-recent stay, and always the best at each level of numerics and all records of
+jobs that have not ended. The file does not shrink: what is freed is used again, or
+given back by 'tilth records compact'.`
+
+func newRecordsPrune(a *app) *cobra.Command {
+	var flags recordsFlags
+	var best, recent int
+	c := &cobra.Command{
+		Use: "prune", Short: "Remove records but the best and the newest of each workload and target", Long: pruneLong,
+		Example: "  tilth records prune --keep-best 100 --keep-recent 1000\n  tilth records prune --keep-best 20 --keep-recent 0 --tracker 127.0.0.1:9190",
+		Args:    cobra.NoArgs,
+	}
+	flags.addSource(c)
+	flags.addFilter(c)
+	c.Flags().IntVar(&best, "keep-best", 0, "how many of the fastest verified `records` stay")
+	c.Flags().IntVar(&recent, "keep-recent", 0, "how many of the newest `records` stay")
+	_ = c.MarkFlagRequired("keep-best") // it exists
+	_ = c.MarkFlagRequired("keep-recent")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		if best < 0 || recent < 0 {
+			return usagef("--keep-best %d --keep-recent %d: want 0 or more", best, recent)
+		}
+		removed, kept, err := a.prune(ctx, flags, best, recent)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "removed %d records, kept %d\n", removed, kept)
+		return err
+	})
+}
+
+func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (removed, kept uint64, err error) {
+	if flags.tracker.addr != "" {
+		tracker, err := flags.tracker.dial(flags.log.logger(a.stderr))
+		if err != nil {
+			return 0, 0, err
+		}
+		defer tracker.Close()
+		return tracker.Prune(ctx, &tilthv1.PruneRecordsRequest{
+			KeepBest: uint32(best), KeepRecent: uint32(recent), Target: flags.target, WorkloadDigest: flags.workload,
+		})
+	}
+	path, err := recordsPath(flags.file)
+	if err != nil {
+		return 0, 0, err
+	}
+	db, err := records.OpenExisting(path, records.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	removed, kept, err = db.Prune(ctx, records.PruneOptions{KeepBest: best, KeepRecent: recent, Target: flags.target, Workload: flags.workload})
+	if closing := db.Close(); err == nil {
+		err = closing
+	}
+	return removed, kept, err
+}

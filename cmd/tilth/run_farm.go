@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/profile"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// runFarmFlags say on which device of which farm packages run.
+type runFarmFlags struct {
+	trackerFlags
+	device string
+	limit  time.Duration
+	log    logFlag
+}
+
+func (f *runFarmFlags) add(c *cobra.Command) {
+	f.trackerFlags.add(c, "")
+	c.Flags().StringVar(&f.device, "device", "", "`device`, device class or label of the farm, such as rack=3 (default any that fits)")
+	c.Flags().DurationVar(&f.limit, "limit", 0, "longest time on the farm's device (default 10m)")
+	f.log.add(c, slog.LevelWarn)
+}
+
+func (f *runFarmFlags) check() error {
+	switch {
+	case f.limit < 0:
+		return usagef("--limit %v: want more than 0", f.limit)
+	case f.addr == "" && (f.device != "" || f.limit != 0):
+		return usagef("--device and --limit are for farms: name one with --tracker")
+	}
+	return nil
+}
+
+// run has packages run on the farm and returns the job with its result.
+func (f *runFarmFlags) run(ctx context.Context, a *app, r client.Run) (*tilthv1.Job, error) {
+	tracker, err := f.dial(f.log.logger(a.stderr))
+	if err != nil {
+		return nil, err
+	}
+	defer tracker.Close()
+	return f.runOn(ctx, a, tracker, r)
+}
+
+func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client, r client.Run) (*tilthv1.Job, error) {
+	for _, path := range r.Packages {
+		manifest, err := aot.ReadManifest(path)
+		if err != nil {
+			return nil, err
+		}
+		if r.Target != nil && r.Target.Threads != manifest.Target.Threads {
+			return nil, fmt.Errorf("package %s is for %d threads, %s for %d: compile them for as many", r.Packages[0], r.Target.Threads, path, manifest.Target.Threads)
+		}
+		r.Target = manifest.Target
+	}
+	r.Device, r.Limit, r.Owner = f.device, f.limit, owner()
+	return tracker.RunPackages(ctx, r, func(j *tilthv1.Job) {
+		fmt.Fprintf(a.stderr, "runs on the farm as %s\n", j.GetId())
+	})
+}
+
+// runFarm runs the package on a device of the farm, and brings back what it came to.
+func (r *runCommand) runFarm(ctx context.Context, path string) error {
+	tracker, err := r.farm.dial(r.farm.log.logger(r.stderr))
+	if err != nil {
+		return err
+	}
+	defer tracker.Close()
+	wanted := client.Run{Packages: []string{path}, Inputs: r.inputs, Outputs: r.outputs != ""}
+	if r.printTime {
+		wanted.Repeat, wanted.Number = r.repeat, r.number
+	}
+	if r.profile {
+		wanted.Profile = r.repeat
+	}
+	job, err := r.farm.runOn(ctx, r.app, tracker, wanted)
+	if err != nil {
+		return err
+	}
+	if err := r.bringOutputs(ctx, tracker, job.GetResult().GetOutputs()); err != nil {
+		return err
+	}
+	result, err := r.farmResult(path, job)
+	if err != nil {
+		return err
+	}
+	return r.print(result)
+}
+
+// bringOutputs writes the outputs where they are wanted.
+func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, ref *tilthv1.ArtifactRef) error {
+	if r.outputs == "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "tilth-outputs-")
+	if err != nil {
+		return fmt.Errorf("fetching the outputs: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	fetched, err := tracker.Fetch(ctx, ref, dir)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(fetched)
+	if err != nil {
+		return fmt.Errorf("fetching the outputs: %w", err)
+	}
+	defer f.Close()
+	return atomicfile.Write(r.outputs, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// farmResult reads what came back.
+func (r *runCommand) farmResult(path string, job *tilthv1.Job) (runResult, error) {
+	result := runResult{Package: path, Device: job.GetResult().GetDevice(), Job: job.GetId()}
+	for _, p := range job.GetResult().GetPackages() {
+		var manifest aot.Manifest
+		if err := json.Unmarshal(p.GetManifest(), &manifest); err != nil {
+			return result, fmt.Errorf("job %s: the package's description: %w", job.GetId(), err)
+		}
+		result.Outputs = manifest.Outputs
+		if samples := p.GetSamplesSeconds(); len(samples) > 0 {
+			result.Time = r.summarize(samples)
+		}
+		if len(p.GetProfile()) > 0 {
+			result.Profile = &profile.Profile{}
+			if err := json.Unmarshal(p.GetProfile(), result.Profile); err != nil {
+				return result, fmt.Errorf("job %s: the profile: %w", job.GetId(), err)
+			}
+		}
+	}
+	return result, nil
+}

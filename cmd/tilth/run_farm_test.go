@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/npz"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// compiled is a package of a small model for one thread.
+func (f *farmUnderTest) compiled(ctx context.Context, name string) string {
+	f.t.Helper()
+	model, pkg := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, name)
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	f.tilth(ctx, "compile", model, "--threads", "1", "-o", pkg).mustRun()
+	return pkg
+}
+
+// TestAPackageRunsOnADeviceAsItDoesHere: same outputs, and all that a run here tells.
+func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startDevice(t)
+	pkg := f.compiled(ctx, "mlp.tar")
+	f.awaitDevice(ctx)
+	here, there := filepath.Join(f.dir, "here.npz"), filepath.Join(f.dir, "there.npz")
+	f.tilth(ctx, "run", pkg, "--outputs", here).mustRun()
+	run := f.tilth(ctx, "run", pkg, "--outputs", there, "--tracker", f.tracker, "--device", "test/runner",
+		"--print-time", "--profile", "--repeat", "5", "--json")
+	run.mustRun()
+	var result runResult
+	if err := json.Unmarshal(run.stdout.Bytes(), &result); err != nil {
+		t.Fatalf("%v: %s", err, run.stdout.String())
+	}
+	if result.Device != "test/runner" || result.Time == nil || result.Time.Median <= 0 || result.Time.Repeat != 5 ||
+		result.Profile == nil || len(result.Profile.Calls) == 0 || len(result.Outputs) == 0 {
+		t.Errorf("the result is %s", run.stdout.String())
+	}
+	want, err := npz.ReadFile(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := npz.ReadFile(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want) == 0 || len(got) != len(want) {
+		t.Errorf("%d outputs came back, want %d", len(got), len(want))
+	}
+	for name, a := range want {
+		if got[name] == nil || !bytes.Equal(got[name].Data, a.Data) {
+			t.Errorf("output %s differs", name)
+		}
+	}
+	// Outputs may be inputs of another run; what does not fit is the job's failure, told with the file's own name.
+	wrong := f.tilth(ctx, "run", pkg, "--inputs", here, "--tracker", f.tracker)
+	if err := wrong.cmd.Run(); err == nil || !strings.Contains(wrong.stderr.String(), "has no input") {
+		t.Errorf("with wrong inputs: %v\n%s", err, wrong.stderr.String())
+	}
+	compare := f.tilth(ctx, "bench", pkg, pkg, "--tracker", f.tracker, "--rounds", "3", "--json")
+	compare.mustRun()
+	var rows []compareRow
+	if err := json.Unmarshal(compare.stdout.Bytes(), &rows); err != nil || len(rows) != 2 || rows[1].MedianSeconds <= 0 || rows[1].SpeedUp <= 0 {
+		t.Errorf("%v: %s", err, compare.stdout.String())
+	}
+}
+
+// TestAnInterruptedRunIsCancelledOnTheFarm while it waits for a device, and while it has one.
+func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startDevice(t)
+	pkg := f.compiled(ctx, "mlp.tar")
+	f.awaitDevice(ctx)
+	for _, state := range []tilthv1.JobState{tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING} {
+		if state == tilthv1.JobState_JOB_STATE_QUEUED {
+			f.device(ctx, "cordon")
+		} else {
+			f.device(ctx, "uncordon")
+		}
+		run := f.tilth(ctx, "run", pkg, "--tracker", f.tracker, "--print-time", "--repeat", "10000", "--number", "100000")
+		run.start()
+		id := f.awaitState(ctx, state)
+		if err := run.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if err := run.cmd.Wait(); err == nil || !strings.Contains(run.stderr.String(), "was cancelled") {
+			t.Errorf("interrupted while %v: %v\n%s", state, err, run.stderr.String())
+		}
+		if job, err := f.client.Job(ctx, id); err != nil || job.GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
+			t.Errorf("interrupted while %v, the job is %v (%v)", state, job.GetState(), err)
+		}
+	}
+	// The device is free again.
+	f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
+}
+
+// awaitState returns the newest job once it is in a state.
+func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) string {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if jobs, err := f.client.ListJobs(ctx, 1, state); err == nil && len(jobs) > 0 {
+			return jobs[0].GetId()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.t.Fatalf("no job is %v", state)
+		}
+	}
+}
+
+// TestARunSurvivesKills of the tracker and of the runner: the job is done, once.
+func TestARunSurvivesKills(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startDevice(t)
+	pkg := f.compiled(ctx, "mlp.tar")
+	f.awaitDevice(ctx)
+	outputs := filepath.Join(f.dir, "out.npz")
+	run := f.tilth(ctx, "run", pkg, "--tracker", f.tracker, "--outputs", outputs, "--print-time", "--repeat", "300", "--number", "1000", "--json")
+	run.start()
+	f.awaitState(ctx, tilthv1.JobState_JOB_STATE_RUNNING)
+	f.restart("tracker")
+	f.restart("runner")
+	run.mustEnd()
+	if _, err := os.Stat(outputs); err != nil {
+		t.Error(err)
+	}
+	jobs, err := f.client.ListJobs(ctx, 10)
+	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_DONE {
+		t.Errorf("the jobs are %v (%v)", jobs, err)
+	}
+}

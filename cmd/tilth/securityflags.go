@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/access/audit"
+	"github.com/tilth-dev/tilth/access/caller"
+	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/farm"
+)
+
+// Where --audit-log leads other than to a file.
+const (
+	auditNowhere = "none"
+	auditStderr  = "stderr"
+)
+
+// securityFlags say who may call a tracker, and what is written down of it.
+type securityFlags struct {
+	cert, key, clientCA, tokens string
+	insecure                    bool
+	auditLog                    string
+	auditBytes                  int64
+	auditKeep                   int
+	limits                      guard.Limits
+}
+
+func (f *securityFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` of the tracker's certificate; turns TLS on")
+	flags.StringVar(&f.key, "tls-key", "", "`file` of its key")
+	flags.StringVar(&f.clientCA, "tls-client-ca", "", "`file` of authorities whose client certificates prove who calls")
+	flags.StringVar(&f.tokens, "tokens", "", "`file` of the tokens that prove who calls")
+	flags.BoolVar(&f.insecure, "insecure", false, "serve others than this machine, without encryption or passwords: whoever reaches it runs code on the farm")
+	flags.StringVar(&f.auditLog, "audit-log", "", "`file` that tells who did what, stderr or none (default DATA/audit.jsonl)")
+	flags.Int64Var(&f.auditBytes, "audit-max-bytes", audit.DefaultMaxBytes, "size at which another file takes the audit log's place")
+	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "full files of the audit log to keep")
+	d := guard.Limits{}.WithDefaults()
+	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of all peers together")
+	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections of one address")
+	flags.Uint32Var(&f.limits.Streams, "max-streams", d.Streams, "calls that a connection may have under way; others wait")
+	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or take the next message")
+}
+
+// check says what is wrong with the flags, for a tracker that listens on some addresses.
+func (f *securityFlags) check(addrs ...string) error {
+	switch {
+	case f.auditBytes < 1:
+		return usagef("--audit-max-bytes %d: want at least 1", f.auditBytes)
+	case f.auditKeep < 1:
+		return usagef("--audit-keep %d: want at least 1", f.auditKeep)
+	case f.limits.Connections < 1:
+		return usagef("--max-connections %d: want at least 1", f.limits.Connections)
+	case f.limits.PerHost < 1:
+		return usagef("--max-connections-per-host %d: want at least 1", f.limits.PerHost)
+	case f.limits.Streams < 1:
+		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
+	case f.limits.Stall <= 0:
+		return usagef("--max-stall %s: want a positive time", f.limits.Stall)
+	case f.clientCA != "" && f.cert == "":
+		return usagef("--tls-client-ca %s: client certificates come with TLS: give --tls-cert and --tls-key too", f.clientCA)
+	}
+	for _, addr := range addrs {
+		if err := f.checkListen(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *securityFlags) config(a *app, data string) farm.Security {
+	s := farm.Security{
+		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, Limits: f.limits,
+		AuditMaxBytes: f.auditBytes, AuditKeep: f.auditKeep,
+	}
+	switch f.auditLog {
+	case auditNowhere:
+	case auditStderr:
+		s.AuditTo = a.stderr
+	case "":
+		s.AuditFile = filepath.Join(data, "audit.jsonl")
+	default:
+		s.AuditFile = f.auditLog
+	}
+	return s
+}
+
+// callers says in words who may call.
+func (f *securityFlags) callers() string {
+	switch {
+	case f.tokens != "" && f.clientCA != "":
+		return "with a token or a certificate"
+	case f.tokens != "":
+		return "with a token"
+	case f.clientCA != "":
+		return "with a certificate"
+	}
+	return "anybody who reaches it"
+}
+
+// checkListen keeps a tracker from being open to others by mistake.
+func (f *securityFlags) checkListen(addr string) error {
+	if addr == "" || caller.Local(addr) {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return usagef("address %q is not host:port or unix:PATH", addr)
+	}
+	encrypted, asks := f.cert != "", f.tokens != "" || f.clientCA != ""
+	switch {
+	case f.insecure || encrypted && asks:
+		return nil
+	case encrypted:
+		return fmt.Errorf("address %s can be reached by others, who are not asked who they are: give --tokens or --tls-client-ca too, or say --insecure", addr)
+	case asks:
+		return fmt.Errorf("address %s can be reached by others, who could read the tokens of those who call: give --tls-cert and --tls-key too, or say --insecure", addr)
+	}
+	return fmt.Errorf("address %s can be reached by others, who could run code on the farm: listen on 127.0.0.1 and tunnel, secure it (see 'tilth tracker --help'), or say --insecure", addr)
+}

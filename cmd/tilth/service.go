@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/config"
+)
+
+// service gives a service its work, and has its flags set from a file and from the environment too. Check, when there is
+// one, says what is wrong with them together.
+func (a *app) service(c *cobra.Command, check func() error, work func(ctx context.Context) error) *cobra.Command {
+	var file string
+	var checkOnly bool
+	c.Flags().StringVar(&file, config.FileFlag, "", "YAML `file` of settings: keys are the names of flags; weaker than TILTH_... variables, which are weaker than flags")
+	c.Flags().BoolVar(&checkOnly, config.CheckFlag, false, "print all settings and where each comes from, and end")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		settings, err := config.Apply(c.Flags(), os.LookupEnv)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		if check != nil {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		if checkOnly {
+			return config.Write(a.stdout, settings)
+		}
+		return work(ctx)
+	})
+}
+
+// callerVariables are the flags that every command which calls a tracker takes from the environment too.
+var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
+
+// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER does not turn work that would be done
+// here into a farm's.
+func fromEnvironment(c *cobra.Command) error {
+	tracker := c.Flags().Lookup("tracker")
+	if tracker == nil || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so
+		return nil
+	}
+	names := callerVariables
+	if tracker.DefValue != "" {
+		names = append([]string{tracker.Name}, names...)
+	}
+	if err := config.Environment(c.Flags(), os.LookupEnv, names...); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// shareFlags say how owners share a farm.
+type shareFlags struct {
+	jobs, trials, artifacts int
+	ownerWeight             map[string]string
+	ownerJobs               map[string]int
+	ownerTrials             map[string]int
+	ownerArtifacts          map[string]int
+}
+
+const mib = 1 << 20
+
+func (f *shareFlags) add(c *cobra.Command) {
+	c.Flags().IntVar(&f.jobs, "max-jobs", 0, "jobs that an owner may have that have not ended (0 = no limit)")
+	c.Flags().IntVar(&f.trials, "max-trials", 0, "trials that the jobs of an owner may come to (0 = no limit)")
+	c.Flags().IntVar(&f.artifacts, "max-artifacts", 0, "MiB of artifacts of an owner that may wait for devices (0 = no limit)")
+	c.Flags().StringToStringVar(&f.ownerWeight, "owner-weight", nil, "shares of agents' time of some `owners`, e.g. ana=3,ci=0.5; others have 1")
+	c.Flags().StringToIntVar(&f.ownerJobs, "owner-max-jobs", nil, "--max-jobs of some `owners`, e.g. ci=50")
+	c.Flags().StringToIntVar(&f.ownerTrials, "owner-max-trials", nil, "--max-trials of some `owners`")
+	c.Flags().StringToIntVar(&f.ownerArtifacts, "owner-max-artifacts", nil, "--max-artifacts of some `owners`")
+}
+
+// shares reads the flags, and says what is wrong with them.
+func (f *shareFlags) shares() (tracker.Shares, error) {
+	shares := tracker.Shares{
+		Default: tracker.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib},
+		Owners:  map[string]tracker.Share{},
+	}
+	for _, limit := range []struct {
+		flag  string
+		value int
+	}{{"max-jobs", f.jobs}, {"max-trials", f.trials}, {"max-artifacts", f.artifacts}} {
+		if err := checkLimit(limit.flag, fmt.Sprint(limit.value), limit.value); err != nil {
+			return tracker.Shares{}, err
+		}
+	}
+	for _, owner := range slices.Sorted(maps.Keys(f.ownerWeight)) {
+		text := f.ownerWeight[owner]
+		weight, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(weight > 0) || math.IsInf(weight, 0) {
+			return tracker.Shares{}, usagef("--owner-weight %s=%s: want a positive number", owner, text)
+		}
+		share := shares.Owners[owner]
+		share.Weight = weight
+		shares.Owners[owner] = share
+	}
+	for _, limit := range []struct {
+		flag   string
+		values map[string]int
+		set    func(s *tracker.Share, value int)
+	}{
+		{"owner-max-jobs", f.ownerJobs, func(s *tracker.Share, n int) { s.Jobs = n }},
+		{"owner-max-trials", f.ownerTrials, func(s *tracker.Share, n int) { s.Trials = n }},
+		{"owner-max-artifacts", f.ownerArtifacts, func(s *tracker.Share, n int) { s.ArtifactBytes = int64(n) * mib }},
+	} {
+		for _, owner := range slices.Sorted(maps.Keys(limit.values)) {
+			value := limit.values[owner]
+			if err := checkLimit(limit.flag, fmt.Sprintf("%s=%d", owner, value), value); err != nil {
+				return tracker.Shares{}, err
+			}
+			share := shares.Owners[owner]
+			limit.set(&share, value)
+			shares.Owners[owner] = share
+		}
+	}
+	return shares, nil
+}
+
+func checkLimit(flag, text string, value int) error {
+	if value < 0 || value > math.MaxInt32 {
+		return usagef("--%s %s: want a number of at least 0", flag, text)
+	}
+	return nil
+}

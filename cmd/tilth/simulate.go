@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/simulate"
+)
+
+const simulateLong = `Put load on a tracker and say what it bears.
+
+A tracker runs in a process of its own over a real records file and is asked over real
+loopback connections. The agents are real but for their work: they wait as long as
+building and measuring would take, fail as often, vanish and come back. At the end
+the tracker is killed, and what it acknowledged is compared with the file.
+
+Work comes as tuners propose it: batches of --batch candidates, whose results a device
+reports as a runner does, together, at most once a second. A lease's latency counts from
+when both the work and the agent were there to when the agent has the lease, on disk.`
+
+func newSimulate(a *app) *cobra.Command {
+	var o simulate.Options
+	var asJSON bool
+	var details string
+	var log logFlag
+	c := &cobra.Command{
+		Use: "simulate", Short: "Put load on a tracker with a farm of agents that only pretend", Long: simulateLong,
+		Example: `  tilth simulate --devices 10000 --jobs 100 --time 60s
+  tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001`,
+		Args: cobra.NoArgs,
+	}
+	simulateFlags(c, &o)
+	jsonFlag(c, &asJSON)
+	c.Flags().StringVar(&details, "details", "", "`file` to write everything that was seen to, as JSON")
+	log.add(c, slog.LevelError)
+	_ = c.MarkFlagRequired("devices") // it exists
+	_ = c.MarkFlagRequired("jobs")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		o.Logger = log.logger(a.stderr)
+		seen, err := a.simulate(ctx, o)
+		if err != nil {
+			return err
+		}
+		if details != "" {
+			if err := atomicfile.Write(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
+				return err
+			}
+		}
+		if asJSON {
+			return writeJSON(a.stdout, seen.Report)
+		}
+		return writeSimulation(a.stdout, seen)
+	})
+}
+
+func simulateFlags(c *cobra.Command, o *simulate.Options) {
+	f := c.Flags()
+	f.IntVar(&o.Devices, "devices", 0, "devices: `number` of runners")
+	f.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs that are open at any time")
+	f.DurationVar(&o.Time, "time", time.Minute, "how long to measure")
+	f.DurationVar(&o.Warmup, "warmup", 5*time.Second, "how long to wait before, once all agents have joined")
+	f.Float64Var(&o.Rate, "rate", 21000, "candidates proposed in a second; 0 = as many as the tracker takes")
+	f.IntVar(&o.Builders, "builders", 0, "`number` of builders, of 16 slots each (default one for each 100 devices, at least 2)")
+	f.IntVar(&o.Tuners, "tuners", 0, "`number` of tuners (default one for each 16 jobs)")
+	f.IntVar(&o.Tasks, "tasks", 0, "tasks of a job (default 20)")
+	f.IntVar(&o.Workloads, "workloads", 0, "distinct workloads of all tasks (default 1000)")
+	f.IntVar(&o.Trials, "trials", 0, "trials of a job (default 20000)")
+	f.IntVar(&o.Batch, "batch", 0, "candidates proposed together (default 32, as a tuner's)")
+	f.IntVar(&o.InFlight, "in-flight", 0, "batches of a job under way at most (default 16 to 64, 1600 over all jobs)")
+	f.DurationVar(&o.BuildTime, "build-time", 500*time.Millisecond, "mean time to build a batch")
+	f.DurationVar(&o.TrialTime, "trial-time", 30*time.Millisecond, "mean time to measure a candidate")
+	f.IntVar(&o.Connections, "connections", 0, "connections that the agents share (default one each)")
+	f.Float64Var(&o.Failures.Build, "build-failures", 0.03, "part of the candidates that do not compile")
+	f.Float64Var(&o.Failures.Crash, "crashes", 0.02, "part of the candidates that crash on the device")
+	f.Float64Var(&o.Failures.Infra, "infra-failures", 0.001, "part of the leases that fail through no fault of the candidates")
+	f.Float64Var(&o.Failures.LostAnswers, "lost-answers", 0, "part of the calls whose answer never comes")
+	f.DurationVar(&o.Failures.MeanLife, "mean-life", 10*time.Minute, "how long an agent lives until it vanishes or is drained, and comes back; 0 = for ever")
+	f.IntVar(&o.Failures.Kills, "kills", 0, "how often to kill and start the tracker while measuring")
+	f.IntVar(&o.Records, "records", 0, "records to fill the file with before")
+	f.StringVar(&o.Dir, "data", "", "`folder` for the tracker's data, which are kept (default a temporary one)")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
+}
+
+// simulate runs a simulation with this program as the tracker.
+func (a *app) simulate(ctx context.Context, o simulate.Options) (*simulate.Details, error) {
+	o.SetDefaults()
+	if err := o.Check(); err != nil {
+		return nil, usagef("%v", err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	o.Tracker = []string{program, simulateTrackerName}
+	if o.Dir == "" {
+		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
+			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
+		}
+		defer os.RemoveAll(o.Dir)
+	}
+	return simulate.Run(ctx, o)
+}
+
+func writeSimulation(w io.Writer, d *simulate.Details) error {
+	table := show.NewTable("WHAT", ">VALUE", "")
+	row := func(what, format string, value any, note string) { table.Row(what, fmt.Sprintf(format, value), note) }
+	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections", d.Agents-d.Devices, d.Connections))
+	row("results/s", "%.0f", d.ResultsPerSecond, fmt.Sprintf("%d in %.1f s, %.1f in a report", d.Results, d.Seconds, d.ResultsPerReport))
+	row("lease p50, ms", "%.2f", d.LeaseP50, "")
+	row("lease p99, ms", "%.2f", d.LeaseP99, fmt.Sprintf("of %d leases", d.Leases))
+	row("result p99, ms", "%.2f", d.ResultP99, "")
+	row("memory", "%s", show.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", show.Bytes(d.RSSAnonymousBytes)))
+	row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
+	row("tracker's CPU, us a result", "%.1f", d.TrackerCPUMicroseconds, fmt.Sprintf("%.2f processors busy, %.0f calls/s", d.TrackerLoad, d.CallsPerSecond))
+	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with a records file of %s", show.Bytes(d.FileBytes)))
+	row("lost", "%d", d.Lost, "")
+	row("duplicated", "%d", d.Duplicated, "")
+	return table.Write(w)
+}
+
+// simulateTrackerName is the command that tilth simulate starts its tracker with.
+const simulateTrackerName = "simulate-tracker"
+
+// newSimulateTracker serves a tracker until its standard input ends.
+func newSimulateTracker(a *app) *cobra.Command {
+	var data, listen string
+	c := &cobra.Command{Use: simulateTrackerName, Short: "Serve tilth simulate", Hidden: true, Args: cobra.NoArgs}
+	c.Flags().StringVar(&data, "data", "", "folder of records and artifacts")
+	c.Flags().StringVar(&listen, "listen", "", "address to serve gRPC on")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		return simulate.ServeTracker(ctx, data, listen, a.stdin, a.stdout)
+	})
+}

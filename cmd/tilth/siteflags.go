@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/access/caller"
+)
+
+// siteFlags say where an agent tells about itself.
+type siteFlags struct {
+	addr     string
+	insecure bool
+}
+
+func (f *siteFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.addr, "http", "", "`address` to serve metrics and health on: host:port or unix:PATH; empty = nowhere")
+	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve them to others than this machine too, without encryption or passwords; there is nothing to change by them")
+}
+
+// check keeps an agent from telling others about itself by mistake.
+func (f *siteFlags) check() error {
+	if f.addr == "" || f.insecure || caller.Local(f.addr) {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(f.addr); err != nil && !strings.HasPrefix(f.addr, "unix:") {
+		return usagef("--http %s: want host:port or unix:PATH", f.addr)
+	}
+	return fmt.Errorf("--http %s can be reached by others: serve on 127.0.0.1, or say --http-insecure", f.addr)
+}

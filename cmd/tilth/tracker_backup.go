@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+const backupLong = `Write a tracker's records file, as it is at one instant, while the tracker goes on.
+
+The file appears whole or not at all, and has all jobs and records that were
+acknowledged before. To restore it, put it in the place of tilth.db in the folder of a
+tracker that is stopped. Artifacts are not in it: what needs them is built again.`
+
+func newTrackerBackup(a *app) *cobra.Command {
+	var flags trackerFlags
+	var output string
+	log := logFlag{level: slog.LevelWarn}
+	c := &cobra.Command{
+		Use: "backup -o FILE", Short: "Write a tracker's records file while it runs", Long: backupLong,
+		Example: "  tilth tracker backup -o tilth-$(date +%F).db\n  tilth tracker backup --tracker 127.0.0.1:9190 -o /backup/tilth.db",
+		Args:    cobra.NoArgs,
+	}
+	flags.add(c, defaultTracker)
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write")
+	_ = c.MarkFlagRequired("output") // it exists
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		tracker, err := flags.dial(log.logger(a.stderr))
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		var size uint64
+		err = atomicfile.WritePrivate(output, func(w io.Writer) (err error) {
+			size, err = tracker.Backup(ctx, w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "wrote %s, %s\n", output, show.Bytes(int64(size)))
+		return err
+	})
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/access/caller"
+	"github.com/tilth-dev/tilth/client"
+)
+
+// trackerFlags say which tracker is called, and how the caller proves who it is.
+type trackerFlags struct {
+	addr  string
+	proof caller.Proof
+}
+
+// add adds --tracker and what belongs to it.
+func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
+	c.Flags().StringVar(&f.addr, "tracker", byDefault, "`address` of the tracker: host:port or unix:PATH")
+	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of the authorities that the tracker's certificate is checked against, or system; turns TLS on")
+	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the certificate that proves who calls")
+	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of its key")
+	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that proves who calls")
+}
+
+func (f *trackerFlags) options(log *slog.Logger) ([]grpc.DialOption, error) {
+	return f.proof.DialOptions(f.addr, log)
+}
+
+func (f *trackerFlags) dial(log *slog.Logger) (*client.Client, error) {
+	options, err := f.options(log)
+	if err != nil {
+		return nil, err
+	}
+	return client.Dial(f.addr, log, options...)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither waits for the
+// other to end, and each gets every trial of its budget.
+func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := newFarmUnderTest(t)
+	f.more = map[string][]string{"tracker": {"--search-turn", "1s"}, "tuner": {"--slots", "1"}}
+	f.launchAll()
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	f.awaitAgents(ctx)
+	const budget = 40
+	var clients []*process
+	for i := range 2 {
+		p := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-1", "--no-transfer",
+			"--seed", fmt.Sprint(i), "--trials", fmt.Sprint(budget), "--json")
+		p.start()
+		clients = append(clients, p)
+	}
+	turns := 0
+	for _, p := range clients {
+		p.mustEnd()
+		var summary trials.Summary
+		if err := json.Unmarshal(p.stdout.Bytes(), &summary); err != nil {
+			t.Fatalf("summary: %v\n%s", err, p.stdout.String())
+		}
+		if summary.State != "done" || summary.Trials != budget || summary.DeadLetters != 0 {
+			t.Errorf("job ended %s (%s) with %d trials and %d dead letters", summary.State, summary.Reason, summary.Trials, summary.DeadLetters)
+		}
+		err := f.client.Watch(ctx, summary.Job, 0, func(e *tilthv1.JobEvent) error {
+			if e.GetState().GetState() == tilthv1.JobState_JOB_STATE_RUNNING {
+				turns++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if turns < 3 {
+		t.Errorf("the jobs had %d turns, and none waited for less than the whole of the other", turns)
+	}
+	t.Logf("%d turns", turns)
+}

@@ -1,0 +1,88 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Kernel is one candidate of a module.
+type Kernel struct {
+	// ID is the trace's digest.
+	ID       string
+	Schedule *schedule.Schedule
+}
+
+// Printed is a kernel in C before it is known which others it shares a module with.
+type Printed struct {
+	kernel Kernel
+	printed
+	unit *Unit
+}
+
+// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule cannot be lowered.
+func Print(symbol string, k Kernel, t *target.Target) (*Printed, error) {
+	return printIn(NewUnit(t), symbol, k)
+}
+
+func printIn(u *Unit, symbol string, k Kernel) (*Printed, error) {
+	p, err := u.kernel(symbol, k.Schedule)
+	if err != nil {
+		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
+	}
+	return &Printed{k, p, u}, nil
+}
+
+// Size is the length of its functions in bytes, which a compiler's time grows with. Those that pack its constants are not among them.
+func (p *Printed) Size() int { return p.unit.code.Len() }
+
+// Link is a translation unit of printed kernels, with the functions that pack their constants and the table tilth_module. All must be
+// of w and t.
+func Link(w *expr.Workload, kernels []*Printed, t *target.Target) (string, error) {
+	return linkIn(NewUnit(t), w, kernels)
+}
+
+func linkIn(u *Unit, w *expr.Workload, kernels []*Printed) (string, error) {
+	var table []string
+	for _, p := range kernels {
+		u.declarations.include(&p.unit.declarations)
+		u.code.WriteString(p.unit.code.String())
+		packs, err := u.packTable(p.symbol, len(w.Inputs), p.Prepared)
+		if err != nil {
+			return "", fmt.Errorf("candidate %.12s: %w", p.kernel.ID, err)
+		}
+		table = append(table, p.fields(p.kernel.ID, packs))
+	}
+	u.moduleTable(w, table)
+	return u.Source(), nil
+}
+
+// Module prints candidates and links them. Every schedule must be of w.
+func Module(w *expr.Workload, kernels []Kernel, t *target.Target) (string, error) {
+	list := make([]*Printed, len(kernels))
+	for i, k := range kernels {
+		p, err := Print(fmt.Sprintf("k%d", i), k, t)
+		if err != nil {
+			return "", err
+		}
+		list[i] = p
+	}
+	return Link(w, list, t)
+}
+
+func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
+	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
+	var args []string
+	for i, t := range w.Args() {
+		n := t.SpanElements()
+		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role]))
+	}
+	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
+	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))
+	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels, %s};\n",
+		len(args), len(kernels), floatLiteral(Tolerance(w), array.Float64))
+}

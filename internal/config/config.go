@@ -1,0 +1,130 @@
+// Package config sets a command's flags from a YAML file and from the environment too, each stronger than the one before:
+// a flag's default, the file, the environment, the flag itself. Every flag is a key of the file by its name, and a variable
+// TILTH_NAME, so that a new one is listed nowhere else.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// The flags of this package's own, which are no settings.
+const (
+	FileFlag  = "config"
+	CheckFlag = "config-check"
+)
+
+// Setting is a flag's value and where it comes from.
+type Setting struct {
+	Flag *pflag.Flag
+	// Source is "default", "flag", the variable's name, or FILE:LINE.
+	Source string
+}
+
+// Variable is the name of a flag's environment variable: TILTH_TLS_CERT for tls-cert.
+func Variable(flag string) string {
+	return "TILTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Apply sets the flags that the command line left out, and returns all settings by name. Lookup reads the environment; an
+// empty variable counts as none. The file is the one that the flag FileFlag or its variable names; none need be.
+func Apply(flags *pflag.FlagSet, lookup func(string) (string, bool)) ([]Setting, error) {
+	path := ""
+	if f := flags.Lookup(FileFlag); f != nil {
+		if path = f.Value.String(); !f.Changed {
+			path, _ = lookup(Variable(FileFlag))
+		}
+	}
+	values, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := values.checkKeys(flags); err != nil {
+		return nil, err
+	}
+	var settings []Setting
+	var failure error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !isSetting(f) || failure != nil {
+			return
+		}
+		var source string
+		source, failure = set(f, values, lookup)
+		settings = append(settings, Setting{Flag: f, Source: source})
+	})
+	return settings, failure
+}
+
+// Environment sets those of the named flags that the command line left out from their variables.
+func Environment(flags *pflag.FlagSet, lookup func(string) (string, bool), names ...string) error {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		if f == nil {
+			continue
+		}
+		if _, err := set(f, nil, lookup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSetting says whether a flag is one that can be set elsewhere.
+func isSetting(f *pflag.Flag) bool {
+	return !slices.Contains([]string{FileFlag, CheckFlag, "help", "version"}, f.Name)
+}
+
+// set gives a flag the value of its strongest source.
+func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (source string, err error) {
+	if f.Changed {
+		return "flag", nil
+	}
+	if text, _ := lookup(Variable(f.Name)); text != "" {
+		if err := f.Value.Set(text); err != nil {
+			return "", fmt.Errorf("%s: %w", Variable(f.Name), unfit(f, text, err))
+		}
+		f.Changed = true
+		return Variable(f.Name), nil
+	}
+	v, is := values[f.Name]
+	if !is {
+		return "default", nil
+	}
+	if err := v.set(f); err != nil {
+		return "", fmt.Errorf("%s: %s: %w", v.where, f.Name, err)
+	}
+	f.Changed = true
+	return v.where, nil
+}
+
+// unfit says what a flag wants in the place of a text that it did not take.
+func unfit(f *pflag.Flag, text string, cause error) error {
+	switch f.Value.Type() {
+	case "bool":
+		return fmt.Errorf("%q: want true or false", text)
+	case "int", "int64", "intSlice":
+		return fmt.Errorf("%q: want a whole number", text)
+	case "uint32", "uint64":
+		return fmt.Errorf("%q: want a whole number from 0 on", text)
+	case "float64":
+		return fmt.Errorf("%q: want a number", text)
+	case "duration":
+		return fmt.Errorf("%q: want a time such as 90s or 10m", text)
+	case "stringToString":
+		return fmt.Errorf("%q: want names and values, such as rack: 3", text)
+	case "stringToInt", "stringToInt64":
+		return fmt.Errorf("%q: want names and whole numbers, such as ci: 50", text)
+	}
+	return fmt.Errorf("%q: %w", text, cause)
+}
+
+// What a value of the wrong shape is told.
+var (
+	errNoList  = errors.New("is a list: want one value")
+	errNoNames = errors.New("has names of its own: want one value")
+	errNoValue = errors.New("has no value: give one, \"\" for an empty one, or leave the key out")
+)

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFileBytes bounds a configuration file.
+const maxFileBytes = 1 << 20
+
+// values are what a file says, by key.
+type values map[string]value
+
+type value struct {
+	node  *yaml.Node
+	where string // FILE:LINE
+	line  int
+}
+
+// readFile reads a file; an empty path is a file without values.
+func readFile(path string) (values, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if len(text) > maxFileBytes {
+		return nil, fmt.Errorf("configuration %s: it has more than %d bytes", path, maxFileBytes)
+	}
+	return parse(path, text)
+}
+
+// yamlLine is how the YAML library tells where.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+func parse(path string, text []byte) (values, error) {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, next yaml.Node
+	err := d.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err == nil {
+		if err = d.Decode(&next); err == nil {
+			return nil, fmt.Errorf("%s:%d: another document begins: want one", path, next.Line)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		where := path
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
+			where += ":" + m[1]
+		}
+		return nil, fmt.Errorf("%s: %s", where, yamlLine.ReplaceAllString(err.Error(), ""))
+	}
+	return mapping(path, doc.Content[0])
+}
+
+func mapping(path string, root *yaml.Node) (values, error) {
+	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", path, n.Line) }
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil // nothing but comments
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: want keys and values, such as name: board-7", where(root))
+	}
+	out := values{}
+	for i := 0; i < len(root.Content); i += 2 {
+		key, node := root.Content[i], root.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s: a key is no word", where(key))
+		}
+		if first, twice := out[key.Value]; twice {
+			return nil, fmt.Errorf("%s: %s is there twice, first in line %d", where(key), key.Value, first.line)
+		}
+		out[key.Value] = value{node: node, where: where(key), line: key.Line}
+	}
+	return out, nil
+}
+
+// checkKeys refuses keys that are no settings, the first of them in the file.
+func (v values) checkKeys(flags *pflag.FlagSet) error {
+	var unknown []string
+	for key := range v {
+		if f := flags.Lookup(key); f == nil || !isSetting(f) {
+			unknown = append(unknown, key)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	key := slices.MinFunc(unknown, func(a, b string) int { return v[a].line - v[b].line })
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if isSetting(f) {
+			names = append(names, f.Name)
+		}
+	})
+	if name := nearest(key, names); distance(key, name) <= len(key)/2 {
+		return fmt.Errorf("%s: unknown key %q: did you mean %s?", v[key].where, key, name)
+	}
+	return fmt.Errorf("%s: unknown key %q: keys are the names of the command's flags, see its --help", v[key].where, key)
+}
+
+// set gives a flag the value.
+func (v value) set(f *pflag.Flag) error {
+	switch v.node.Kind {
+	case yaml.SequenceNode:
+		return setList(f, v.node)
+	case yaml.MappingNode:
+		return setMap(f, v.node)
+	case yaml.ScalarNode:
+		if v.node.Tag == "!!null" {
+			return errNoValue
+		}
+		if err := f.Value.Set(v.node.Value); err != nil {
+			return unfit(f, v.node.Value, err)
+		}
+		return nil
+	}
+	return errors.New("is an alias: write the value out")
+}
+
+func setList(f *pflag.Flag, node *yaml.Node) error {
+	list, is := f.Value.(pflag.SliceValue)
+	if !is {
+		return errNoList
+	}
+	items, err := scalars(node.Content)
+	if err != nil {
+		return err
+	}
+	if err := list.Replace(items); err != nil {
+		return unfit(f, strings.Join(items, ", "), err)
+	}
+	return nil
+}
+
+func setMap(f *pflag.Flag, node *yaml.Node) error {
+	if !isMap(f) {
+		return errNoNames
+	}
+	items, err := scalars(node.Content)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	var pairs []string
+	for i := 0; i < len(items); i += 2 {
+		pairs = append(pairs, items[i]+"="+items[i+1])
+	}
+	text := strings.Join(pairs, ",")
+	if f.Value.Type() == "stringToString" { // it alone can quote
+		text = quoted(pairs)
+	}
+	if err := f.Value.Set(text); err != nil {
+		return unfit(f, strings.Join(pairs, ", "), err)
+	}
+	return nil
+}
+
+// isMap says whether a flag takes names with values.
+func isMap(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "stringTo") }
+
+// quoted is a line of CSV.
+func quoted(fields []string) string {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	_ = w.Write(fields) // a builder takes everything
+	w.Flush()
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// scalars are the texts of nodes, none of which may have parts.
+func scalars(nodes []*yaml.Node) (out []string, err error) {
+	for _, n := range nodes {
+		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+			return nil, fmt.Errorf("line %d: want a plain value", n.Line)
+		}
+		out = append(out, n.Value)
+	}
+	return out, nil
+}
+
+// nearest is the name that takes the fewest changes to a word; the first one among equals.
+func nearest(word string, names []string) string {
+	return slices.MinFunc(names, func(a, b string) int { return distance(word, a) - distance(word, b) })
+}
+
+// distance is how many bytes have to be inserted, removed or replaced (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,17 @@
+// Package disk tells about file systems.
+package disk
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// FreeBytes is how much the file system of a path can take in from users who are not root.
+func FreeBytes(path string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", path, err)
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}

@@ -1,0 +1,48 @@
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// maxAnswerBytes bounds what is read of an answer.
+const maxAnswerBytes = 4096
+
+// Ask gets one of the pages from addr, host:port or unix:PATH, and returns why the process is not well; nil when it is. side
+// turns TLS on.
+func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
+	transport := &http.Transport{TLSClientConfig: side, DisableKeepAlives: true}
+	host := addr
+	if socket, is := strings.CutPrefix(addr, "unix:"); is {
+		host = "localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	scheme := "http"
+	if side != nil {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+path, nil)
+	if err != nil {
+		return fmt.Errorf("health of %s: %w: want host:port or unix:PATH", addr, err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return fmt.Errorf("health of %s: %w: is it started with --http, and is --tls-ca as it needs?", addr, err)
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		return fmt.Errorf("health of %s: %w", addr, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not well: %s", addr, strings.TrimSpace(string(said)))
+	}
+	return nil
+}

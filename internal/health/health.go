@@ -1,0 +1,46 @@
+// Package health serves what a process says of itself over HTTP: whether it lives, and whether it can do its work.
+package health
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Paths of the pages. They are for everybody, so what they say names no files and nobody.
+const (
+	LivePath  = "/healthz"
+	ReadyPath = "/readyz"
+)
+
+// readyLimit bounds how long a process may take to find out whether it is ready.
+const readyLimit = 2 * time.Second
+
+// Checks say why a process is not well; each returns nil when it is.
+type Checks struct {
+	// Live fails when only a restart helps.
+	Live func() error
+	// Ready fails while the process cannot do its work.
+	Ready func(ctx context.Context) error
+}
+
+// Register serves both pages: 200 and "ok", or 503 and why not.
+func (c Checks) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+LivePath, func(w http.ResponseWriter, _ *http.Request) { answer(w, c.Live()) })
+	mux.HandleFunc("GET "+ReadyPath, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyLimit)
+		defer cancel()
+		answer(w, c.Ready(ctx))
+	})
+}
+
+func answer(w http.ResponseWriter, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}

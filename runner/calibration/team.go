@@ -1,0 +1,70 @@
+package calibration
+
+import (
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// work is what a thread does with its part of the buffer; the result keeps the compiler from leaving it out.
+type work func(words []uint64) uint64
+
+func fill(words []uint64) uint64 {
+	for i := range words {
+		words[i] = uint64(i)
+	}
+	return 0
+}
+
+func calculate(words []uint64) uint64 { return uint64(compute(float64(words[0]&1) + 1)) }
+
+func readOnce(words []uint64) uint64 { return read(words) }
+
+// team is a number of threads that do the same at the same time.
+type team struct {
+	members []chan work
+	done    sync.WaitGroup
+	ended   sync.WaitGroup
+}
+
+// newTeam starts threads, each with its part of the buffer.
+func newTeam(threads int, buffer []byte) *team {
+	t := &team{}
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(&buffer[0])), len(buffer)/8)
+	part := len(words) / threads
+	for n := range threads {
+		orders := make(chan work)
+		t.members = append(t.members, orders)
+		t.ended.Go(func() { t.follow(orders, words[n*part:(n+1)*part]) })
+	}
+	return t
+}
+
+// follow is one thread's life.
+func (t *team) follow(orders <-chan work, words []uint64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for w := range orders {
+		words[0] += w(words) & 1
+		t.done.Done()
+	}
+}
+
+// run has all threads do something and returns how long it took until the last was done.
+func (t *team) run(w work) time.Duration {
+	t.done.Add(len(t.members))
+	begin := time.Now()
+	for _, orders := range t.members {
+		orders <- w
+	}
+	t.done.Wait()
+	return time.Since(begin)
+}
+
+func (t *team) stop() {
+	for _, orders := range t.members {
+		close(orders)
+	}
+	t.ended.Wait()
+}

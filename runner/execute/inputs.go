@@ -1,0 +1,26 @@
+package execute
+
+import (
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// MadeUpInputs are the same pseudo-random numbers every time, uniform in [-1, 1), or zero where the type is not float32.
+func MadeUpInputs(manifest *aot.Manifest) map[string]*array.Array {
+	rng := rand.New(rand.NewPCG(1, 0))
+	inputs := map[string]*array.Array{}
+	for _, t := range manifest.Inputs {
+		values := array.New(t.Type(), t.Shape...)
+		if t.Type() == array.Float32 {
+			data := make([]float32, array.Elements(t.Shape))
+			for i := range data {
+				data[i] = rng.Float32()*2 - 1
+			}
+			values = array.FromFloat32(data, t.Shape...)
+		}
+		inputs[t.Name] = values
+	}
+	return inputs
+}

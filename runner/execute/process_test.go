@@ -1,0 +1,130 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets this binary be the process that packages run in, good or bad, by the name it is started with.
+func TestMain(m *testing.M) {
+	if role := roles[os.Args[0]]; role != nil {
+		role()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// roles are what a package may make of its process.
+var roles = map[string]func(){
+	"serves": func() {
+		if err := Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	},
+	"exits": func() { os.Exit(3) },
+	"panics": func() {
+		var nowhere *int
+		*nowhere = 1
+	},
+	"hangs": func() {
+		for {
+			time.Sleep(time.Hour)
+		}
+	},
+	"floods": func() {
+		for line := []byte(strings.Repeat("x", 1<<20)); ; {
+			if _, err := os.Stdout.Write(line); err != nil {
+				return
+			}
+		}
+	},
+	"lies": func() { fmt.Println(`{"result":{"packages":[{},{},{}]}}`) },
+	"spies": func() {
+		var did []string
+		try := func(what string, err error) {
+			if err == nil {
+				did = append(did, what)
+			}
+		}
+		_, err := net.Dial("tcp", os.Args[1])
+		try("reached the network", err)
+		_, err = os.ReadFile("/etc/shadow")
+		try("read /etc/shadow", err)
+		try("wrote to /", os.WriteFile("/tilth-was-here", nil, 0o600))
+		runner, err := strconv.Atoi(os.Args[2])
+		try("signalled the runner", errors.Join(err, syscall.Kill(runner, 0)))
+		_ = json.NewEncoder(os.Stdout).Encode(answer{Error: "did: " + strings.Join(did, ", ")})
+	},
+}
+
+// run has a process of a role run a file that is no package.
+func run(t *testing.T, limits Limits, role ...string) (*Result, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "no-package.tar")
+	if err := os.WriteFile(file, []byte("nothing"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{Args: role, Logger: slog.New(slog.DiscardHandler)}
+	return e.Run(t.Context(), Request{Packages: []Package{{Path: file, Name: "model.tar"}}}, limits)
+}
+
+func TestWhatAPackageDoesToItsProcessIsItsFailure(t *testing.T) {
+	for role, want := range map[string]string{
+		"serves": "loading package model.tar",
+		"exits":  "crashes: exits with status 3",
+		"panics": "crashes: exits with status 2 panic: runtime error: invalid memory address",
+		"hangs":  "takes longer than 2s",
+		"floods": "takes longer than 2s",
+		"lies":   "crashes",
+	} {
+		t.Run(role, func(t *testing.T) {
+			limits := Limits{}
+			if role == "hangs" || role == "floods" {
+				limits.Time = 2 * time.Second
+			}
+			_, err := run(t, limits, role)
+			var failure *Failure
+			if !errors.As(err, &failure) || !strings.Contains(failure.Error(), want) || strings.Contains(failure.Error(), "\n") {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+func TestAProcessEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("nobody waits")
+	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+	e := &Executor{Args: []string{"hangs"}, Logger: slog.New(slog.DiscardHandler)}
+	if _, err := e.Run(ctx, Request{}, Limits{}); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAPackageIsKeptApart where this machine can do so: root can.
+func TestAPackageIsKeptApart(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("layers user, network and processes: only root can put a process apart")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, err = run(t, Limits{}, "spies", listener.Addr().String(), strconv.Itoa(os.Getpid()))
+	if err == nil || err.Error() != "did: " {
+		t.Errorf("it %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+// Package execute runs model packages in a process of their own: what nobody vouches for does not share one with a runner. The process is
+// this program again, which serves one request on its standard input and output (see Serve); Run starts it, bounds it and reads its answer.
+package execute
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Request says what to run and what is wanted of it.
+type Request struct {
+	// Packages are files; several are loaded side by side and timed in turns.
+	Packages []Package `json:"packages"`
+	// Inputs is an archive of arrays by the names of the inputs; empty = made-up data.
+	Inputs string `json:"inputs,omitempty"`
+	// Outputs is where the outputs of the first package's first execution are written; empty = nowhere.
+	Outputs string `json:"outputs,omitempty"`
+	// Repeat timed samples of Number executions each are taken of every package; 0 = not timed.
+	Repeat int `json:"repeat,omitempty"`
+	Number int `json:"number,omitempty"`
+	// Profile times each kernel call of the first package, the median of so many executions; 0 = not.
+	Profile int `json:"profile,omitempty"`
+	// Limits are the process's own; Run sets them.
+	Limits Limits `json:"limits"`
+}
+
+// Package is a package's file, and its name in messages.
+type Package struct {
+	Path string `json:"path"`
+	Name string `json:"name"`
+}
+
+// Result is what became of each package.
+type Result struct {
+	Packages []PackageResult `json:"packages"`
+}
+
+// PackageResult is what became of one.
+type PackageResult struct {
+	// Samples are seconds of one execution each, in the order taken.
+	Samples []float64 `json:"samples,omitempty"`
+	// Profile is a profile.Profile; nil unless asked for.
+	Profile json.RawMessage `json:"profile,omitempty"`
+	// Manifest is an aot.Manifest without tasks, calls and members.
+	Manifest json.RawMessage `json:"manifest"`
+}
+
+// answer is what the process says, on one line.
+type answer struct {
+	Result *Result `json:"result,omitempty"`
+	// Error says why the packages cannot be run: their own fault, or that of the inputs.
+	Error string `json:"error,omitempty"`
+}
+
+// Limits bound the process. Zero values mean the defaults.
+type Limits struct {
+	// Time is on the wall's clock, loading included; 10 min by default.
+	Time time.Duration
+	// MemoryBytes bounds the address space; no bound by default.
+	MemoryBytes int64
+	// OutputBytes bounds the outputs' file; 1 GiB by default.
+	OutputBytes int64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Time == 0 {
+		l.Time = 10 * time.Minute
+	}
+	if l.OutputBytes == 0 {
+		l.OutputBytes = 1 << 30
+	}
+	return l
+}

@@ -1,0 +1,150 @@
+package execute
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/internal/profile"
+)
+
+// Serve is the process's life: it reads a request, and writes an answer. The error says that it could do neither.
+func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	var request Request
+	if err := json.NewDecoder(bufio.NewReader(stdin)).Decode(&request); err != nil {
+		return fmt.Errorf("run packages: reading the request: %w", err)
+	}
+	if err := confine(request.Limits); err != nil {
+		return fmt.Errorf("run packages: %w", err)
+	}
+	var a answer
+	result, err := Packages(ctx, request)
+	if err != nil {
+		a.Error = request.named(err.Error())
+	} else {
+		a.Result = result
+	}
+	if err := json.NewEncoder(stdout).Encode(a); err != nil {
+		return fmt.Errorf("run packages: writing the answer: %w", err)
+	}
+	return nil
+}
+
+// named puts the packages' names in the place of paths that mean nothing to whoever asked.
+func (r Request) named(message string) string {
+	for _, p := range r.Packages {
+		message = strings.ReplaceAll(message, p.Path, p.Name)
+	}
+	if r.Inputs != "" {
+		message = strings.ReplaceAll(message, r.Inputs, "the inputs")
+	}
+	return message
+}
+
+// Packages runs packages in this very process.
+func Packages(ctx context.Context, r Request) (result *Result, err error) {
+	models := make([]*aot.Model, 0, len(r.Packages))
+	defer func() {
+		for _, m := range models {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	for _, p := range r.Packages {
+		m, err := aot.Load(p.Path)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+		if err := r.execute(m); err != nil {
+			return nil, err
+		}
+	}
+	samples, err := Turns(ctx, models, r.Repeat, r.Number)
+	if err != nil {
+		return nil, err
+	}
+	result = &Result{}
+	for i, m := range models {
+		p := PackageResult{Samples: samples[i]}
+		if p.Manifest, err = describe(m.Manifest()); err != nil {
+			return nil, err
+		}
+		if r.Profile > 0 && i == 0 {
+			if p.Profile, err = profileOf(ctx, m, r.Profile); err != nil {
+				return nil, err
+			}
+		}
+		result.Packages = append(result.Packages, p)
+	}
+	return result, nil
+}
+
+// execute runs a model once, on the inputs asked for, and keeps the outputs where that is wanted.
+func (r Request) execute(m *aot.Model) error {
+	inputs := MadeUpInputs(m.Manifest())
+	if r.Inputs != "" {
+		var err error
+		if inputs, err = npz.ReadFile(r.Inputs); err != nil {
+			return err
+		}
+	}
+	outputs, err := m.Run(inputs)
+	if err != nil || r.Outputs == "" {
+		return err
+	}
+	return write(r.Outputs, outputs)
+}
+
+func write(path string, arrays map[string]*array.Array) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return fmt.Errorf("writing the outputs: %w", err)
+	}
+	if err := errors.Join(npz.Write(f, arrays), f.Close()); err != nil {
+		return fmt.Errorf("writing the outputs: %w", err)
+	}
+	return nil
+}
+
+// Turns times models in turns, so that a machine that gets slower or faster meanwhile does so for all of them: seconds of one execution, by
+// model.
+func Turns(ctx context.Context, models []*aot.Model, repeat, number int) ([][]float64, error) {
+	samples := make([][]float64, len(models))
+	if len(models) == 1 && repeat > 0 {
+		alone, err := models[0].Time(ctx, repeat, number)
+		return [][]float64{alone}, err
+	}
+	for range repeat {
+		for i, m := range models {
+			turn, err := m.Time(ctx, 1, number)
+			if err != nil {
+				return nil, err
+			}
+			samples[i] = append(samples[i], turn...)
+		}
+	}
+	return samples, nil
+}
+
+func profileOf(ctx context.Context, m *aot.Model, repeat int) (json.RawMessage, error) {
+	p, err := profile.Of(ctx, m, repeat)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(p)
+}
+
+// describe is what a package says of itself, without what takes much room.
+func describe(m *aot.Manifest) (json.RawMessage, error) {
+	short := *m
+	short.Tasks, short.Calls, short.Members = nil, nil, nil
+	return json.Marshal(short)
+}

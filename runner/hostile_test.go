@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/sandbox"
+)
+
+// hostile compiles kernels of testdata/hostile.c into an object.
+func (b *bench) hostile(t *testing.T, object string, kernels []string, flags ...string) string {
+	t.Helper()
+	b.kernels(t, "hostile.c", object, append(flags, "-DKERNELS=K("+strings.Join(kernels, "),K(")+")")...)
+	return b.path(object)
+}
+
+// between puts a good kernel in an object of its own before and after hostile ones.
+func (b *bench) between(t *testing.T, kernels []string, flags ...string) Plan {
+	t.Helper()
+	p := b.plan(t, "good", "slow")
+	p.Candidates = append(p.Candidates, b.hostile(t, "hostile.so", kernels, flags...))
+	p.Kernels = append([]string{"good"}, append(kernels, "slow")...)
+	p.Limits.Load = 500 * time.Millisecond
+	return p
+}
+
+func (b *bench) lacks(layer sandbox.Layer) bool {
+	return slices.ContainsFunc(b.box.States(), func(s sandbox.State) bool { return s.Layer == layer && s.How == "" })
+}
+
+// victim is a process and a file that a candidate must not reach.
+func victim(t *testing.T) (flags []string, lives func() bool, file string) {
+	t.Helper()
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+	})
+	file = filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lives = func() bool { return sleeper.Process.Signal(syscall.Signal(0)) == nil }
+	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Process.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
+}
+
+// TestHostileCandidatesCostOnlyThemselves: what they try fails, or ends them; those beside them are measured.
+func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
+	harmless := []string{"bombs", "fills_disk", "calls_network", "reads_files", "signals", "traces", "links", "gains", "leaves_things", "hangs_at_exit"}
+	// What the harness's own filter does not stop.
+	needs := map[string]sandbox.Layer{"reads_files": sandbox.Files, "gains": sandbox.Calls, "leaves_things": sandbox.Calls}
+	fatal := []wanted{
+		{"closes_report", crash, "is killed, or closes the harness's report"},
+		{"forges_report", crash, "writes to the harness's report"},
+		{"skips_work", wrong, "y["},
+		{"skips_most", wrong, "y["},
+		{"sleeps", timeout, "runs longer than"},
+	}
+	b := newBench(t, native(t))
+	flags, lives, file := victim(t)
+	want, kernels := []wanted{{"good", none, ""}, {"slow", none, ""}}, []string{}
+	for _, name := range harmless {
+		if layer := needs[name]; b.lacks(layer) {
+			t.Logf("without %s: this machine has no layer %s", name, layer)
+			continue
+		}
+		want, kernels = append(want, wanted{name, none, ""}), append(kernels, name)
+	}
+	for _, w := range fatal {
+		want, kernels = append(want, w), append(kernels, w.kernel)
+	}
+	p := b.between(t, kernels, flags...)
+	p.Limits.Budget = 30 * time.Millisecond
+	check(t, measureAll(t, p), want)
+	if !lives() {
+		t.Error("a candidate killed another process")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "secret" {
+		t.Errorf("a candidate changed a file: %q, %v", text, err)
+	}
+	if left := harnesses(t, p.Harness); len(left) > 0 {
+		t.Errorf("processes outlive their batch: %v", left)
+	}
+}
+
+// harnesses are the processes that run a program.
+func harnesses(t *testing.T, program string) (pids []string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		text, err := os.ReadFile(path)
+		if err == nil && bytes.HasPrefix(text, []byte(program)) { // one that ended meanwhile has none
+			pids = append(pids, path)
+		}
+	}
+	return pids
+}
+
+// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates: constructors run before any candidate's turn, and used to cost the batch.
+func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) {
+	b := newBench(t, native(t))
+	for constructor, w := range map[string]wanted{
+		"crashes": {"bombs", crash, "its object, when it is loaded: Segmentation fault"},
+		"exits":   {"bombs", crash, "its object, when it is loaded: ends the harness"},
+		"hang":    {"bombs", timeout, "its object, when it is loaded: runs longer than 500ms"},
+		"escapes": {"bombs", none, ""},
+	} {
+		t.Run(constructor, func(t *testing.T) {
+			if constructor == "escapes" && b.lacks(sandbox.Files) {
+				t.Skipf("this machine has no layer %s", sandbox.Files)
+			}
+			p := b.between(t, []string{"bombs"}, "-DCONSTRUCTOR="+constructor)
+			want := []wanted{{"good", none, ""}, {"slow", none, ""}, w}
+			check(t, measureAll(t, p), want)
+		})
+	}
+}
+
+// TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault: a device was blamed for what is no object.
+func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.between(t, []string{"bombs"})
+	if err := os.WriteFile(b.path("hostile.so"), []byte("\x7fELF and nothing else"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []Outcome
+	err := Measure(t.Context(), p, func(o Outcome) { outcomes = append(outcomes, o) })
+	var farm *farmError
+	if !errors.As(err, &farm) || !strings.Contains(err.Error(), "the object cannot be loaded") {
+		t.Errorf("got %v", err)
+	}
+	check(t, outcomes, []wanted{{"good", none, ""}, {"slow", none, ""}})
+}
+
+// TestAFaultyReferenceIsTold: it is no candidate's fault.
+func TestAFaultyReferenceIsTold(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.plan(t, "good")
+	b.kernels(t, "candidates.c", "reference.so", "-DKERNELS=K(null_pointer)")
+	err := Measure(t.Context(), p, func(o Outcome) { t.Errorf("outcome %v", o) })
+	if err == nil || !strings.Contains(err.Error(), "harness: Segmentation fault") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// objects measures what is in a plan's objects, without those that turn out to be broken.
+type objects struct {
+	plan    Plan
+	results *results
+	report  func(Outcome)
+	// reported are the kernels whose outcomes were handed on.
+	reported []string
+	// crashed is what the last object did that crashed or hung when it was loaded; nil for none.
+	crashed *loadError
+	// unfit is why the last object could not be loaded that did nothing; nil for none.
+	unfit *loadError
+}
+
+// loadError is an object that cannot be loaded.
+type loadError struct {
+	// module is the object's number.
+	module int
+	class  tilthv1.ErrorClass
+	// message is what it did, or why it cannot be loaded.
+	message string
+}
+
+// Error is the message.
+func (e *loadError) Error() string { return "the object cannot be loaded: " + e.message }
+
+func (o *objects) measure(ctx context.Context) error {
+	for {
+		m := &measurement{plan: o.plan, results: o.results, current: -1, loading: -1, report: o.hand}
+		err := m.run(ctx)
+		var broken *loadError
+		switch {
+		case err == nil:
+			return o.rest()
+		case !errors.As(err, &broken):
+			return err
+		case len(o.plan.Kernels) == 0 && !m.loaded: // nobody knows whom it costs
+			return &infraError{broken.Error()}
+		}
+		if o.without(m, broken); len(o.plan.Candidates) == 0 || len(o.plan.Kernels) == 0 {
+			return o.rest()
+		}
+	}
+}
+
+func (o *objects) hand(outcome Outcome) {
+	o.reported = append(o.reported, outcome.Kernel)
+	o.report(outcome)
+}
+
+// without goes on without a broken object, and without what is measured already.
+func (o *objects) without(m *measurement, broken *loadError) {
+	if broken.class == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		o.unfit = broken
+	} else {
+		o.crashed = broken
+	}
+	m.settled()
+	if m.loaded {
+		o.plan.Kernels = m.kernels
+	}
+	o.plan.Kernels = slices.DeleteFunc(slices.Clone(o.plan.Kernels), func(id string) bool { return slices.Contains(o.reported, id) })
+	o.plan.Candidates = slices.Delete(slices.Clone(o.plan.Candidates), broken.module, broken.module+1)
+}
+
+// rest tells of kernels that are in none of the objects that could be loaded.
+func (o *objects) rest() error {
+	if o.unfit != nil { // which of the broken objects a kernel was in is not known: the batch is not measured, and somebody looks into it
+		return &farmError{o.unfit}
+	}
+	if o.crashed == nil {
+		return nil
+	}
+	for _, id := range o.plan.Kernels {
+		if !slices.Contains(o.reported, id) {
+			o.report(Outcome{Kernel: id, Error: o.crashed.class, Message: o.crashed.message})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/runner/calibration"
+)
+
+// mostRaces bounds how often finalists race on a device that does not stay what it is. What the last race said stands, and the tracker hears
+// of the device.
+const mostRaces = 3
+
+// race measures finalists between two calibrations, and again when these differ by more than a part of them.
+func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *sheet) error {
+	before, err := h.Watch.recent(ctx)
+	if err != nil {
+		return err
+	}
+	var again string
+	for n := 1; ; n++ {
+		var outcomes []Outcome
+		err := Measure(ctx, plan, func(o Outcome) { outcomes = append(outcomes, o) })
+		after := before
+		if err == nil {
+			after, err = h.Watch.run(ctx)
+		}
+		if changed := calibration.Change(before, after); err == nil && changed > limit && n < mostRaces {
+			again = fmt.Sprintf("%s: the device changed by %.1f %% while finalists raced, over %.1f %%", h.Device, 100*changed, 100*limit)
+			h.Logger.Info("finalists race again", "reason", again)
+			before = after
+			continue
+		}
+		for _, o := range outcomes {
+			o.Remeasured = again
+			s.add(o)
+		}
+		if err != nil {
+			return err
+		}
+		return h.told(ctx, s, after)
+	}
+}
+
+// told reports a calibration beside finalists. That is worth a warning where it fails, and not the finalists.
+func (h *Handler) told(ctx context.Context, s *sheet, times calibration.Times) error {
+	if err := h.Watch.report(ctx, s.lease.GetSession(), times); err != nil {
+		h.Logger.Warn("calibration not reported", "error", err)
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,154 @@
+// Package surroundings reads what a machine shows of what makes it faster or slower: temperatures, clocks and who sets them, and how often it
+// was throttled. What a machine does not show is left out; nothing here fails.
+package surroundings
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// mostReadings bounds each kind: large servers have hundreds.
+const mostReadings = 64
+
+// Reader reads a machine's surroundings.
+type Reader struct {
+	// Sys is the kernel's /sys.
+	Sys fs.FS
+	// GPUs asks NVIDIA's tool; nil = there are none.
+	GPUs func(ctx context.Context) (csv string, err error)
+}
+
+// Machine reads those of this machine.
+func Machine() *Reader { return &Reader{Sys: os.DirFS("/sys"), GPUs: askNVIDIA} }
+
+// Read returns what is shown; nil when that is nothing.
+func (r *Reader) Read(ctx context.Context) *tilthv1.Surroundings {
+	s := &tilthv1.Surroundings{Temperatures: r.temperatures(), Clocks: r.clocks(), Throttling: r.throttling()}
+	r.gpus(ctx, s)
+	if len(s.GetTemperatures())+len(s.GetClocks())+len(s.GetThrottling()) == 0 {
+		return nil
+	}
+	s.Temperatures = s.Temperatures[:min(len(s.Temperatures), mostReadings)]
+	s.Clocks = s.Clocks[:min(len(s.Clocks), mostReadings)]
+	s.Throttling = s.Throttling[:min(len(s.Throttling), mostReadings)]
+	return s
+}
+
+// temperatures are those of thermal zones, and of sensors that are none.
+func (r *Reader) temperatures() (list []*tilthv1.Temperature) {
+	for _, zone := range r.glob("class/thermal/thermal_zone*") {
+		if t, ok := r.number(path.Join(zone, "temp")); ok {
+			list = append(list, &tilthv1.Temperature{Sensor: r.text(path.Join(zone, "type")), Celsius: t / 1e3})
+		}
+	}
+	for _, input := range r.glob("class/hwmon/hwmon*/temp*_input") {
+		t, ok := r.number(input)
+		if !ok {
+			continue
+		}
+		label := r.text(strings.TrimSuffix(input, "_input") + "_label")
+		sensor := strings.TrimSpace(r.text(path.Join(path.Dir(input), "name")) + " " + label)
+		if !slices.ContainsFunc(list, func(o *tilthv1.Temperature) bool { return o.GetSensor() == sensor }) { // zones are sensors, too
+			list = append(list, &tilthv1.Temperature{Sensor: sensor, Celsius: t / 1e3})
+		}
+	}
+	return list
+}
+
+// clocks are those of processors that share one.
+func (r *Reader) clocks() (list []*tilthv1.Clock) {
+	for _, policy := range r.glob("devices/system/cpu/cpufreq/policy*") {
+		now, ok := r.number(path.Join(policy, "scaling_cur_freq"))
+		if !ok {
+			continue
+		}
+		most, _ := r.number(path.Join(policy, "cpuinfo_max_freq"))
+		list = append(list, &tilthv1.Clock{
+			Domain: "cpu " + ranges(r.text(path.Join(policy, "affected_cpus"))), Hertz: now * 1e3, MostHertz: most * 1e3,
+			Governor: r.text(path.Join(policy, "scaling_governor")),
+		})
+	}
+	return list
+}
+
+// throttling adds up what each processor counts.
+func (r *Reader) throttling() (list []*tilthv1.Throttling) {
+	for _, source := range []string{"core", "package"} {
+		var total float64
+		found := false
+		for _, counter := range r.glob("devices/system/cpu/cpu*/thermal_throttle/" + source + "_throttle_count") {
+			n, ok := r.number(counter)
+			total, found = total+n, found || ok
+		}
+		if found {
+			list = append(list, &tilthv1.Throttling{Source: "cpu " + source, Events: uint64(total)})
+		}
+	}
+	return list
+}
+
+// glob lists files in the order of the numbers in their names.
+func (r *Reader) glob(pattern string) []string {
+	names, err := fs.Glob(r.Sys, pattern)
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return names
+}
+
+// text is a file's first line, as the wire takes it; empty when it cannot be read.
+func (r *Reader) text(name string) string {
+	content, err := fs.ReadFile(r.Sys, name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	return strings.ToValidUTF8(strings.TrimSpace(line), "?")
+}
+
+func (r *Reader) number(name string) (float64, bool) {
+	v, err := strconv.ParseFloat(r.text(name), 64)
+	return v, err == nil
+}
+
+// ranges shortens a list of processors: "0 1 2 3 8" is "0-3,8".
+func ranges(list string) string {
+	var parts []string
+	first, last := -1, -1
+	flush := func() {
+		switch {
+		case first < 0:
+		case first == last:
+			parts = append(parts, strconv.Itoa(first))
+		default:
+			parts = append(parts, strconv.Itoa(first)+"-"+strconv.Itoa(last))
+		}
+	}
+	for _, field := range strings.Fields(list) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return list
+		}
+		if first >= 0 && n == last+1 {
+			last = n
+			continue
+		}
+		flush()
+		first, last = n, n
+	}
+	flush()
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,162 @@
+/* Kernels that try to harm the machine, the runner or other candidates, and say what they could do by a wrong result. Nothing that succeeds
+ * would do any harm beyond the test. -DKERNELS=K(name),... selects them, -DCONSTRUCTOR=name what happens when the object is loaded. */
+#define _GNU_SOURCE
+#include "workload.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef VICTIM
+#define VICTIM 1
+#endif
+#ifndef TOKEN
+#define TOKEN "/etc/passwd"
+#endif
+
+#define HARM(condition) \
+  if (condition) Y[0] = 1e9
+
+static void pack(const struct tilth_runtime *rt, void *const *args, void *packed) { memcpy(packed, args[1], 4 * INNER); }
+
+static int reads(const char *path) { return open(path, O_RDONLY) >= 0; }
+static int writes(const char *path) { return open(path, O_WRONLY | O_CREAT, 0600) >= 0; }
+static void *nothing(void *unused) { return unused; }
+
+KERNEL(bombs) {
+  good(rt, args, prepared, workspace);
+  pthread_t thread;
+  for (int k = 0; k < 64; k++) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    HARM(child > 0);
+    HARM(pthread_create(&thread, NULL, nothing, NULL) == 0);
+  }
+  HARM(system("true") == 0);
+}
+
+KERNEL(fills_disk) {
+  good(rt, args, prepared, workspace);
+  HARM(writes("filler") || writes("/tmp/filler") || writes("/dev/shm/filler") || writes("/filler") || memfd_create("filler", 0) >= 0);
+  HARM(mkdir("folder", 0700) == 0 || mkdirat(AT_FDCWD, "/tmp/folder", 0700) == 0);
+}
+
+KERNEL(calls_network) {
+  good(rt, args, prepared, workspace);
+  int pair[2];
+  HARM(socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_INET, SOCK_DGRAM, 0) >= 0 || socket(AF_INET6, SOCK_STREAM, 0) >= 0);
+  HARM(socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE) >= 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+}
+
+KERNEL(reads_files) {
+  good(rt, args, prepared, workspace);
+  HARM(reads(TOKEN) || reads("/etc/shadow") || reads("/etc/passwd") || reads("/root/.ssh") || reads("/proc/self/environ") || reads("/proc/1/environ"));
+  HARM(opendir("/proc") || opendir("/boot") || getenv("PATH") || getenv("HOME"));
+}
+
+KERNEL(signals) {
+  good(rt, args, prepared, workspace);
+  HARM(kill(VICTIM, SIGKILL) == 0 || kill(-1, 0) == 0 || kill(0, 0) == 0);
+  HARM(getppid() > 1 && kill(getppid(), 0) == 0);
+}
+
+KERNEL(traces) {
+  good(rt, args, prepared, workspace);
+  char byte = 0;
+  struct iovec here = {&byte, 1}, there = {&byte, 1};
+  HARM(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 || ptrace(PTRACE_SEIZE, VICTIM, 0, 0) == 0 || process_vm_writev(VICTIM, &here, 1, &there, 1, 0) >= 0);
+}
+
+KERNEL(links) {
+  good(rt, args, prepared, workspace);
+  HARM(symlink(TOKEN, "link") == 0 || link(TOKEN, "link") == 0 || rename(TOKEN, "/moved") == 0 || unlink(TOKEN) == 0 || chmod(TOKEN, 0777) == 0);
+}
+
+KERNEL(gains) {
+  good(rt, args, prepared, workspace);
+  HARM(setuid(0) == 0 && getuid() == 0);
+  execl("/usr/bin/su", "su", "-c", "true", NULL);
+  execl("/bin/mount", "mount", NULL);
+  HARM(setpriority(PRIO_PROCESS, 0, -20) == 0 || prctl(PR_SET_PDEATHSIG, 0) == 0);
+}
+
+KERNEL(leaves_things) {
+  good(rt, args, prepared, workspace);
+  HARM(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) >= 0);
+}
+
+KERNEL(closes_report) {
+  good(rt, args, prepared, workspace);
+  for (int fd = 0; fd < 1024; fd++) close(fd);
+}
+
+/* Well-formed, but without the word that only the harness knows. */
+KERNEL(forges_report) {
+  static const char forged[] = "{\"event\":\"outcome\",\"index\":0,\"kernel\":\"forges_report\",\"status\":\"ok\",\"message\":\"\",\"run_seconds\":1,"
+                               "\"relative_error\":0,\"samples\":[1e-12]}\n";
+  for (int fd = 0; fd < 256; fd++) write(fd, forged, sizeof forged - 1);
+  for (;;) pause();
+}
+
+/* Right when it is verified the first time, and fast ever after. */
+KERNEL(skips_work) {
+  static int computed;
+  if (!computed++) good(rt, args, prepared, workspace);
+}
+
+/* Computes now and then. */
+KERNEL(skips_most) {
+  static int runs;
+  if (runs++ % 97 == 0) good(rt, args, prepared, workspace);
+}
+
+KERNEL(sleeps) {
+  signal(SIGTERM, SIG_IGN), signal(SIGABRT, SIG_IGN), signal(SIGHUP, SIG_IGN);
+  for (;;) sleep(3600);
+}
+
+__attribute__((visibility("hidden"))) void *__dso_handle; /* atexit wants it */
+
+static void hang(void) {
+  for (;;) pause();
+}
+
+KERNEL(hangs_at_exit) {
+  good(rt, args, prepared, workspace);
+  atexit(hang);
+}
+
+static void crashes(void) { *(volatile int *)8 = 0; }
+static void exits(void) { _exit(0); }
+static void escapes(void) {
+  if (fork() == 0) _exit(0);
+  if (reads("/etc/shadow") || socket(AF_INET, SOCK_STREAM, 0) >= 0 || writes("/tmp/filler")) exit(7);
+}
+static void nothing_special(void) {}
+
+#ifndef CONSTRUCTOR
+#define CONSTRUCTOR nothing_special
+#endif
+__attribute__((constructor)) static void begin(void) { CONSTRUCTOR(); }
+__attribute__((destructor)) static void end(void) { hang(); }
+
+static const struct tilth_pack packed = {4 * INNER, pack};
+static const struct tilth_pack *const packs[] = {&packed};
+#define K(name) {#name, 1, packs, name, 128, 64}
+static const struct tilth_kernel kernels[] = {KERNELS};
+const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels, 1e-5};

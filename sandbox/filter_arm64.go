@@ -1,0 +1,10 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+// harmlessHere are calls that only this architecture has.
+var harmlessHere = []int{unix.SYS_NEWFSTATAT}
+
+var conditionalHere []rule

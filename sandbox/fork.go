@@ -1,0 +1,152 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// stepError is a call of a script that failed in the child.
+type stepError struct {
+	step  call
+	cause syscall.Errno
+}
+
+// Error names the call.
+func (e *stepError) Error() string { return e.step.what + ": " + e.cause.Error() }
+
+// Unwrap is the error's number.
+func (e *stepError) Unwrap() error { return e.cause }
+
+// birthError is a child that could not be made at all.
+type birthError struct{ cause syscall.Errno }
+
+// Error says so.
+func (e *birthError) Error() string { return "making a process: " + e.cause.Error() }
+
+// Unwrap is the error's number.
+func (e *birthError) Unwrap() error { return e.cause }
+
+// birth is what fork needs. It lies on the heap, so that nothing in the child's few instructions moves.
+type birth struct {
+	calls []call
+	// failure is written to report when a call fails: its index and errno.
+	failure  [8]byte
+	report   uintptr
+	clone    uintptr
+	cloneArg [2]uintptr
+	// all signals are held back while there are two of us; before are those that were.
+	all, before uint64
+}
+
+// run starts a child with clone flags that carries out the script, the last call of which begins a program or exits. The error is
+// a *stepError or *birthError where the kernel refused something; the child is then gone.
+func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	report := os.NewFile(uintptr(pipe[0]), "report")
+	defer report.Close()
+	flags |= unix.CLONE_VM | unix.CLONE_VFORK
+	b := &birth{calls: s.calls, report: uintptr(pipe[1]), all: ^uint64(0), clone: unix.SYS_CLONE, cloneArg: [2]uintptr{flags | uintptr(unix.SIGCHLD)}}
+	if cgroup >= 0 {
+		args := &cloneArgs{flags: uint64(flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(cgroup)}
+		b.clone, b.cloneArg = unix.SYS_CLONE3, [2]uintptr{at(s, args), unsafe.Sizeof(*args)}
+	}
+	runtime.LockOSThread()
+	syscall.ForkLock.Lock() // no file may be open for writing in the child by chance
+	pid, errno := fork(b)
+	syscall.ForkLock.Unlock()
+	runtime.UnlockOSThread()
+	runtime.KeepAlive(s)
+	closing := unix.Close(pipe[1])
+	if errno != 0 {
+		return nil, &birthError{errno}
+	}
+	p, err := os.FindProcess(int(pid))
+	if err = errors.Join(err, closing); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return p, s.outcome(p, report)
+}
+
+// outcome waits until the program has begun, which closes the pipe, or a call failed.
+func (s *script) outcome(p *os.Process, report io.Reader) error {
+	var failure [8]byte
+	if n, _ := io.ReadFull(report, failure[:]); n < len(failure) {
+		return nil
+	}
+	_, _ = p.Wait() // it exits at once after it has reported
+	step := s.calls[binary.NativeEndian.Uint32(failure[:4])]
+	return &stepError{step, syscall.Errno(binary.NativeEndian.Uint32(failure[4:]))}
+}
+
+// cloneArgs is the kernel's struct clone_args.
+type cloneArgs struct {
+	flags      uint64
+	_          [3]uint64 // where to put identifiers
+	exitSignal uint64
+	_          [5]uint64 // stack, thread-local storage, identifiers wanted
+	cgroup     uint64
+}
+
+// vfork makes the system call that makes a child and returns twice, first in the child. The two share the stack: it is not to return from
+// what called it before the other has gone.
+func vfork(number, a0, a1 uintptr) (pid, errno uintptr)
+
+// fork makes a child, and carries out the calls in it. The child borrows this process's memory, and this thread waits, until its program
+// has begun: copying the page tables of a process with a gigabyte takes longer than all else. Neither the scheduler nor the collector nor
+// a signal handler may run in the child: hence raw system calls, no growth of the stack, signals held back.
+//
+//go:nosplit
+//go:norace
+//go:noinline
+func fork(b *birth) (uintptr, syscall.Errno) {
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&b.all)), uintptr(unsafe.Pointer(&b.before)), 8, 0, 0)
+	pid, errno := vfork(b.clone, b.cloneArg[0], b.cloneArg[1])
+	if errno != 0 || pid != 0 {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&b.before)), 0, 8, 0, 0)
+		return pid, syscall.Errno(errno)
+	}
+	carryOut(b)
+	return 0, 0
+}
+
+// carryOut makes the calls and does not return.
+//
+//go:nosplit
+//go:norace
+//go:noinline
+func carryOut(b *birth) {
+	var last uintptr
+	for k := 0; k < len(b.calls); k++ {
+		c := &b.calls[k]
+		if c.chained {
+			c.args[0] = last
+		}
+		result, _, errno := syscall.RawSyscall6(c.number, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
+		if errno != 0 && !c.optional {
+			*(*uint32)(unsafe.Pointer(&b.failure[0])), *(*uint32)(unsafe.Pointer(&b.failure[4])) = uint32(k), uint32(errno)
+			_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, b.report, uintptr(unsafe.Pointer(&b.failure)), 8, 0, 0, 0)
+			break
+		}
+		last = result
+	}
+	for {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, failedStart, 0, 0, 0, 0, 0)
+	}
+}
+
+// failedStart is the exit status of a child whose script did not get to its end.
+const failedStart = 125

@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what a process may use up. Zero values bound nothing, but for core files, which are never written.
+type Limits struct {
+	// MemoryBytes bounds the address space, and what the control group holds.
+	MemoryBytes int64
+	// ProcessorTime is that of all threads together, rounded up to seconds; the process is killed afterwards.
+	ProcessorTime time.Duration
+	// Processes counts processes and threads.
+	Processes int
+	// OpenFiles is how many files may be open at a time.
+	OpenFiles int
+	// FileBytes bounds the size of a file that is written.
+	FileBytes int64
+}
+
+// limits sets those that the kernel counts for each process. Processes are counted for each user, so they are bounded where the user
+// is the process's own.
+func (s *script) limits(l Limits, ownUser bool) {
+	s.layer = ""
+	s.limit("core files", unix.RLIMIT_CORE, 0)
+	if l.MemoryBytes > 0 {
+		s.limit("memory", unix.RLIMIT_AS, uint64(l.MemoryBytes))
+	}
+	if l.ProcessorTime > 0 {
+		s.limit("processor time", unix.RLIMIT_CPU, uint64((l.ProcessorTime+time.Second-1)/time.Second))
+	}
+	if l.Processes > 0 && ownUser {
+		s.limit("processes", unix.RLIMIT_NPROC, uint64(l.Processes))
+	}
+	if l.OpenFiles > 0 {
+		s.limit("open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles))
+	}
+	if l.FileBytes > 0 {
+		s.limit("file size", unix.RLIMIT_FSIZE, uint64(l.FileBytes))
+	}
+}
+
+// anyPriority lets a launcher such as chrt raise the priority of what it starts, as far as this process may.
+func (s *script) anyPriority() {
+	s.layer = ""
+	for _, l := range []struct {
+		what     string
+		resource int
+		most     uint64
+	}{{"real-time priority", unix.RLIMIT_RTPRIO, 99}, {"priority", unix.RLIMIT_NICE, 40}} {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &own); err == nil && unix.Geteuid() != 0 {
+			l.most = min(l.most, own.Max)
+		}
+		s.limit(l.what, l.resource, l.most)
+		s.calls[len(s.calls)-1].optional = true
+	}
+}

@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is a program to start.
+type Command struct {
+	// Launcher, when set, is a command that runs the program: an emulator, or something that sets its priority. It may have more calls
+	// than the program itself.
+	Launcher []string
+	// Program and the files that it reads are seen inside by the names given, which must be absolute.
+	Program string
+	Args    []string
+	Files   []string
+	// Environment is empty by default, Dir the root.
+	Environment []string
+	Dir         string
+	// Descriptors are 0, 1, 2 and so on inside. There are no others.
+	Descriptors []*os.File
+	Limits      Limits
+}
+
+// Process is a program that was started.
+type Process struct {
+	*os.Process
+	group *group
+}
+
+// Start begins a program. When it ends, all that it started does where there is a layer for that. It is killed
+// when this process ends.
+func (s *Sandbox) Start(c Command) (*Process, error) {
+	if s == nil {
+		s = &Sandbox{}
+	}
+	command, files, err := c.resolve()
+	if err == nil {
+		err = s.readable(files)
+	}
+	if err != nil {
+		return nil, err
+	}
+	script := &script{}
+	release, err := s.prepare(script, c, files)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if s.has[Calls] {
+		script.filter(rules(len(c.Launcher) > 0, s.has[Processes]))
+	}
+	script.layer = ""
+	script.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, at(script, new(uint64)), 0, unsafe.Sizeof(uint64(0)))
+	script.add("run "+command[0], unix.SYS_EXECVE, script.text(command[0]), script.texts(command), script.texts(c.Environment))
+	group, err := s.groups.open(c.Limits)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.begin(script, group)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), group.close())
+	}
+	return &Process{p, group}, nil
+}
+
+// prepare writes all of a script but its last step, the program. release is to be called when the program has begun.
+func (s *Sandbox) prepare(script *script, c Command, files []string) (release func(), err error) {
+	if err := s.hide(script, files, len(c.Launcher) > 0); err != nil {
+		return nil, err
+	}
+	script.layer = ""
+	if c.Dir != "" {
+		script.add("go to "+c.Dir, unix.SYS_CHDIR, script.text(c.Dir))
+	}
+	script.add("lead a group of processes", unix.SYS_SETPGID, 0, 0)
+	if len(c.Launcher) > 0 {
+		script.anyPriority()
+	}
+	script.descriptors(c.Descriptors) // some of which may be beyond the limits
+	script.limits(c.Limits, s.has[User])
+	s.yield(script)
+	if s.has[Files] && !s.pivots {
+		return script.landlock(s.landlock, files)
+	}
+	return func() {}, nil
+}
+
+// resolve returns the whole command, and all files that it needs.
+func (c Command) resolve() (command, files []string, err error) {
+	files = append([]string{c.Program}, c.Files...)
+	for k, word := range c.Launcher {
+		if k == 0 {
+			if word, err = exec.LookPath(word); err == nil {
+				word, err = filepath.Abs(word)
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("sandbox: the launcher: %w", err)
+			}
+		}
+		command = append(command, word)
+		if _, err := os.Stat(word); err == nil && filepath.IsAbs(word) {
+			files = append(files, word)
+		}
+	}
+	for _, path := range files {
+		if !filepath.IsAbs(path) {
+			return nil, nil, fmt.Errorf("sandbox: %s is not an absolute path", path)
+		}
+	}
+	return append(append(command, c.Program), c.Args...), files, nil
+}
+
+// descriptors puts files where the program expects them. They are first moved away from there, as one might lie where another belongs.
+func (s *script) descriptors(files []*os.File) {
+	s.layer = ""
+	for k, f := range files {
+		s.add("keep a descriptor", unix.SYS_DUP3, f.Fd(), uintptr(parking+k), unix.O_CLOEXEC)
+	}
+	for k := range files {
+		s.add("place a descriptor", unix.SYS_DUP3, uintptr(parking+k), uintptr(k), 0)
+	}
+	s.kept = append(s.kept, files)
+}
+
+// parking is the first of some descriptors that nothing is expected to have.
+const parking = 200
+
+const (
+	busyAttempts = 20
+	busyWait     = 10 * time.Millisecond
+)
+
+// begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and about to
+// execute something else, still has it open; this passes.
+func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
+	for attempt := 1; ; attempt++ {
+		p, err := script.run(s.cloneFlags(), group.descriptor())
+		if !errors.Is(err, syscall.ETXTBSY) || attempt == busyAttempts {
+			return p, err
+		}
+		time.Sleep(busyWait)
+	}
+}
+
+// KillGroup kills the process and what it started, as far as that did not leave its group.
+func (p *Process) KillGroup() {
+	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // an error means that nothing is left
+}
+
+// Finish waits for the process to end by itself.
+func (p *Process) Finish() (*os.ProcessState, error) {
+	state, err := p.Wait()
+	return state, errors.Join(err, p.group.close())
+}
+
+// End kills the process with all that it started, waits for it, and returns how it ended. exhausted says that the control group's memory
+// was used up.
+func (p *Process) End() (state *os.ProcessState, exhausted bool, err error) {
+	p.KillGroup()
+	state, err = p.Wait()
+	exhausted = p.group.exhausted()
+	return state, exhausted, errors.Join(err, p.group.close())
+}

@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// libraries are where loaders, C libraries and what else programs are linked with lie, and the loader's list of them.
+var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/nix/store", "/gnu/store"}
+
+// rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they were.
+const (
+	rootBytes = 1 << 20
+	rootFiles = 16 << 10
+)
+
+// root describes a new tree of files in a folder.
+type root struct {
+	*script
+	dir  string
+	made map[string]bool
+}
+
+// newRoot mounts an empty tree on a folder. The child has mounts of its own; others do not see its tree.
+func (s *script) newRoot(dir string) *root {
+	s.layer = Files
+	s.mount("keep mounts to itself", "", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	s.mount("mount a root", "tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", rootBytes, rootFiles))
+	return &root{s, dir, map[string]bool{"/": true}}
+}
+
+// show makes a file or folder visible where it is outside; what a link leads to is seen in its place.
+func (r *root) show(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	r.folder(filepath.Dir(path))
+	if r.made[path] {
+		return nil
+	}
+	r.made[path] = true
+	inside := r.dir + path
+	if info.IsDir() {
+		r.add("make folder "+path, unix.SYS_MKDIRAT, here, r.text(inside), 0o755)
+	} else {
+		r.add("make file "+path, unix.SYS_MKNODAT, here, r.text(inside), unix.S_IFREG|0o444, 0)
+	}
+	r.mount("show "+path, path, inside, "", unix.MS_BIND|unix.MS_REC, "")
+	return nil
+}
+
+// showLibrary shows a place of libraries, or makes a link again that leads from one to another.
+func (r *root) showLibrary(path string) error {
+	target, err := os.Readlink(path)
+	if err != nil {
+		return r.show(path)
+	}
+	r.folder(filepath.Dir(path))
+	r.made[path] = true
+	r.add("link "+path, unix.SYS_SYMLINKAT, r.text(target), here, r.text(r.dir+path))
+	return nil
+}
+
+// folder makes a folder and those above it. One within what is shown is there already.
+func (r *root) folder(path string) {
+	if r.made[path] || r.shown(path) {
+		return
+	}
+	r.folder(filepath.Dir(path))
+	r.made[path] = true
+	r.add("make folder "+path, unix.SYS_MKDIRAT, here, r.text(r.dir+path), 0o755)
+}
+
+func (r *root) shown(path string) bool {
+	return slices.ContainsFunc(libraries, func(l string) bool { return r.made[l] && strings.HasPrefix(path, l+"/") })
+}
+
+// showAll shows the libraries, as far as there are any, and further files by their absolute names.
+func (r *root) showAll(files []string) error {
+	for _, path := range libraries {
+		if err := r.showLibrary(path); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	for _, path := range files {
+		if r.shown(path) {
+			continue
+		}
+		if err := r.show(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processes shows the process itself, for emulators, which read what it has mapped. Where the kernel refuses, they do without.
+func (r *root) processes() {
+	r.folder("/proc")
+	r.mount("show processes", "proc", r.dir+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	r.calls[len(r.calls)-1].optional = true
+}
+
+// enter makes all of the tree read-only, and the child's root.
+func (r *root) enter() {
+	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	r.add("make the root read-only", unix.SYS_MOUNT_SETATTR, here, r.text(r.dir), unix.AT_RECURSIVE, at(r.script, attributes), unix.MOUNT_ATTR_SIZE_VER0)
+	r.add("go to the root", unix.SYS_CHDIR, r.text(r.dir))
+	r.add("change the root", unix.SYS_PIVOT_ROOT, r.text("."), r.text("."))
+	r.add("leave the old root", unix.SYS_UMOUNT2, r.text("."), unix.MNT_DETACH)
+	r.add("go to the new root", unix.SYS_CHDIR, r.text("/"))
+}

@@ -1,0 +1,413 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func open(t testing.TB) *Sandbox {
+	t.Helper()
+	s, err := Open(BestEffort, reachable(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, state := range s.States() {
+		t.Logf("%s: %s%s", state.Layer, state.How, state.Missing)
+	}
+	return s
+}
+
+// reachable is a folder that another user gets to.
+func reachable(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// need skips a test on a machine that lacks a layer.
+func need(t *testing.T, s *Sandbox, layer Layer) {
+	t.Helper()
+	for _, state := range s.States() {
+		if state.Layer == layer && state.How == "" {
+			t.Skipf("this machine has no layer %s: %s", layer, state.Missing)
+		}
+	}
+}
+
+// only is a sandbox of one layer. Another user is no part of it, who might stand in for the wall looked at; but giving up privileges is
+// nothing for who has none.
+func only(s *Sandbox, layer Layer) *Sandbox {
+	switch layer {
+	case User, Privileges:
+		return s.Only(User, layer)
+	case Files, Calls: // the kernel wants privileges to be forgone before
+		return s.Only(layer, Privileges)
+	default:
+		return s.Only(layer)
+	}
+}
+
+// hostile compiles testdata/hostile.c.
+func hostile(t testing.TB) string {
+	t.Helper()
+	program := filepath.Join(reachable(t), "hostile")
+	if text, err := exec.CommandContext(t.Context(), compiler(t), "-O1", "-w", "-pthread", "-o", program, "testdata/hostile.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return program
+}
+
+// compiler is any; the package that finds the best one depends on this one.
+func compiler(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"cc", "gcc", "clang", "clang-19"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("no C compiler is installed: run scripts/packages.sh test")
+	return ""
+}
+
+// output runs a program and returns what it prints, and how it ended.
+func output(t testing.TB, s *Sandbox, c Command) (string, *os.ProcessState) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	c.Descriptors = append([]*os.File{null, write, null}, c.Descriptors...)
+	p, err := s.Start(c)
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(io.LimitReader(read, 1<<20))
+	if err != nil {
+		t.Error(err)
+	}
+	state, err := p.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), state
+}
+
+// victims are what a hostile program may try to reach.
+type victims struct{ args []string }
+
+func newVictims(t *testing.T, program string) victims {
+	t.Helper()
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+	})
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tcp.Close() })
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { udp.Close() })
+	name := fmt.Sprintf("tilth-test-%d", os.Getpid())
+	abstract, err := net.Listen("unix", "@"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { abstract.Close() })
+	key := os.Getpid()
+	shm, err := unix.SysvShmGet(key, 4096, unix.IPC_CREAT|0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.SysvShmCtl(shm, unix.IPC_RMID, nil) })
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	setUserID(t, program, filepath.Join(dir, "set-user-id"))
+	port := func(a net.Addr) string {
+		_, port, _ := net.SplitHostPort(a.String())
+		return port
+	}
+	return victims{[]string{strconv.Itoa(sleeper.Process.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
+}
+
+// setUserID copies a program so that it runs as its owner.
+func setUserID(t *testing.T, program, copied string) {
+	t.Helper()
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(copied, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (v victims) command(program, layer string) Command {
+	return Command{Program: program, Args: append([]string{layer}, v.args...)}
+}
+
+// TestHostileProgramsReachTheirVictimsWithoutASandbox: otherwise the tests below prove nothing.
+func TestHostileProgramsReachTheirVictimsWithoutASandbox(t *testing.T) {
+	program := hostile(t)
+	v, did := newVictims(t, program), ""
+	for _, layer := range []Layer{Files, Processes, Network, IPC, Hostname, Calls} {
+		more, _ := output(t, nil, v.command(program, string(layer)))
+		did += more
+	}
+	for _, way := range []string{"reads_shadow", "reads_keys", "reads_others_environment", "signals_others", "calls_by_tcp", "calls_by_udp",
+		"calls_by_abstract_socket", "finds_shared_memory", "tells_the_host", "forks", "makes_sockets"} {
+		if !slices.Contains(strings.Fields(did), way) {
+			t.Errorf("without a sandbox, %s fails", way)
+		}
+	}
+}
+
+// check runs a hostile program that should be able to do nothing.
+func check(t *testing.T, s *Sandbox, c Command) {
+	t.Helper()
+	if did, state := output(t, s, c); did != "" || !state.Success() {
+		t.Errorf("did %q, %v", strings.Fields(did), state)
+	}
+}
+
+func TestEachLayerHoldsAlone(t *testing.T) {
+	s, program := open(t), hostile(t)
+	v := newVictims(t, program)
+	for _, layer := range []Layer{User, Files, Processes, Network, IPC, Hostname, Privileges, Calls} {
+		t.Run(string(layer), func(t *testing.T) {
+			need(t, s, layer)
+			check(t, only(s, layer), v.command(program, string(layer)))
+			if layer == Files {
+				check(t, only(s, layer), v.command(program, "writing"))
+			}
+		})
+	}
+}
+
+func TestFilesHoldByLandlockToo(t *testing.T) {
+	s, program := open(t), hostile(t)
+	version, err := landlockVersion()
+	if err != nil {
+		t.Skipf("this machine has no Landlock, which stands in for layer %s: %v", Files, err)
+	}
+	locked := s.Only(Files, Privileges)
+	locked.pivots, locked.landlock, locked.has[Files], locked.has[Privileges] = false, version, true, true
+	v := newVictims(t, program)
+	check(t, locked, v.command(program, "files"))
+	check(t, locked, v.command(program, "writing"))
+}
+
+func TestAllLayersHoldTogether(t *testing.T) {
+	s, program := open(t), hostile(t)
+	if missing := s.Missing(); len(missing) > 0 {
+		t.Skipf("this machine lacks layers: %s", strings.Join(missing, "; "))
+	}
+	check(t, s, newVictims(t, program).command(program, "all"))
+}
+
+func TestMeansAreBounded(t *testing.T) {
+	s, program := open(t), hostile(t)
+	limits := Limits{MemoryBytes: 256 << 20, Processes: 20, OpenFiles: 64, FileBytes: 1 << 20}
+	file, err := os.Create(filepath.Join(t.TempDir(), "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for what, most := range map[string]int{"memory": 256, "threads": 20, "descriptors": 64, "file": 1024} {
+		t.Run(what, func(t *testing.T) {
+			if what == "threads" {
+				need(t, s, User)
+			}
+			did, state := output(t, s, Command{Program: program, Args: []string{"use-up", what}, Limits: limits, Descriptors: []*os.File{file}})
+			if status, ok := state.Sys().(syscall.WaitStatus); what == "memory" && ok && status.Signal() == syscall.SIGKILL {
+				return // by its control group, before it could say so
+			}
+			var got int
+			if _, err := fmt.Sscan(did, &got); err != nil || got > most {
+				t.Errorf("used up %q, %v; want at most %d", did, err, most)
+			}
+		})
+	}
+	t.Run("processor", func(t *testing.T) {
+		_, state := output(t, s, Command{Program: program, Args: []string{"use-up", "processor"}, Limits: Limits{ProcessorTime: time.Second}})
+		if status := state.Sys().(syscall.WaitStatus); !status.Signaled() || state.UserTime() > 3*time.Second {
+			t.Errorf("an endless loop ends by %v after %v", state, state.UserTime())
+		}
+	})
+	t.Run("core", func(t *testing.T) {
+		_, state := output(t, s, Command{Program: program, Args: []string{"use-up", "core"}, Limits: limits})
+		if status := state.Sys().(syscall.WaitStatus); status.CoreDump() || state.Success() {
+			t.Errorf("a crash ends by %v", state)
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	for _, name := range []string{"required", "best-effort", "off"} {
+		if m, err := ParseMode(name); err != nil || string(m) != name {
+			t.Errorf("%s: %q, %v", name, m, err)
+		}
+	}
+	if _, err := ParseMode("on"); err == nil || err.Error() != `sandbox mode "on": want required, best-effort or off` {
+		t.Errorf("got %v", err)
+	}
+	s, err := Open(Off, filepath.Join(t.TempDir(), "none"))
+	if err != nil || len(s.States()) != 0 || s.Close() != nil {
+		t.Errorf("off: %v, %v", s.States(), err)
+	}
+}
+
+func TestRequiredNamesEachLayerThatIsMissing(t *testing.T) {
+	s := open(t)
+	again, err := Open(Required, t.TempDir())
+	if missing := s.Missing(); len(missing) == 0 {
+		if err != nil || again.Close() != nil {
+			t.Errorf("nothing is missing: %v", err)
+		}
+	} else {
+		for _, m := range missing {
+			if err == nil || !strings.Contains(err.Error(), m) {
+				t.Errorf("got %v, want %q", err, m)
+			}
+		}
+	}
+}
+
+func TestWhatCannotStartIsNamed(t *testing.T) {
+	s := open(t)
+	for name, c := range map[string]struct {
+		command Command
+		want    string
+	}{
+		"no program":    {Command{Program: "/nowhere/program"}, "/nowhere/program"},
+		"no file":       {Command{Program: "/bin/true", Files: []string{"/nowhere/file"}}, "/nowhere/file"},
+		"relative":      {Command{Program: "true"}, "true is not an absolute path"},
+		"no launcher":   {Command{Launcher: []string{"nowhere"}, Program: "/bin/true"}, "launcher"},
+		"a NUL":         {Command{Program: "/bin/true", Args: []string{"a\x00b"}}, "has a NUL"},
+		"not a program": {Command{Program: "/etc/hostname"}, "run /etc/hostname"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if p, err := s.Start(c.command); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, %v; want %q", p, err, c.want)
+			}
+		})
+	}
+}
+
+func TestLaunchersAreSeenInside(t *testing.T) {
+	s := open(t)
+	nice, err := exec.LookPath("nice")
+	if err != nil {
+		t.Skip("no nice here")
+	}
+	for _, launcher := range [][]string{{"nice"}, {nice, "-n", "5"}} {
+		text, state := output(t, s, Command{Launcher: launcher, Program: "/bin/echo", Args: []string{"hello"}})
+		if text != "hello\n" || !state.Success() {
+			t.Errorf("%v: %q, %v", launcher, text, state)
+		}
+	}
+}
+
+// TestLinksAreSeenAsWhatTheyLeadTo: programs are often links, as to alternatives.
+func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
+	s, dir := open(t), reachable(t)
+	link := filepath.Join(dir, "print")
+	if err := os.Symlink("/bin/echo", link); err != nil {
+		t.Fatal(err)
+	}
+	if text, state := output(t, s, Command{Program: link, Args: []string{"hello"}}); text != "hello\n" || !state.Success() {
+		t.Errorf("%q, %v", text, state)
+	}
+}
+
+// BenchmarkStart is what starting a program costs, in a sandbox and with limits only.
+func BenchmarkStart(b *testing.B) {
+	s, err := Open(BestEffort, b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for name, box := range map[string]*Sandbox{"sandbox": s, "off": nil} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, state := output(b, box, Command{Program: "/bin/true"}); !state.Success() {
+					b.Fatal(state)
+				}
+			}
+		})
+	}
+}
+
+func TestFilesThatAnotherUserCannotReadAreNamed(t *testing.T) {
+	s := open(t)
+	if s.id == 0 {
+		t.Skipf("this machine has no layer %s that is another user", User)
+	}
+	path := filepath.Join(t.TempDir(), "private")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Start(Command{Program: "/bin/true", Files: []string{path}})
+	if want := fmt.Sprintf("sandbox: user %d cannot read %s: allow others to (chmod o+r)", s.id, path); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	private := filepath.Join(t.TempDir(), "private folder")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := closed(private); got != private {
+		t.Error("a folder of a test's own is open to others")
+	}
+	if got := closed("/usr/bin"); got != "" {
+		t.Errorf("%s is closed to others", got)
+	}
+}

@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// call is one system call that a child makes before its program begins. What it points at is kept by its script.
+type call struct {
+	number uintptr
+	args   [6]uintptr
+	// chained: the first argument is the result of the call before.
+	chained bool
+	// optional: a failure is passed over.
+	optional bool
+	layer    Layer
+	what     string
+}
+
+// script is what a child does between its birth and its program: a list of system calls, since a child of a process with several
+// threads can run hardly anything else. A script is written by the parent and carried out in the child by fork.
+type script struct {
+	calls []call
+	// kept are what arguments point at. The child uses the parent's memory, and the heap does not move.
+	kept []any
+	// layer is the one that the calls being added serve.
+	layer Layer
+	err   error
+}
+
+func (s *script) add(what string, number uintptr, args ...uintptr) *call {
+	c := call{number: number, layer: s.layer, what: what}
+	copy(c.args[:], args)
+	s.calls = append(s.calls, c)
+	return &s.calls[len(s.calls)-1]
+}
+
+// text is the address of a NUL-terminated copy of a string.
+func (s *script) text(value string) uintptr {
+	if strings.ContainsRune(value, 0) && s.err == nil {
+		s.err = fmt.Errorf("sandbox: %q has a NUL", value)
+	}
+	bytes := append([]byte(value), 0)
+	s.kept = append(s.kept, bytes)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))
+}
+
+// texts is the address of a NULL-terminated array of strings.
+func (s *script) texts(values []string) uintptr {
+	array := make([]uintptr, 0, len(values)+1)
+	for _, v := range values {
+		array = append(array, s.text(v))
+	}
+	array = append(array, 0)
+	s.kept = append(s.kept, array)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(array)))
+}
+
+// at is the address of something on the heap.
+func at[T any](s *script, value *T) uintptr {
+	s.kept = append(s.kept, value)
+	return uintptr(unsafe.Pointer(value))
+}
+
+// here is AT_FDCWD as an argument.
+const here = ^uintptr(-unix.AT_FDCWD - 1)
+
+// write opens a file, writes a text to it, and leaves it open until the program begins.
+func (s *script) write(path, value string) {
+	s.add("open "+path, unix.SYS_OPENAT, here, s.text(path), unix.O_WRONLY|unix.O_CLOEXEC)
+	s.add("write "+path, unix.SYS_WRITE, 0, s.text(value), uintptr(len(value))).chained = true
+}
+
+func (s *script) mount(what, source, target, kind string, flags uintptr, data string) {
+	s.add(what, unix.SYS_MOUNT, s.text(source), s.text(target), s.text(kind), flags, s.text(data))
+}
+
+func (s *script) limit(what string, resource int, value uint64) {
+	s.add("limit "+what, unix.SYS_PRLIMIT64, 0, uintptr(resource), at(s, &unix.Rlimit{Cur: value, Max: value}), 0)
+}

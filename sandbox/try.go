@@ -1,0 +1,145 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// try finds out what can be had, layer by layer, each on top of those before: a user namespace is what brings the others without
+// rights of one's own.
+func (s *Sandbox) try() error {
+	s.tryUser()
+	for _, layer := range []Layer{Processes, Network, IPC, Hostname} {
+		s.attempt(layer, "a namespace", func() {})
+	}
+	s.attempt(Privileges, "none, for good", func() {}) // without which nobody but root may use Landlock and filters
+	s.tryFiles()
+	s.checkReach()
+	s.attempt(Calls, "a filter of system calls", func() {})
+	s.tryMemory()
+	if err := s.probe(); err != nil {
+		return fmt.Errorf("sandbox: the layers that this machine has do not go together: %w: run with --sandbox off", err)
+	}
+	return nil
+}
+
+// probe starts a process with what is had so far, which exits at once.
+func (s *Sandbox) probe() error {
+	c := &script{}
+	if err := s.hide(c, nil, false); err != nil {
+		return err
+	}
+	s.yield(c)
+	if s.has[Files] && !s.pivots {
+		release, err := c.landlock(s.landlock, nil)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	if s.has[Calls] {
+		c.filter(rules(false, s.has[Processes]))
+	}
+	c.add("exit", unix.SYS_EXIT_GROUP, 0)
+	group, err := s.groups.open(Limits{})
+	if err != nil {
+		return err
+	}
+	p, err := c.run(s.cloneFlags(), group.descriptor())
+	if err != nil {
+		return errors.Join(err, group.close())
+	}
+	_, err = p.Wait()
+	return errors.Join(err, group.close())
+}
+
+// attempt adds a layer if a process starts with it, and notes what became of it.
+func (s *Sandbox) attempt(layer Layer, how string, undo func()) bool {
+	s.has[layer] = true
+	err := s.probe()
+	if err == nil {
+		s.states = append(s.states, State{Layer: layer, How: how})
+		return true
+	}
+	undo()
+	delete(s.has, layer)
+	s.states = append(s.states, State{Layer: layer, Missing: reason(err)})
+	return false
+}
+
+// reason adds the remedy to an error.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return err.Error() + ": run as root, or on a kernel that lets users have namespaces"
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP):
+		return err.Error() + ": the kernel is too old or built without it"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
+		return err.Error() + ": raise the limits in /proc/sys/user"
+	}
+	return err.Error()
+}
+
+// tryUser takes another user's identifiers as root, else a user namespace.
+func (s *Sandbox) tryUser() {
+	if os.Geteuid() != 0 {
+		s.namespace = true
+		s.attempt(User, "a user namespace", func() { s.namespace = false })
+		return
+	}
+	id, err := freeID()
+	if err != nil {
+		s.states = append(s.states, State{Layer: User, Missing: err.Error()})
+		return
+	}
+	s.id = id
+	s.attempt(User, fmt.Sprintf("user %d", id), func() { s.id = 0 })
+}
+
+// tryFiles takes a root of its own, else Landlock.
+func (s *Sandbox) tryFiles() {
+	s.pivots = true
+	if s.attempt(Files, "a root of its own", func() { s.pivots = false }) {
+		return
+	}
+	version, err := landlockVersion()
+	if err != nil {
+		return
+	}
+	s.landlock = version
+	own := s.states[len(s.states)-1]
+	s.states = s.states[:len(s.states)-1]
+	if !s.attempt(Files, fmt.Sprintf("Landlock version %d", version), func() {}) {
+		s.states[len(s.states)-1].Missing = own.Missing + "; Landlock: " + s.states[len(s.states)-1].Missing
+	}
+}
+
+// checkReach goes back to the runner's own user where another one would not get to the files: without a root of its own it finds them
+// where they are.
+func (s *Sandbox) checkReach() {
+	if s.id == 0 || s.pivots {
+		return
+	}
+	if dir := closed(s.rootDir); dir != "" {
+		s.states[0] = State{Layer: User, Missing: fmt.Sprintf("another user cannot enter %s: choose a --cache folder that others may enter", dir)}
+		s.id = 0
+		delete(s.has, User)
+	}
+}
+
+// tryMemory takes a control group. Limits of each process do where it is missing, since no process may start another.
+func (s *Sandbox) tryMemory() {
+	groups, err := openGroups()
+	if err == nil {
+		s.groups = groups
+		if s.attempt(Memory, "a control group", func() { s.groups = nil }) {
+			return
+		}
+		err = errors.New(s.states[len(s.states)-1].Missing)
+		s.states = s.states[:len(s.states)-1]
+	}
+	s.states = append(s.states, State{Layer: Memory, Missing: err.Error(), Substitute: "limits of the process"})
+}

@@ -1,0 +1,132 @@
+// Package simulate puts load on a real tracker: a process of its own over a real records file, asked over real connections by
+// agents that are real but for their work. They neither compile nor measure; they wait as long as that would take, fail as
+// often, and vanish and come back. What the tracker acknowledged is remembered and compared with the records file after the
+// tracker was killed.
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Options describe a farm and what befalls it. Devices, Jobs and Time are required; see SetDefaults for the others.
+type Options struct {
+	// Devices is the number of runners, Builders and Tuners those of the other agents.
+	Devices, Builders, Tuners int
+	// Jobs are open at any time: when one has its trials the next is submitted.
+	Jobs int
+	// Tasks is the number of tasks of a job, out of a pool of so many Workloads.
+	Tasks, Workloads int
+	// Trials is how many a job has over all its tasks.
+	Trials int
+	// Batch is how many candidates are proposed together, and InFlight how many batches of a job are under way at most.
+	Batch, InFlight int
+	// TraceBytes is the size of a candidate's trace, Samples how many times are measured of one that works.
+	TraceBytes, Samples int
+	// Rate bounds the candidates proposed in a second over all jobs; 0 = as many as the tracker takes.
+	Rate float64
+	// Time is how long is measured, after all agents have joined and Warmup has passed.
+	Time, Warmup time.Duration
+	// BuildTime is the mean time of a batch at a builder, TrialTime that of a candidate on a device. Single times vary between
+	// half and twice as much.
+	BuildTime, TrialTime time.Duration
+	// ReportInterval is how long a device holds back results to report them together.
+	ReportInterval time.Duration
+	// Connections is how many connections the agents share; 0 = each has its own.
+	Connections int
+	Failures    Failures
+	Seed        uint64
+	// Records is how many the file has before the farm begins.
+	Records int
+	// Dir keeps the tracker's data; it must be empty or absent, or hold what an earlier run made.
+	Dir string
+	// Tracker is the command line that serves a tracker; see ServeTracker.
+	Tracker []string
+	// Logger hears of what happens; nil = nobody.
+	Logger *slog.Logger
+}
+
+// Failures say how often things go wrong; all but MeanLife and Kills are probabilities.
+type Failures struct {
+	// Build and Crash are those of a candidate, at the builder and on the device.
+	Build, Crash float64
+	// Infra is that of a whole lease, through no fault of its candidates.
+	Infra float64
+	// LostAnswers is that of a call which takes effect and whose answer never comes.
+	LostAnswers float64
+	// MeanLife is how long an agent lives; then it vanishes without a word, or is drained, and comes back under its name. 0 = for
+	// ever.
+	MeanLife time.Duration
+	// Kills is how many times the tracker is killed and started again while it is measured.
+	Kills int
+}
+
+const (
+	// batchesInFlight over all jobs are enough for a thousand batches a second at the times of a real farm.
+	batchesInFlight = 1600
+	// mostInFlight is what a tracker takes of one job.
+	leastInFlight, mostInFlight = 16, 64
+)
+
+// SetDefaults fills in what is not said.
+func (o *Options) SetDefaults() {
+	set := func(value *int, fallback int) {
+		if *value == 0 {
+			*value = fallback
+		}
+	}
+	set(&o.Builders, max(2, o.Devices/100))
+	set(&o.Tuners, max(1, o.Jobs/16))
+	set(&o.Tasks, 20)
+	set(&o.Workloads, 1000)
+	set(&o.Trials, 20000)
+	set(&o.Batch, 32)
+	set(&o.InFlight, min(mostInFlight, max(leastInFlight, batchesInFlight/max(1, o.Jobs))))
+	set(&o.TraceBytes, 300)
+	set(&o.Samples, 8)
+	if o.ReportInterval == 0 {
+		o.ReportInterval = time.Second
+	}
+	if o.Connections == 0 || o.Connections > o.agents() {
+		o.Connections = o.agents()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (o *Options) agents() int { return o.Devices + o.Builders + o.Tuners }
+
+// Check says what is wrong with the options.
+func (o *Options) Check() error {
+	if o.Devices < 1 {
+		return fmt.Errorf("devices is %d: at least 1 is needed", o.Devices)
+	}
+	if o.Jobs < 1 {
+		return fmt.Errorf("jobs is %d: at least 1 is needed", o.Jobs)
+	}
+	for _, n := range []int{o.Builders, o.Tuners, o.Tasks, o.Workloads, o.Trials, o.Batch, o.InFlight, o.TraceBytes, o.Samples, o.Connections, o.Records, o.Failures.Kills} {
+		if n < 0 {
+			return errors.New("a number is negative: say none, or how many")
+		}
+	}
+	for _, d := range []time.Duration{o.Warmup, o.BuildTime, o.TrialTime, o.ReportInterval, o.Failures.MeanLife} {
+		if d < 0 {
+			return errors.New("a time is negative: say none, or how long")
+		}
+	}
+	for _, p := range []float64{o.Failures.Build, o.Failures.Crash, o.Failures.Infra, o.Failures.LostAnswers} {
+		if !(p >= 0 && p < 1) {
+			return fmt.Errorf("a probability is %v, not from 0 to less than 1", p)
+		}
+	}
+	if o.Time <= 0 {
+		return errors.New("time is not positive: say how long to measure")
+	}
+	if !(o.Rate >= 0) {
+		return fmt.Errorf("the rate is %v: say how many candidates a second, or none", o.Rate)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// TestMain lets this binary be the tracker's process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == trackerArgument {
+		// --data DIR --listen ADDR
+		if err := ServeTracker(context.Background(), os.Args[3], os.Args[5], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const trackerArgument = "serve-tracker"
+
+func small(t *testing.T) Options {
+	return Options{
+		Devices: 30, Jobs: 4, Tasks: 3, Workloads: 5, Trials: 200, Batch: 8, InFlight: 4, Time: 2 * time.Second,
+		BuildTime: 5 * time.Millisecond, TrialTime: time.Millisecond, Connections: 10, Seed: 1,
+		Dir: t.TempDir(), Tracker: []string{os.Args[0], trackerArgument},
+	}
+}
+
+func TestAFarmOfPretendersFindsNothingLost(t *testing.T) {
+	o := small(t)
+	o.Records = 5000
+	d, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Lost != 0 || d.Duplicated != 0 || d.Results == 0 || d.Devices != 30 {
+		t.Errorf("%+v", d)
+	}
+	for name, v := range map[string]float64{
+		"lease p50": d.LeaseP50, "lease p99": d.LeaseP99, "result p99": d.ResultP99, "fsyncs": d.FsyncsPerSecond,
+		"memory": float64(d.RSSBytes), "processor time": d.TrackerCPUMicroseconds, "restart": d.RestartSeconds,
+	} {
+		if !(v > 0) {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+}
+
+// TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome is the same farm under all that may befall it at once.
+func TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome(t *testing.T) {
+	o := small(t)
+	o.Time, o.Tuners, o.Builders = 4*time.Second, 4, 3
+	o.Failures = Failures{Build: 0.1, Crash: 0.1, Infra: 0.05, LostAnswers: 0.05, MeanLife: 3 * time.Second, Kills: 3}
+	d, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Lost != 0 || d.Duplicated != 0 || d.Results == 0 || d.Kills != 3 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
+	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	o := Options{Workloads: 1, TraceBytes: 10, Samples: 1}
+	w := &records.Write{}
+	w.PutSpec("job-00000001", "r", &tilthv1.JobSpec{})
+	w.PutJob(jobRow("job-00000001"))
+	for sequence, trial := range []uint32{0, 1, 1} {
+		r := o.record(sequence, time.Unix(int64(sequence), 0))
+		r.Measurement.Candidate.Trial = trial
+		w.AppendTrial("job-00000001", &tilthv1.JobEvent{
+			Sequence: uint64(sequence + 1), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{TaskIndex: 1}},
+		}, r)
+	}
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(2)
+	l.record("job-00000001", 1, []uint32{0, 1, 2, 64}) // 2 and 64 are not there, and 1 twice
+	l.propose("job-00000001", 0, 0, 3)                 // nor are these
+	l.job("job-00000002")                              // nor is this
+	if v, err := l.compare(db); err != nil || v != (verdict{Lost: 6, Duplicated: 1}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*Options){
+		"devices is 0: at least 1 is needed":                        func(o *Options) { o.Devices = 0 },
+		"jobs is -1: at least 1 is needed":                          func(o *Options) { o.Jobs = -1 },
+		"time is not positive: say how long to measure":             func(o *Options) { o.Time = 0 },
+		"a probability is 1, not from 0 to less than 1":             func(o *Options) { o.Failures.Crash = 1 },
+		"a number is negative: say none, or how many":               func(o *Options) { o.Batch = -1 },
+		"a time is negative: say none, or how long":                 func(o *Options) { o.Warmup = -1 },
+		"the rate is -1: say how many candidates a second, or none": func(o *Options) { o.Rate = -1 },
+	} {
+		o := small(t)
+		change(&o)
+		if _, err := Run(t.Context(), o); err == nil || err.Error() != want {
+			t.Errorf("error is %v, want %s", err, want)
+		}
+	}
+}
+
+func jobRow(id string) *storev1.JobRow { return &storev1.JobRow{Job: &tilthv1.Job{Id: id}} }

@@ -1,0 +1,107 @@
+package deploy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// project loads the compose file as Compose does: by its schema, with its consistency checked.
+func project(t *testing.T) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithName("tilth"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestComposeFileIsAWholeFarm(t *testing.T) {
+	p := project(t)
+	want := []string{"builder", "grafana", "prometheus", "runner", "setup", "tracker", "tuner"}
+	if got := p.ServiceNames(); !slices.Equal(got, want) {
+		t.Errorf("services are %v, want %v", got, want)
+	}
+}
+
+func TestComposePublishesNothingBeyondTheLoopback(t *testing.T) {
+	for name, s := range project(t).Services {
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s publishes %s on %q", name, port.Published, port.HostIP)
+			}
+		}
+		if s.NetworkMode == "host" || s.Privileged || s.Pid != "" || s.Ipc != "" {
+			t.Errorf("%s shares too much with the host", name)
+		}
+	}
+}
+
+func TestComposeServicesHaveNoPrivileges(t *testing.T) {
+	for name, s := range project(t).Services {
+		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("%s may do more than it needs: read-only %v, drops %v, %v", name, s.ReadOnly, s.CapDrop, s.SecurityOpt)
+		}
+		if strings.HasPrefix(s.User, "0") && name != "setup" {
+			t.Errorf("%s runs as root", name)
+		}
+		for _, v := range s.Volumes {
+			if v.Target == "/run/tilth" && !v.ReadOnly {
+				t.Errorf("%s may change its secrets", name)
+			}
+		}
+	}
+}
+
+func TestComposeServicesAreWatched(t *testing.T) {
+	for name, s := range project(t).Services {
+		if name == "setup" {
+			continue
+		}
+		if s.HealthCheck == nil || len(s.HealthCheck.Test) == 0 {
+			t.Errorf("%s has no health check", name)
+		}
+		if s.Restart != "unless-stopped" {
+			t.Errorf("%s is restarted %q", name, s.Restart)
+		}
+	}
+}
+
+// Images are pinned, at least by an exact version.
+func TestComposeImagesArePinned(t *testing.T) {
+	for name, s := range project(t).Services {
+		if s.Build == nil && !pinned.MatchString(s.Image) {
+			t.Errorf("%s runs %s, of which there may be another tomorrow", name, s.Image)
+		}
+	}
+}
+
+// Secrets of one kind of reader are not mounted by another.
+func TestComposeSecretsAreApart(t *testing.T) {
+	readers := map[string][]string{
+		"authority": {"setup"}, "tracker-secrets": {"setup", "tracker"}, "agent-secrets": {"builder", "runner", "setup", "tuner"},
+		"metrics-secrets": {"grafana", "prometheus", "setup"}, "client-secrets": {"setup"},
+	}
+	mounted := map[string][]string{}
+	for name, s := range project(t).Services {
+		for _, v := range s.Volumes {
+			if _, secret := readers[v.Source]; secret {
+				mounted[v.Source] = append(mounted[v.Source], name)
+			}
+		}
+	}
+	for source, want := range readers {
+		slices.Sort(mounted[source])
+		if !slices.Equal(mounted[source], want) {
+			t.Errorf("%s is mounted by %v, want %v", source, mounted[source], want)
+		}
+	}
+}

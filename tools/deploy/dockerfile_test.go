@@ -1,0 +1,82 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pinned matches an image by digest or by an exact version. distroless has digests only and its one moving tag.
+var pinned = regexp.MustCompile(`@sha256:[0-9a-f]{64}$|:v?\d+\.\d+(\.\d+)?(-\w+)?$|^gcr\.io/distroless/static-debian12:nonroot$`)
+
+// instructions are those of the Dockerfile, with their lines joined.
+func instructions(t *testing.T) (list [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "docker", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(fields[0], "#") {
+			list = append(list, fields)
+		}
+	}
+	return list
+}
+
+func TestDockerfileCopiesWhatIsThere(t *testing.T) {
+	for _, in := range instructions(t) {
+		if in[0] != "COPY" {
+			continue
+		}
+		var sources []string
+		stage := false
+		for _, word := range in[1:] {
+			stage = stage || strings.HasPrefix(word, "--from=")
+			if !strings.HasPrefix(word, "--") {
+				sources = append(sources, word)
+			}
+		}
+		if stage {
+			continue
+		}
+		for _, source := range sources[:len(sources)-1] {
+			if _, err := os.Stat(filepath.Join(root, source)); err != nil {
+				t.Errorf("%s: %v", strings.Join(in, " "), err)
+			}
+		}
+	}
+}
+
+func TestDockerfileIsPinnedAndRunsAsNobody(t *testing.T) {
+	stages, user := map[string]bool{}, ""
+	end := func() {
+		if user != "" && user != "65532:65532" {
+			t.Errorf("a stage runs as %s", user)
+		}
+	}
+	for _, in := range instructions(t) {
+		switch in[0] {
+		case "FROM":
+			end()
+			user = "root"
+			if len(in) != 4 || in[2] != "AS" || !pinned.MatchString(in[1]) && !stages[in[1]] {
+				t.Errorf("%s is not pinned", strings.Join(in, " "))
+			}
+			stages[in[3]] = true
+			if in[3] == "build" {
+				user = ""
+			}
+		case "USER":
+			user = in[1]
+		}
+	}
+	end()
+	for _, want := range []string{"service", "host"} {
+		if !stages[want] {
+			t.Errorf("there is no stage %s, which docker-compose.yml and the manifests use", want)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+// kinds are the API's own types: decoded strictly into them, a field that does not exist is an error.
+var kinds = map[string]func() metav1.Object{
+	"v1 Namespace":                           func() metav1.Object { return &corev1.Namespace{} },
+	"v1 Service":                             func() metav1.Object { return &corev1.Service{} },
+	"apps/v1 StatefulSet":                    func() metav1.Object { return &appsv1.StatefulSet{} },
+	"apps/v1 Deployment":                     func() metav1.Object { return &appsv1.Deployment{} },
+	"apps/v1 DaemonSet":                      func() metav1.Object { return &appsv1.DaemonSet{} },
+	"autoscaling/v2 HorizontalPodAutoscaler": func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"policy/v1 PodDisruptionBudget":          func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"networking.k8s.io/v1 NetworkPolicy":     func() metav1.Object { return &networkingv1.NetworkPolicy{} },
+}
+
+// kustomization is what is used of kustomize's own file.
+type kustomization struct {
+	metav1.TypeMeta  `json:",inline"`
+	Namespace        string
+	Resources        []string
+	GeneratorOptions struct{ DisableNameSuffixHash bool }
+	SecretGenerator  []struct {
+		Name  string
+		Files []string
+	}
+}
+
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// objects are all that kustomize applies, by "kind/name".
+func objects(t *testing.T) map[string]metav1.Object {
+	t.Helper()
+	var k kustomization
+	read(t, "kustomization.yaml", &k)
+	all := map[string]metav1.Object{}
+	for _, name := range k.Resources {
+		text, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range bytes.Split(text, []byte("\n---\n")) {
+			var meta metav1.TypeMeta
+			if err := yaml.Unmarshal(document, &meta); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			make, known := kinds[meta.APIVersion+" "+meta.Kind]
+			if !known {
+				t.Fatalf("%s has a %s %s, for which there is no check", name, meta.APIVersion, meta.Kind)
+			}
+			object := make()
+			if err := yaml.UnmarshalStrict(document, object); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			all[meta.Kind+"/"+object.GetName()] = object
+		}
+	}
+	return all
+}
+
+// pods are the templates of all pods, by component.
+func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	out := map[string]corev1.PodTemplateSpec{}
+	for _, o := range objects(t) {
+		switch o := o.(type) {
+		case *appsv1.StatefulSet:
+			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
+		case *appsv1.Deployment:
+			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
+		case *appsv1.DaemonSet:
+			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
+		}
+	}
+	return out
+}
+
+func selected(t *testing.T, name string, by *metav1.LabelSelector, pod corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+		t.Errorf("%s does not select its own pods: %v", name, err)
+	}
+	return pod
+}
+
+func TestManifestsAreOfTheAPI(t *testing.T) {
+	all := objects(t)
+	for _, want := range []string{
+		"Namespace/tilth", "StatefulSet/tracker", "Service/tracker", "PodDisruptionBudget/tracker", "Deployment/tuner", "Deployment/builder",
+		"HorizontalPodAutoscaler/builder", "DaemonSet/runner", "NetworkPolicy/closed",
+	} {
+		if all[want] == nil {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for name, o := range all {
+		if name != "Namespace/tilth" && o.GetNamespace() != "tilth" {
+			t.Errorf("%s is in the namespace %q", name, o.GetNamespace())
+		}
+	}
+}
+
+// What the namespace enforces (Pod Security Standards, restricted) is what the pods ask for.
+func TestPodsAreRestricted(t *testing.T) {
+	for name, pod := range pods(t) {
+		s := pod.Spec.SecurityContext
+		if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || pod.Spec.HostNetwork || pod.Spec.HostPID {
+			t.Errorf("%s is not restricted: %v", name, s)
+		}
+		if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
+			t.Errorf("%s gets a token of the cluster's", name)
+		}
+		for _, c := range pod.Spec.Containers {
+			s := c.SecurityContext
+			if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+				!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Errorf("%s may do more than it needs", name)
+			}
+			if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+				t.Errorf("%s has no bounds of memory", name)
+			}
+			if c.LivenessProbe == nil || c.ReadinessProbe == nil {
+				t.Errorf("%s is not probed", name)
+			}
+		}
+	}
+}
+
+// Ports of probes, mounts of volumes and secrets of volumes exist.
+func TestPodsReferToWhatIsThere(t *testing.T) {
+	var k kustomization
+	read(t, "kustomization.yaml", &k)
+	secrets := map[string][]string{}
+	for _, s := range k.SecretGenerator {
+		for _, file := range s.Files {
+			secrets[s.Name] = append(secrets[s.Name], filepath.Base(file))
+		}
+	}
+	for name, pod := range pods(t) {
+		volumes := map[string]bool{"data": name == "tracker"}
+		for _, v := range pod.Spec.Volumes {
+			volumes[v.Name] = true
+			if v.Secret != nil {
+				if secrets[v.Secret.SecretName] == nil {
+					t.Errorf("%s mounts the secret %s, which nothing makes", name, v.Secret.SecretName)
+				}
+				checkSecretFiles(t, name, pod.Spec.Containers[0].Args, secrets[v.Secret.SecretName])
+			}
+		}
+		c := pod.Spec.Containers[0]
+		for _, m := range c.VolumeMounts {
+			if !volumes[m.Name] {
+				t.Errorf("%s mounts the volume %s, which is not there", name, m.Name)
+			}
+		}
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+			if probe != nil && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == probe.HTTPGet.Port.StrVal }) {
+				t.Errorf("%s is probed at %v, which is no port of it", name, probe.HTTPGet.Port)
+			}
+		}
+	}
+}
+
+func checkSecretFiles(t *testing.T, name string, args, files []string) {
+	t.Helper()
+	for _, arg := range args {
+		if _, path, is := strings.Cut(arg, "=/run/tilth/"); is && !slices.Contains(files, path) {
+			t.Errorf("%s reads %s, which its secret does not have: %v", name, path, files)
+		}
+	}
+}
+
+// Builders follow the metric that the adapter hands on.
+func TestBuildersAreScaledByTheQueue(t *testing.T) {
+	scaler := objects(t)["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
+	metric := scaler.Spec.Metrics[0].External.Metric
+	var adapter struct {
+		Prometheus struct {
+			URL  string
+			Port int
+		}
+		Rules struct {
+			Default  bool
+			External []struct {
+				SeriesQuery  string
+				Resources    map[string]any
+				Name         map[string]string
+				MetricsQuery string
+			}
+		}
+	}
+	read(t, "prometheus-adapter.yaml", &adapter)
+	if rule := adapter.Rules.External[0]; !strings.HasPrefix(rule.SeriesQuery, metric.Name+"{") {
+		t.Errorf("builders are scaled by %s, and the adapter hands on %s", metric.Name, rule.SeriesQuery)
+	}
+	metrics := documented(t)
+	if !metrics[metric.Name] {
+		t.Errorf("builders are scaled by %s, which nobody exports", metric.Name)
+	}
+	if got := fmt.Sprint(metric.Selector.MatchLabels); got != "map[kind:builder]" {
+		t.Errorf("builders are scaled by the queue of %s", got)
+	}
+}

@@ -1,0 +1,207 @@
+package tracker_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+const quarantined = tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
+
+// calibratingRunner joins as a runner that knows of calibrations.
+func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
+	f.Helper()
+	s := agentSpec("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	s.Capabilities = []string{"calibrate"}
+	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s}))
+}
+
+// calibrate reports so many calibrations of a device that takes so many times as long as usual.
+func (f *farm) calibrate(session string, n int, factor float64) {
+	f.Helper()
+	for range n {
+		report := &tilthv1.CalibrationReport{Kernels: "k"}
+		for range 5 {
+			report.ComputeSeconds = append(report.ComputeSeconds, 2e-3*factor)
+			report.MemorySeconds = append(report.MemorySeconds, 8e-3*factor)
+		}
+		must[*tilthv1.ReportCalibrationResponse](f)(wired{f}.client().ReportCalibration(f.Context(),
+			&tilthv1.ReportCalibrationRequest{Session: session, Report: report}))
+	}
+}
+
+func (f *farm) heartbeat(session string) *tilthv1.HeartbeatResponse {
+	f.Helper()
+	return must[*tilthv1.HeartbeatResponse](f)(f.agents.Heartbeat(f.Context(), &tilthv1.HeartbeatRequest{Session: session}))
+}
+
+// clock is a tracker's, moved by the test.
+type clock struct{ now time.Time }
+
+func newClock() *clock { return &clock{time.Now()} }
+
+func TestCalibrationsAreAskedForAtJoinAndWhenIdle(t *testing.T) {
+	c := newClock()
+	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	if r := must[*tilthv1.JoinResponse](t)(f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("old", tilthv1.AgentKind_AGENT_KIND_RUNNER)})); r.GetCalibrate() {
+		t.Error("a runner that does not know of calibrations is asked for one")
+	}
+	joined := f.calibratingRunner()
+	if !joined.GetCalibrate() || !f.heartbeat(joined.GetSession()).GetCalibrate() {
+		t.Error("no calibration is asked for after joining")
+	}
+	f.calibrate(joined.GetSession(), 5, 1)
+	if f.heartbeat(joined.GetSession()).GetCalibrate() {
+		t.Error("a calibration is asked for at once again")
+	}
+	c.now = c.now.Add(5 * time.Minute)
+	if !f.heartbeat(joined.GetSession()).GetCalibrate() {
+		t.Error("no calibration is asked for after five minutes")
+	}
+}
+
+func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
+	c := newClock()
+	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f.measurable("r1")
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	f.restart() // the reference is kept
+	f.calibrate(session, 3, 1.2)
+	d := device(t, wired{f}, "runner")
+	wantDevice(t, d, quarantined)
+	if !strings.Contains(d.GetQuarantine().GetReason(), "20.0 % slower than its reference, over 8.0 %") || math.Abs(d.GetCalibration().GetDrift()-0.2) > 1e-9 {
+		t.Errorf("the device is %v", d)
+	}
+	if f.lease(session).GetLease() != nil {
+		t.Error("a quarantined device was given work")
+	}
+	f.restart()
+	if wantDevice(t, device(t, wired{f}, "runner"), quarantined); f.heartbeat(session).GetCalibrate() {
+		t.Error("it is tried again before its time")
+	}
+	c.now = c.now.Add(time.Minute)
+	if !f.heartbeat(session).GetCalibrate() {
+		t.Error("it is not tried again")
+	}
+	f.calibrate(session, 1, 1.2)
+	if d := device(t, wired{f}, "runner"); d.GetQuarantine().GetUntil().AsTime().Sub(c.now) != 2*time.Minute {
+		t.Errorf("the second quarantine is %v", d.GetQuarantine())
+	}
+	f.calibrate(session, 1, 1)
+	wantDevice(t, device(t, wired{f}, "runner"), ready)
+	f.mustLease(session)
+}
+
+func TestADeviceIsRecalibratedByHand(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	f.calibrate(session, 3, 1.2)
+	r := must[*tilthv1.RecalibrateDeviceResponse](t)(wired{f}.client().RecalibrateDevice(t.Context(),
+		&tilthv1.RecalibrateDeviceRequest{Name: "runner", By: "anna", Reason: "new fan"}))
+	wantDevice(t, r.GetDevice(), ready)
+	if r.GetDevice().GetCalibration() != nil || !f.heartbeat(session).GetCalibrate() {
+		t.Errorf("the device is %v", r.GetDevice())
+	}
+	f.calibrate(session, 8, 1.2)
+	d := device(t, wired{f}, "runner")
+	if wantDevice(t, d, ready); d.GetCalibration().GetDrift() != 0 {
+		t.Errorf("the device is %v", d)
+	}
+}
+
+// TestACordonOutlastsAQuarantine: of two reasons to keep work from a device, each ends by itself.
+func TestACordonOutlastsAQuarantine(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	cordon(t, wired{f}, "runner", "", 0)
+	f.calibrate(session, 3, 1.2)
+	wantDevice(t, device(t, wired{f}, "runner"), cordoned)
+	wantDevice(t, uncordon(t, wired{f}, "runner"), quarantined)
+	cordon(t, wired{f}, "runner", "", 0)
+	f.calibrate(session, 1, 1)
+	wantDevice(t, device(t, wired{f}, "runner"), cordoned)
+	wantDevice(t, uncordon(t, wired{f}, "runner"), ready)
+}
+
+func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
+	c := newClock()
+	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	job := f.submit("r1", spec("before", "after", "slower"))
+	tuner := f.mustLease(f.tuner()).GetLease()
+	builder := f.builder()
+	measure := func(proposal uint64, task uint32, name string, latency float64) {
+		f.propose(tuner, proposal, task, name)
+		f.reportBuild(f.buildReport(f.mustLease(builder)))
+		w := f.mustLease(session)
+		f.report(w.GetLease(), ok(w.GetMeasure().GetCandidates()[0], latency))
+	}
+	measure(0, 0, "a", 1)
+	measure(1, 2, "c", 1)
+	c.now = c.now.Add(time.Minute)
+	f.calibrate(session, 1, 1)
+	c.now = c.now.Add(time.Minute)
+	measure(2, 1, "b", 1)
+	measure(3, 2, "d", 2)
+	f.calibrate(session, 3, 1.05)
+	const n = 2 + 4*2 + 1
+	events := f.events(job.GetId(), 1, n)
+	s := events[n-1].GetSuspected()
+	if s.GetTaskIndex() != 1 || string(s.GetCandidate().GetTrace()) != "b" || s.GetDevice() != "runner" || !strings.Contains(s.GetReason(), "changed by 5.0 %") {
+		t.Fatalf("the last event is %v", events[n-1])
+	}
+	// It is measured again; the record says why, and the best is what it is now.
+	c.now = c.now.Add(time.Second)
+	again := must[*tilthv1.ProposeBatchResponse](t)(f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{
+		Lease: tuner, Proposal: 4, TaskIndex: 1, Candidates: candidates("b"), Mode: tilthv1.BatchMode_BATCH_MODE_FINALISTS, Remeasured: s.GetReason(),
+	}))
+	f.reportBuild(f.buildReport(f.mustLease(builder)))
+	f.restart()
+	w := f.mustLease(session)
+	f.report(w.GetLease(), ok(w.GetMeasure().GetCandidates()[0], 1.5))
+	trial := f.events(job.GetId(), n+2, 1)[0].GetTrial()
+	if trial.GetBatchId() != again.GetBatchId() || trial.GetMeasurement().GetRemeasured() != s.GetReason() {
+		t.Errorf("the trial is %v", trial)
+	}
+	if p := f.job(job.GetId()).GetProgress()[1]; p.GetBestSeconds() != 1.5 {
+		t.Errorf("the best is still %v", p.GetBestSeconds())
+	}
+	best := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{
+		Target: "cpu-1", WorkloadDigests: []string{spec("after").GetTasks()[0].GetWorkloadDigest()},
+	})).GetRecords()
+	if len(best) != 1 || best[0].GetMeasurement().GetLatencySeconds() != 1.5 || best[0].GetMeasurement().GetRemeasured() == "" {
+		t.Errorf("the best record is %v", best)
+	}
+}
+
+func TestCalibrationsThatCannotBeAreRefused(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	session := f.calibratingRunner().GetSession()
+	report := func(session string, r *tilthv1.CalibrationReport) error {
+		_, err := wired{f}.client().ReportCalibration(t.Context(), &tilthv1.ReportCalibrationRequest{Session: session, Report: r})
+		return err
+	}
+	good := []float64{1}
+	wantStatus(t, report("void", &tilthv1.CalibrationReport{Kernels: "k", ComputeSeconds: good, MemorySeconds: good}), codes.NotFound, wire.ReasonVoidSession, "join again")
+	wantStatus(t, report(f.tuner(), &tilthv1.CalibrationReport{Kernels: "k", ComputeSeconds: good, MemorySeconds: good}), codes.InvalidArgument, "", "no runner")
+	for name, r := range map[string]*tilthv1.CalibrationReport{
+		"kernels": {ComputeSeconds: good, MemorySeconds: good},
+		"compute": {Kernels: "k", MemorySeconds: good},
+		"memory":  {Kernels: "k", ComputeSeconds: good, MemorySeconds: []float64{1, 0}},
+		"holds":   {Kernels: "k", ComputeSeconds: []float64{math.Inf(1)}, MemorySeconds: good},
+		"samples": {Kernels: "k", ComputeSeconds: make([]float64, 2000), MemorySeconds: good},
+	} {
+		wantStatus(t, report(session, r), codes.InvalidArgument, "", name)
+	}
+}

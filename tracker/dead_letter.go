@@ -1,0 +1,102 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// mostDeadLetters is how many a job may have: a farm that fails so much of it cannot tune it.
+const mostDeadLetters = 100
+
+// bury gives a batch up and tells it as a dead letter of its job.
+func (c *change) bury(b *batch, class tilthv1.ErrorClass, message string) {
+	letter := &tilthv1.DeadLetter{
+		BatchId: b.id, TaskIndex: b.task, Error: class, Message: clip(message, maxMessageBytes), Attempts: b.failures, Agents: b.failedBy,
+	}
+	j := b.job
+	j.meta.DeadLetters = append(j.meta.DeadLetters, letter)
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
+	c.write.AppendEvent(j.id, e)
+	c.dropBatch(b)
+	delete(c.moved, b)
+	b.stage = storev1.Stage_STAGE_DEAD
+	c.write.CloseBatch(b.id, b.row())
+	c.metrics.deadLetters.WithLabelValues(errorName(class)).Inc()
+	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message, "agents", b.failedBy)
+	if len(j.meta.GetDeadLetters()) >= mostDeadLetters {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", mostDeadLetters, letter.GetMessage()))
+	}
+}
+
+// RetryDeadLetters implements tilthv1.JobServiceServer.
+func (t *Tracker) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadLettersRequest) (*tilthv1.RetryDeadLettersResponse, error) {
+	// Candidates are on disk only, and what is in memory may not be yet: update returns when all that it saw is.
+	var seen []*tilthv1.DeadLetter
+	err := t.update(ctx, func(c *change) error {
+		if j := c.jobs[req.GetJobId()]; j != nil {
+			seen = slices.Clone(j.meta.GetDeadLetters())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	response := &tilthv1.RetryDeadLettersResponse{}
+	response.Job, err = t.control(ctx, req.GetJobId(), func(c *change, j *job) error {
+		dead, err := c.deadBatches(j, seen, req.GetBatchIds())
+		for _, b := range dead {
+			c.unbury(b)
+			response.BatchIds = append(response.BatchIds, b.id)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// deadBatches reads those of the job's dead letters seen before that are still some and are named, or all of them.
+func (c *change) deadBatches(j *job, seen []*tilthv1.DeadLetter, ids []string) (out []*batch, err error) {
+	for _, letter := range seen {
+		if len(ids) > 0 && !slices.Contains(ids, letter.GetBatchId()) || !slices.Contains(j.meta.GetDeadLetters(), letter) {
+			continue
+		}
+		stored, err := c.db.DeadBatch(letter.GetBatchId())
+		if errors.Is(err, records.ErrNotFound) {
+			continue // a letter from before they were kept whole
+		}
+		if err != nil {
+			return nil, storeError(err)
+		}
+		b, err := c.restore(j, stored)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// unbury has a batch built and measured again, as if nobody had failed it.
+func (c *change) unbury(b *batch) {
+	j := b.job
+	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
+	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
+	b.faults, b.failures = 0, 0
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open)}}
+	c.write.AppendEvent(j.id, e)
+	c.write.ReopenBatch(b.id)
+	c.addBatch(b)
+	c.move(b)
+	c.enqueue(b, false)
+	c.log.Info("dead letter tried again", "batch", b.id)
+}

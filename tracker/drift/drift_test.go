@@ -1,0 +1,242 @@
+package drift
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// bench is a device under a policy, as the tracker keeps it.
+type bench struct {
+	t           *testing.T
+	policy      Policy
+	rng         *rand.Rand
+	known       *tilthv1.DeviceCalibration
+	now         time.Time
+	quarantined bool
+	suspects    []string
+	quarantines []string
+	released    int
+	last        Verdict
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{
+		t: t, policy: Policy{}.WithDefaults(), rng: rand.New(rand.NewPCG(1, 2)), known: &tilthv1.DeviceCalibration{},
+		now: time.Unix(1_000_000, 0),
+	}
+}
+
+// calibrate takes a calibration of a device that takes so many times as long as at first, with noise of a per cent, and lets the time until
+// the next one pass. Each sample is passed through disturb.
+func (b *bench) calibrate(factor float64, disturb func(sample float64) float64) {
+	report := &tilthv1.CalibrationReport{Kernels: "k"}
+	for range 15 {
+		report.ComputeSeconds = append(report.ComputeSeconds, disturb(2e-3*factor*(1+0.01*b.rng.NormFloat64())))
+		report.MemorySeconds = append(report.MemorySeconds, disturb(8e-3*factor*(1+0.01*b.rng.NormFloat64())))
+	}
+	b.last = b.policy.Judge(b.known, report.GetKernels(), Summarize(report, b.now), b.quarantined)
+	if b.last.Suspect != "" {
+		b.suspects = append(b.suspects, b.last.Suspect)
+	}
+	switch {
+	case b.last.Quarantine != "":
+		b.quarantines, b.quarantined = append(b.quarantines, b.last.Quarantine), true
+	case b.last.Release:
+		b.released, b.quarantined = b.released+1, false
+	}
+	if b.last.Next <= 0 {
+		b.t.Fatalf("the next calibration is due in %v", b.last.Next)
+	}
+	b.now = b.now.Add(b.last.Next)
+}
+
+func as(sample float64) float64 { return sample }
+
+// learn has the device learn its reference.
+func (b *bench) learn() *bench {
+	for range referenceOf {
+		b.calibrate(1, as)
+	}
+	if b.known.GetReference() == nil {
+		b.t.Fatal("no reference after five calm calibrations")
+	}
+	return b
+}
+
+func (b *bench) want(suspects, quarantines, released int) {
+	b.t.Helper()
+	if len(b.suspects) != suspects || len(b.quarantines) != quarantines || b.released != released {
+		b.t.Errorf("suspects %q, quarantines %q, released %d times; want %d, %d and %d", b.suspects, b.quarantines, b.released, suspects, quarantines, released)
+	}
+}
+
+func TestACalmDeviceIsLeftAlone(t *testing.T) {
+	b := newBench(t).learn()
+	for range 300 {
+		b.calibrate(1, as)
+	}
+	b.want(0, 0, 0)
+	if b.last.Next != b.policy.Interval {
+		t.Errorf("the next calibration is due in %v", b.last.Next)
+	}
+}
+
+func TestTheReferenceIsOfCalmCalibrations(t *testing.T) {
+	b := newBench(t)
+	for range 4 {
+		b.calibrate(1, as)
+		b.calibrate(1, func(s float64) float64 { return s * (1 + b.rng.Float64()) })
+	}
+	if b.known.GetReference() != nil || len(b.known.GetLearning()) != 4 {
+		t.Errorf("after four calm calibrations: %v", b.known)
+	}
+	b.calibrate(1, as)
+	if got := b.known.GetReference().GetComputeSeconds(); got < 1.97e-3 || got > 2.03e-3 {
+		t.Errorf("the reference is %v", got)
+	}
+	b.want(0, 0, 0)
+}
+
+func TestASuddenChangeHasTheWindowMeasuredAgainOnce(t *testing.T) {
+	b := newBench(t).learn()
+	calm := b.known.GetCalmAt().AsTime()
+	for range 2 {
+		b.calibrate(1.05, as)
+		if b.last.Next != b.policy.Confirm || !b.known.GetCalmAt().AsTime().Equal(calm) {
+			t.Errorf("a change that is not confirmed: %+v", b.last)
+		}
+	}
+	for range 50 {
+		b.calibrate(1.05, as)
+	}
+	b.want(1, 0, 0)
+	if !strings.Contains(b.suspects[0], "the device changed by") {
+		t.Errorf("suspected since %s", b.suspects[0])
+	}
+}
+
+func TestTheDriftOfADayIsNoEvent(t *testing.T) {
+	b := newBench(t).learn()
+	for k := range 288 { // every five minutes
+		b.calibrate(1+0.06*float64(k)/288, as)
+	}
+	b.want(0, 0, 0)
+}
+
+func TestSlowDriftBeyondTheLimitQuarantines(t *testing.T) {
+	b := newBench(t).learn()
+	for k := range 288 {
+		if b.calibrate(1+0.12*float64(k)/288, as); b.quarantined {
+			break
+		}
+	}
+	b.want(0, 1, 0)
+	if !strings.Contains(b.quarantines[0], "it drifted") {
+		t.Errorf("quarantined since %s", b.quarantines[0])
+	}
+}
+
+func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
+	b := newBench(t).learn()
+	for range 3 {
+		b.calibrate(1.2, as)
+	}
+	b.want(1, 1, 0)
+	wait := b.policy.FirstProbe
+	for range 8 {
+		if b.last.Probe != min(wait, b.policy.LongestProbe) || b.last.Next != b.last.Probe {
+			t.Errorf("quarantined for %v, want %v", b.last.Probe, wait)
+		}
+		wait *= 2
+		b.calibrate(1.2, as)
+	}
+	b.calibrate(1, as)
+	b.want(1, 9, 1)
+	for range 3 {
+		b.calibrate(1.2, as)
+	}
+	if b.last.Probe != b.policy.LongestProbe {
+		t.Errorf("soon after a release it is quarantined for %v", b.last.Probe)
+	}
+	b.calibrate(1, as)
+	for range 20 { // more than an hour
+		b.calibrate(1, as)
+	}
+	for range 3 {
+		b.calibrate(1.2, as)
+	}
+	if b.last.Probe != b.policy.FirstProbe {
+		t.Errorf("long after a release it is quarantined for %v", b.last.Probe)
+	}
+}
+
+func TestANoisyDeviceIsQuarantined(t *testing.T) {
+	for _, learnt := range []bool{true, false} {
+		b := newBench(t)
+		if learnt {
+			b.learn()
+		}
+		for range 3 {
+			b.want(0, 0, 0)
+			b.calibrate(1, func(s float64) float64 { return s * (1 + 0.07*(b.rng.Float64()-0.5)*4) })
+		}
+		if len(b.quarantines) != 1 {
+			t.Errorf("a noisy device is quarantined %q", b.quarantines)
+		}
+		b.calibrate(1, as)
+		if b.released != 1 {
+			t.Error("it is calm and not released")
+		}
+	}
+}
+
+// TestASharedMachineStaysUsable: neighbours take a fifth of the calibrations apart, sometimes two on end, and lengthen some samples of half
+// the others.
+func TestASharedMachineStaysUsable(t *testing.T) {
+	b := newBench(t).learn()
+	for k := range 2000 {
+		part := []float64{0, 0.3, 0, 0.3, 0.8, 0, 0.3, 0, 0.9, 0.9}[k%10]
+		b.calibrate(1, func(s float64) float64 {
+			if b.rng.Float64() < part {
+				return s * (1.05 + b.rng.ExpFloat64())
+			}
+			return s
+		})
+	}
+	b.want(0, 0, 0)
+}
+
+func TestAReferenceFromADisturbedDeviceFollows(t *testing.T) {
+	b := newBench(t).learn()
+	for range 3 {
+		b.calibrate(0.8, as)
+	}
+	b.want(1, 0, 0)
+	if got := b.known.GetReference().GetComputeSeconds(); got > 1.65e-3 {
+		t.Errorf("the reference is still %v", got)
+	}
+	for range 100 {
+		b.calibrate(0.8, as)
+	}
+	b.want(1, 0, 0)
+}
+
+func TestOtherKernelsHaveAnotherReference(t *testing.T) {
+	b := newBench(t).learn()
+	v := b.policy.Judge(b.known, "others", &tilthv1.CalibrationFigures{ComputeSeconds: 1, MemorySeconds: 1, Noise: 0.01}, false)
+	if b.known.GetReference() != nil || v.Quarantine != "" || v.Suspect != "" {
+		t.Errorf("other kernels gave %+v, %v", v, b.known)
+	}
+}
+
+func TestABusyDeviceIsLeftAloneForLonger(t *testing.T) {
+	p := Policy{}.WithDefaults()
+	at := time.Unix(1000, 0)
+	if p.Due(at.Add(-time.Second), at, false) || !p.Due(at, at, false) || p.Due(at.Add(14*time.Minute), at, true) || !p.Due(at.Add(15*time.Minute), at, true) {
+		t.Error("calibrations are due at other times")
+	}
+}

@@ -1,0 +1,164 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+const (
+	// referenceOf is how many calm calibrations the reference is the median of.
+	referenceOf = 5
+	// believed is how many calibrations on end must agree that something is wrong.
+	believed = 3
+	// busyFactor is how many times as long a busy device is left alone.
+	busyFactor = 4
+)
+
+// Verdict is what follows from a calibration.
+type Verdict struct {
+	// Suspect says why what was measured since the calibration before the disturbance is to be measured again; empty = it is not.
+	Suspect string
+	// Quarantine says why the device is to be given no work, for Probe; empty = it may, unless it is in quarantine and not released.
+	Quarantine string
+	Probe      time.Duration
+	// Release ends a quarantine.
+	Release bool
+	// Next is the time until the next calibration.
+	Next time.Duration
+}
+
+// Judge takes a calibration into what is known of a device and says what follows. Quarantined says that the device is being tried again.
+func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.CalibrationFigures, quarantined bool) Verdict {
+	if c.GetKernels() != kernels {
+		proto.Reset(c)
+		c.Kernels = kernels
+	}
+	c.Recent = append(c.Recent, f)
+	if extra := len(c.Recent) - believed; extra > 0 {
+		c.Recent = slices.Delete(c.Recent, 0, extra)
+	}
+	if quarantined {
+		return p.probe(c, f)
+	}
+	if c.GetReference() == nil {
+		return p.learn(c, f)
+	}
+	if f.GetNoise() <= p.Noise && change(f, c.GetLevel()) <= p.Remeasure {
+		return p.calm(c, f)
+	}
+	return p.disturbed(c, f)
+}
+
+// learn waits for the calm calibrations that make the reference.
+func (p Policy) learn(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
+	if f.GetNoise() > p.Noise {
+		if c.Disturbed++; c.Disturbed >= believed {
+			return p.quarantine(c, f, p.noisy(c), "")
+		}
+		return Verdict{Next: p.Confirm}
+	}
+	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	if c.Learning = append(c.Learning, f); len(c.Learning) < referenceOf {
+		return Verdict{Next: p.Confirm}
+	}
+	c.Reference = median(c.Learning)
+	c.Level = proto.CloneOf(c.Reference)
+	c.Learning = nil
+	return Verdict{Next: p.Interval}
+}
+
+// calm is the usual case.
+func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
+	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	follow(c.Level, f)
+	if d := Drift(c.GetLevel(), c.GetReference()); d > p.Quarantine {
+		return p.quarantine(c, f, fmt.Sprintf("it drifted: it is %s slower than its reference, over %s", percent(d), percent(p.Quarantine)), "")
+	}
+	return Verdict{Next: p.Interval}
+}
+
+// disturbed waits until three calibrations on end were not calm, and then decides by their median.
+func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
+	if c.Disturbed++; c.Disturbed < believed {
+		return Verdict{Next: p.Confirm}
+	}
+	now := median(c.Recent)
+	step, drift := change(now, c.GetLevel()), Drift(now, c.GetReference())
+	var suspect string
+	if step > p.Remeasure {
+		suspect = fmt.Sprintf("the device changed by %s, over %s", percent(step), percent(p.Remeasure))
+	}
+	switch {
+	case drift > p.Quarantine:
+		return p.quarantine(c, f, fmt.Sprintf("it is %s slower than its reference, over %s", percent(drift), percent(p.Quarantine)), suspect)
+	case p.noisy(c) != "":
+		return p.quarantine(c, f, p.noisy(c), suspect)
+	}
+	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	if suspect != "" {
+		c.Level = now
+	}
+	if Drift(now, c.GetReference()) < -p.Remeasure {
+		c.Reference = proto.CloneOf(now) // it was learnt on a device that was disturbed
+	}
+	return Verdict{Suspect: suspect, Next: p.Interval}
+}
+
+// noisy says that each of the last calibrations was too noisy to mean anything; empty when one was not.
+func (p Policy) noisy(c *tilthv1.DeviceCalibration) string {
+	least := c.GetRecent()[0].GetNoise()
+	for _, f := range c.GetRecent() {
+		least = min(least, f.GetNoise())
+	}
+	if least <= p.Noise || len(c.GetRecent()) < believed {
+		return ""
+	}
+	return fmt.Sprintf("it is noisy: its samples differ by %s or more in each of %d calibrations, over %s", percent(least), believed, percent(p.Noise))
+}
+
+// quarantine counts a quarantine; each of several lasts twice as long as the one before.
+func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures, reason, suspect string) Verdict {
+	if released := c.GetReleasedAt(); released != nil && f.GetAt().AsTime().Sub(released.AsTime()) > p.LongestProbe {
+		c.Strikes = 0
+	}
+	c.Strikes++
+	c.Disturbed = 0
+	wait := p.LongestProbe
+	if c.Strikes < 16 {
+		wait = min(p.FirstProbe<<(c.Strikes-1), p.LongestProbe)
+	}
+	return Verdict{Quarantine: reason, Probe: wait, Suspect: suspect, Next: wait}
+}
+
+// probe decides about a device in quarantine by one calibration.
+func (p Policy) probe(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
+	switch {
+	case f.GetNoise() > p.Noise:
+		return p.quarantine(c, f, fmt.Sprintf("it is noisy still: its samples differ by %s, over %s", percent(f.GetNoise()), percent(p.Noise)), "")
+	case c.GetReference() != nil && Drift(f, c.GetReference()) > p.Quarantine:
+		d := Drift(f, c.GetReference())
+		return p.quarantine(c, f, fmt.Sprintf("it is %s slower than its reference still, over %s", percent(d), percent(p.Quarantine)), "")
+	}
+	c.CalmAt, c.ReleasedAt, c.Recent = f.GetAt(), f.GetAt(), []*tilthv1.CalibrationFigures{f}
+	if c.GetReference() == nil {
+		c.Learning = append(c.Learning, f)
+		return Verdict{Release: true, Next: p.Confirm}
+	}
+	c.Level = proto.CloneOf(f)
+	return Verdict{Release: true, Next: p.Interval}
+}
+
+// Due says whether a device is to be calibrated: at its time when it is idle, and a while later when it is busy.
+func (p Policy) Due(now, at time.Time, busy bool) bool {
+	if busy {
+		at = at.Add((busyFactor - 1) * p.Interval)
+	}
+	return !now.Before(at)
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }

@@ -1,0 +1,103 @@
+package fairqueue
+
+import "container/heap"
+
+// level is start-time fair queueing among the flows of one level.
+type level[V any] struct {
+	waiting heapOf[V]
+	// The tag of what was served last: it never falls.
+	virtual float64
+	// The highest tag there ever was.
+	highest float64
+	begun   uint64
+}
+
+// node is a flow.
+type node[V any] struct {
+	value  V
+	weight float64
+	// When the flow's next item starts, in virtual time.
+	tag float64
+	// Which of two flows with equal tags began to wait first.
+	order uint64
+	place int // in the heap; -1 while the flow does not wait
+}
+
+func newNode[V any](value V) *node[V] { return &node[V]{value: value, weight: 1, place: -1} }
+
+func (n *node[V]) setWeight(w float64) {
+	if !(w > 0) {
+		w = 1
+	}
+	n.weight = w
+}
+
+// begin has a flow wait from now on, unless it does.
+func (l *level[V]) begin(n *node[V]) {
+	if n.place >= 0 {
+		return
+	}
+	n.tag = max(n.tag, l.virtual)
+	l.begun++
+	n.order = l.begun
+	heap.Push(&l.waiting, n)
+}
+
+// resume has a flow wait as it did before.
+func (l *level[V]) resume(n *node[V]) { heap.Push(&l.waiting, n) }
+
+// end has a flow wait no more.
+func (l *level[V]) end(n *node[V]) {
+	if n.place >= 0 {
+		heap.Remove(&l.waiting, n.place)
+	}
+}
+
+// serve notes that an item of a flow is taken.
+func (l *level[V]) serve(n *node[V]) { l.virtual = max(l.virtual, n.tag) }
+
+// charge has a flow pay for seconds, or get them back when they are negative.
+func (l *level[V]) charge(n *node[V], seconds float64) {
+	n.tag += seconds / n.weight
+	l.highest = max(l.highest, n.tag)
+	if n.place >= 0 {
+		heap.Fix(&l.waiting, n.place)
+	}
+}
+
+// forgive begins a new busy period: whatever was served before, all flows are even.
+func (l *level[V]) forgive() { l.virtual = max(l.virtual, l.highest) }
+
+// heapOf has the flow that is served next in front.
+type heapOf[V any] []*node[V]
+
+func (h heapOf[V]) Len() int { return len(h) }
+
+func (h heapOf[V]) Less(i, j int) bool {
+	if h[i].tag != h[j].tag {
+		return h[i].tag < h[j].tag
+	}
+	return h[i].order < h[j].order
+}
+
+func (h heapOf[V]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *heapOf[V]) Push(x any) {
+	n := x.(*node[V])
+	n.place = len(*h)
+	*h = append(*h, n)
+}
+
+// Pop implements heap.Interface.
+func (h *heapOf[V]) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	n.place = -1
+	return n
+}

@@ -1,0 +1,205 @@
+// Package fairqueue shares servers among owners in proportion to their weights, and an owner's part among its jobs in
+// proportion to theirs, whatever each of them asks for. It knows no clock: what a server spent is told to it.
+//
+// It is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on two levels, with many servers at a time (as
+// SFQ(D) of Jin, Chase and Kaur, SIGMETRICS 2004). A flow's tag is the virtual time at which its next item starts: each
+// item served moves it on by cost/weight. The flow with the least tag is served next, and the virtual time is the tag
+// of what was served last. A flow that begins to wait starts at the virtual time: having been idle earns nothing. Costs
+// are not known beforehand: they are estimated when an item is taken, and put right when it is done.
+//
+// Between two flows that wait throughout an interval, the seconds served for each unit of weight differ by no more than
+// the longest items of the two over their weights, times the number of servers.
+package fairqueue
+
+import "slices"
+
+// Flow says to whom an item belongs.
+type Flow struct {
+	Owner string
+	// Job is unique among the owner's.
+	Job string
+	// OwnerWeight and JobWeight are the shares, among the owners and among the owner's jobs; what is not positive is 1.
+	// A change of them counts from the next item on.
+	OwnerWeight, JobWeight float64
+}
+
+// Queue holds items until they are taken. A step takes time logarithmic in the number of flows, and what it answers
+// depends on the order of the calls alone. It is for one goroutine at a time.
+type Queue[T any] struct {
+	owners level[*owner[T]]
+	byName map[string]*node[*owner[T]]
+	jobs   int
+	length int
+	// Items taken whose charge has not ended.
+	served int
+	// How many owners are a reason to look for idle ones.
+	sweepAt int
+}
+
+// owner is what belongs to an owner's flow.
+type owner[T any] struct {
+	name   string
+	jobs   level[[]T]
+	byName map[string]*node[[]T]
+	length int
+	served int
+}
+
+const leastSweep = 16
+
+// New makes an empty queue.
+func New[T any]() *Queue[T] {
+	return &Queue[T]{byName: map[string]*node[*owner[T]]{}, sweepAt: leastSweep}
+}
+
+// Len is the number of items that wait.
+func (q *Queue[T]) Len() int { return q.length }
+
+// Waiting is the number of an owner's items that wait.
+func (q *Queue[T]) Waiting(owner string) int {
+	if o := q.byName[owner]; o != nil {
+		return o.value.length
+	}
+	return 0
+}
+
+// Owners is the number of owners that are remembered.
+func (q *Queue[T]) Owners() int { return len(q.byName) }
+
+// Jobs is the number of jobs that had items and are not forgotten.
+func (q *Queue[T]) Jobs() int { return q.jobs }
+
+// Push adds an item behind those of its job, or in front of them.
+func (q *Queue[T]) Push(f Flow, item T, front bool) {
+	if q.length == 0 && q.served == 0 {
+		q.owners.forgive()
+	}
+	n := q.enter(f)
+	n.value.push(n.value.byName[f.Job], item, front)
+	q.owners.begin(n)
+	q.length++
+}
+
+// enter makes a flow known, with its weights.
+func (q *Queue[T]) enter(f Flow) *node[*owner[T]] {
+	n := q.owner(f.Owner)
+	n.setWeight(f.OwnerWeight)
+	job := n.value.byName[f.Job]
+	if job == nil {
+		job = newNode[[]T](nil)
+		n.value.byName[f.Job] = job
+		q.jobs++
+	}
+	job.setWeight(f.JobWeight)
+	return n
+}
+
+func (o *owner[T]) push(job *node[[]T], item T, front bool) {
+	if o.length == 0 && o.served == 0 {
+		o.jobs.forgive()
+	}
+	if front {
+		job.value = slices.Insert(job.value, 0, item)
+	} else {
+		job.value = append(job.value, item)
+	}
+	o.jobs.begin(job)
+	o.length++
+}
+
+// Filter says what may be taken; nil functions allow everything.
+type Filter[T any] struct {
+	Owner func(owner string) bool
+	Item  func(item T) bool
+}
+
+// Pop takes the item whose turn it is among those that are allowed, and begins its charge; false when there is none.
+// Passing over the others costs time for each. An item that is not allowed keeps its turn; an owner that is not is as one
+// that does not wait.
+func (q *Queue[T]) Pop(allowed Filter[T]) (item T, charge *Charge, ok bool) {
+	var passed, barred []*node[*owner[T]]
+	for !ok && len(q.owners.waiting) > 0 {
+		n := q.owners.waiting[0]
+		if allowed.Owner != nil && !allowed.Owner(n.value.name) {
+			q.owners.end(n)
+			barred = append(barred, n)
+			continue
+		}
+		if item, charge, ok = q.popFrom(n, allowed.Item); !ok {
+			q.owners.end(n)
+			passed = append(passed, n)
+		}
+	}
+	for _, n := range passed {
+		q.owners.resume(n)
+	}
+	for _, n := range barred {
+		q.owners.begin(n)
+	}
+	return item, charge, ok
+}
+
+func (q *Queue[T]) popFrom(n *node[*owner[T]], allowed func(T) bool) (item T, charge *Charge, ok bool) {
+	o := n.value
+	item, job, ok := o.pop(allowed)
+	if !ok {
+		return item, nil, false
+	}
+	q.owners.serve(n)
+	q.length--
+	q.served++
+	if o.length == 0 {
+		q.owners.end(n)
+	}
+	return item, q.charge(n, job), true
+}
+
+func (q *Queue[T]) charge(n *node[*owner[T]], job *node[[]T]) *Charge {
+	o := n.value
+	return &Charge{
+		pay: func(seconds float64) {
+			q.owners.charge(n, seconds)
+			o.jobs.charge(job, seconds)
+		},
+		end: func() { q.served--; o.served-- },
+	}
+}
+
+func (o *owner[T]) pop(allowed func(T) bool) (item T, job *node[[]T], ok bool) {
+	var passed []*node[[]T]
+	for !ok && len(o.jobs.waiting) > 0 {
+		n := o.jobs.waiting[0]
+		i := 0
+		if allowed != nil {
+			i = slices.IndexFunc(n.value, allowed)
+		}
+		if i < 0 {
+			o.jobs.end(n)
+			passed = append(passed, n)
+			continue
+		}
+		item, job, ok = n.value[i], n, true
+		o.take(n, i)
+	}
+	for _, n := range passed {
+		o.jobs.resume(n)
+	}
+	return item, job, ok
+}
+
+// take takes an item out of its job.
+func (o *owner[T]) take(n *node[[]T], i int) {
+	o.jobs.serve(n)
+	o.length--
+	o.served++
+	if i == 0 {
+		var none T
+		n.value[0], n.value = none, n.value[1:]
+	} else {
+		n.value = slices.Delete(n.value, i, i+1)
+	}
+	if len(n.value) == 0 {
+		n.value = nil
+		o.jobs.end(n)
+	}
+}

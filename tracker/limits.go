@@ -1,0 +1,91 @@
+package tracker
+
+import (
+	"cmp"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Limits bound what the tracker keeps in memory, whoever asks for it. A call beyond one is UNAVAILABLE: it may be repeated
+// later, and agents and clients do. Zero fields have the defaults of their comments.
+type Limits struct {
+	// Jobs bounds those that have not ended, 10,000; SpecBytes the sizes of all their specifications, 512 MiB.
+	Jobs      int
+	SpecBytes int64
+	// JobBatches bounds the batches of a job that are under way, 64; CandidateBytes the sizes of all candidates under way,
+	// 256 MiB, of which a job may have a quarter.
+	JobBatches     int
+	CandidateBytes int64
+	// Agents bounds the sessions, 50,000, and AgentWaits the requests for work of one that wait, 256.
+	Agents, AgentWaits int
+	// Watches bounds the streams of events, 10,000.
+	Watches int
+	// Calls bounds the calls that wait for the disk, 20,000.
+	Calls int
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Jobs: cmp.Or(l.Jobs, 10_000), SpecBytes: cmp.Or(l.SpecBytes, 512<<20),
+		JobBatches: cmp.Or(l.JobBatches, 64), CandidateBytes: cmp.Or(l.CandidateBytes, 256<<20),
+		Agents: cmp.Or(l.Agents, 50_000), AgentWaits: cmp.Or(l.AgentWaits, 256),
+		Watches: cmp.Or(l.Watches, 10_000), Calls: cmp.Or(l.Calls, 20_000),
+	}
+}
+
+// roomForJob refuses a job that the tracker has no room for now.
+func (t *Tracker) roomForJob(spec *tilthv1.JobSpec) error {
+	l := t.cfg.Limits
+	switch {
+	case len(t.jobs) >= l.Jobs:
+		return t.overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(t.jobs))
+	case t.load.specBytes+specBytes(spec) > l.SpecBytes:
+		return t.overloaded("specs", "the tracker has jobs of %d bytes, and no room for %d more: try again when some have ended",
+			t.load.specBytes, specBytes(spec))
+	}
+	return nil
+}
+
+// roomForBatch refuses candidates that the tracker has no room for now.
+func (t *Tracker) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
+	l := t.cfg.Limits
+	if len(j.batches) >= l.JobBatches {
+		return t.overloaded("batches", "job %s has %d batches under way: propose more when some are done", j.id, len(j.batches))
+	}
+	var more, own int64
+	for _, c := range candidates {
+		more += candidateBytes(c)
+	}
+	for _, b := range j.batches {
+		own += b.bytes()
+	}
+	if own > 0 && own+more > l.CandidateBytes/4 || t.load.candidateBytes > 0 && t.load.candidateBytes+more > l.CandidateBytes {
+		return t.overloaded("candidates", "candidates of %d bytes are under way, %d of job %s: propose %d more when some are done",
+			t.load.candidateBytes, own, j.id, more)
+	}
+	return nil
+}
+
+// roomForAgent refuses a session that the tracker has no room for now; one that takes another's place needs none.
+func (t *Tracker) roomForAgent(name string) error {
+	if old := t.agents[name]; (old == nil || old.gone) && len(t.sessions) >= t.cfg.Limits.Agents {
+		return t.overloaded("agents", "the tracker has %d agents, and no room for more: try again when some have left", len(t.sessions))
+	}
+	return nil
+}
+
+// roomForWait refuses an agent's request for work when too many of it wait.
+func (t *Tracker) roomForWait(a *agent) error {
+	if len(a.waiters) >= t.cfg.Limits.AgentWaits {
+		return t.overloaded("waits", "agent %s waits for work %d times: have fewer slots", a.name(), len(a.waiters))
+	}
+	return nil
+}
+
+func (t *Tracker) overloaded(of, format string, args ...any) error {
+	t.metrics.refused.WithLabelValues("load_" + of).Inc()
+	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, format, args...)
+}

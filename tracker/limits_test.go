@@ -1,0 +1,169 @@
+package tracker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// gauge reads a metric without labels, or the sum of one with.
+func gauge(t *testing.T, registry *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "tilth_tracker_"+name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func wantOverload(t testing.TB, err error, text string) {
+	t.Helper()
+	wantStatus(t, err, codes.Unavailable, wire.ReasonOverloaded, text)
+	if !retry.Lost(err) {
+		t.Errorf("%v is not repeated", err)
+	}
+}
+
+// big is a candidate whose trace has so many bytes.
+func big(name string, size int) *tilthv1.Candidate {
+	trace := append([]byte(name), bytes.Repeat([]byte{'x'}, size)...)
+	return &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)}
+}
+
+// TestMemoryIsBoundedUnderOverload asks for far more than there is room for, of everything, and counts what is held.
+func TestMemoryIsBoundedUnderOverload(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{
+		Jobs: 20, JobBatches: 4, CandidateBytes: 4000, Agents: 10, AgentWaits: 3, Watches: 5,
+	}})
+	var job string
+	for n := range 50 {
+		r, err := f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: strconv.Itoa(n), Spec: spec("conv")})
+		if n < 20 {
+			job = r.GetJob().GetId()
+		} else {
+			wantOverload(t, err, "the tracker has 20 jobs that have not ended")
+		}
+	}
+	tuner := f.tuner()
+	proposed := 0
+	for range 20 {
+		lease := f.mustLease(tuner).GetLease()
+		for next := uint64(0); ; next++ {
+			_, err := f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{
+				Lease: lease, Proposal: next, Candidates: []*tilthv1.Candidate{big(fmt.Sprint(lease.GetSubject(), next), 200)},
+			})
+			if err != nil {
+				wantOverload(t, err, "when some are done")
+				break
+			}
+			proposed++
+		}
+	}
+	if held := gauge(t, registry, "candidate_bytes"); held > 4000 || proposed > 20 || proposed < 10 {
+		t.Errorf("candidates of %v bytes are held, %d batches were proposed", held, proposed)
+	}
+	for n := range 30 {
+		_, err := f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec(fmt.Sprint("agent ", n), tilthv1.AgentKind_AGENT_KIND_RUNNER)})
+		if n >= 9 { // the tuner is one
+			wantOverload(t, err, "the tracker has 10 agents")
+		}
+	}
+	f.overload(job)
+	if agents, batches := gauge(t, registry, "agents"), gauge(t, registry, "batches"); agents != 10 || batches > 80 {
+		t.Errorf("%v agents and %v batches are held", agents, batches)
+	}
+	if gauge(t, registry, "refused_total") == 0 || gauge(t, registry, "spec_bytes") == 0 {
+		t.Error("nothing of it is counted")
+	}
+}
+
+// overload opens more long polls and streams than there may be, and waits until those are refused that are too many.
+func (f *farm) overload(job string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
+	session := f.join("agent 0", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	waits, watches := make(chan error, 10), make(chan error, 10)
+	for range 10 {
+		open.Go(func() {
+			_, err := f.agents.LeaseWork(ctx, &tilthv1.LeaseWorkRequest{Session: session, Wait: seconds(60)})
+			waits <- err
+		})
+		open.Go(func() {
+			stream, err := f.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: job})
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			watches <- err
+		})
+	}
+	for range 7 {
+		wantOverload(f, <-waits, "agent agent 0 waits for work 3 times")
+	}
+	for range 5 {
+		wantOverload(f, <-watches, "the tracker sends 5 streams of events")
+	}
+}
+
+func TestAQueueNobodyNeedsIsForgotten(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry})
+	for n := range 100 {
+		s := spec("conv")
+		s.Tuner, s.Target.Toolchain, s.Target.DeviceClass = fmt.Sprint("t", n), fmt.Sprint("c", n), fmt.Sprint("d", n)
+		id := f.submit(strconv.Itoa(n), s).GetId()
+		must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}))
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if strings.HasSuffix(family.GetName(), "queue_depth") {
+			t.Errorf("queues are left: %v", family.GetMetric())
+		}
+	}
+}
+
+// Calls that wait for the disk are memory, too.
+func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
+	f := newFarm(t, tracker.Config{Limits: tracker.Limits{Calls: 1}})
+	var calls sync.WaitGroup
+	for n := range 200 {
+		calls.Go(func() {
+			err := f.trySubmit(strconv.Itoa(n), spec("conv"))
+			if err != nil && (status.Code(err) != codes.Unavailable || wire.Reason(err) != wire.ReasonOverloaded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	calls.Wait()
+	if err := f.trySubmit("last", spec("conv")); err != nil {
+		t.Errorf("when it is over: %v", err)
+	}
+}

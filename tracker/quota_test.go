@@ -1,0 +1,106 @@
+package tracker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// specOf is a job of an owner with a budget of trials; 0 = of time alone.
+func specOf(owner string, trials uint32) *tilthv1.JobSpec {
+	s := spec("conv")
+	s.Owner, s.Budget = owner, &tilthv1.Budget{Trials: trials, Time: seconds(3600)}
+	return s
+}
+
+func (f *farm) trySubmit(request string, s *tilthv1.JobSpec) error {
+	_, err := f.jobs.SubmitJob(f.Context(), &tilthv1.SubmitJobRequest{RequestId: request, Spec: s})
+	return err
+}
+
+func (f *farm) owners() []*tilthv1.Owner {
+	f.Helper()
+	return must[*tilthv1.ListOwnersResponse](f)(f.jobs.ListOwners(f.Context(), &tilthv1.ListOwnersRequest{})).GetOwners()
+}
+
+func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
+	f := newFarm(t, tracker.Config{Shares: tracker.Shares{
+		Default: tracker.Share{Jobs: 2}, Owners: map[string]tracker.Share{"ci": {Jobs: 3}},
+	}})
+	first := f.submit("1", specOf("ana", 10))
+	f.submit("2", specOf("ana", 10))
+	for range 2 { // the second after a restart, which must not forget what there is
+		wantStatus(t, f.trySubmit("3", specOf("ana", 10)), codes.ResourceExhausted, wire.ReasonQuota,
+			`owner "ana" has 2 jobs that have not ended, and may have 2: wait for one to end, or cancel one`)
+		if again := f.submit("1", specOf("ana", 10)); again.GetId() != first.GetId() {
+			t.Errorf("a repeated call made job %s", again.GetId())
+		}
+		f.restart()
+	}
+	for n := range 3 {
+		f.submit(fmt.Sprint("ci ", n), specOf("ci", 10))
+	}
+	wantStatus(t, f.trySubmit("ci 3", specOf("ci", 10)), codes.ResourceExhausted, wire.ReasonQuota, "may have 3")
+	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: first.GetId()}))
+	f.submit("3", specOf("ana", 10))
+}
+
+func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
+	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Default: tracker.Share{Trials: 12}}})
+	f.submit("1", specOf("ana", 10))
+	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
+		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
+	// A budget of time alone claims what is proposed.
+	timed := specOf("ana", 0)
+	timed.Tuner = "ga"
+	f.submit("3", timed)
+	tuner := agentSpec("ga", tilthv1.AgentKind_AGENT_KIND_TUNER)
+	tuner.Tuners = []string{"ga"}
+	session := must[*tilthv1.JoinResponse](t)(f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: tuner})).GetSession()
+	lease := f.mustLease(session).GetLease()
+	for range 2 {
+		f.propose(lease, 0, 0, "a", "b")
+		_, err := f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{Lease: lease, Proposal: 1, Candidates: candidates("c")})
+		wantStatus(t, err, codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has jobs of 12 trials, and may have 12 in all`)
+		f.restart()
+	}
+}
+
+func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
+	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
+	f.submit("1", specOf("ana", 100))
+	f.submit("2", specOf("eva", 100))
+	tuner := f.tuner()
+	for range 2 {
+		lease := f.mustLease(tuner)
+		owner := lease.GetSearch().GetJob().GetSpec().GetOwner()
+		for n := range 2 {
+			f.propose(lease.GetLease(), uint64(n), 0, fmt.Sprint(owner, n))
+		}
+	}
+	builder, runner := f.builder(), f.runner()
+	for range 3 { // one of ana's, which is more than 10 bytes, and all of eva's
+		f.reportBuild(f.buildReport(f.mustLease(builder)))
+	}
+	if w := f.lease(builder); w.GetLease() != nil {
+		t.Errorf("more was built: %v", w)
+	}
+	wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has 27 bytes of artifacts waiting`)
+	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 27, MaxArtifactBytes: 10, Waiting: 2}
+	if got := f.owners(); len(got) != 2 || !proto.Equal(got[0], want) {
+		t.Errorf("owners are %v, want first %v", got, want)
+	}
+	for range 3 {
+		w := f.mustLease(runner)
+		f.report(w.GetLease(), ok(w.GetMeasure().GetCandidates()[0], 1))
+	}
+	if f.lease(builder).GetLease() == nil {
+		t.Error("nothing more is built though all is measured")
+	}
+}

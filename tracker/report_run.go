@@ -1,0 +1,95 @@
+package tracker
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// mostRunBytes bounds the result of a run, which is stored with its job; outputs are an artifact.
+const mostRunBytes = 8 << 20
+
+// ReportRun implements tilthv1.RunServiceServer.
+func (t *Tracker) ReportRun(ctx context.Context, req *tilthv1.ReportRunRequest) (*tilthv1.ReportRunResponse, error) {
+	if err := checkRunReport(req); err != nil {
+		return nil, err
+	}
+	held := false
+	err := t.update(ctx, func(c *change) error {
+		j, ok := c.lookUp(req.GetLease()).(*job)
+		if !ok || !j.runs() {
+			j := c.jobs[req.GetLease().GetSubject()]
+			held = j != nil && proto.Equal(j.finishedBy, req.GetLease()) // it was tried again since
+			return nil
+		}
+		held = true
+		return c.ran(j, req)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !held && !t.finishedBy(req.GetLease()) {
+		return nil, t.stale("ReportRun", req.GetLease())
+	}
+	return &tilthv1.ReportRunResponse{}, nil
+}
+
+func checkRunReport(req *tilthv1.ReportRunRequest) error {
+	said := 0
+	if req.GetResult() != nil {
+		said++
+	}
+	if req.GetFailure() != "" {
+		said++
+	}
+	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		said++
+		if !records.InfraFault(class) || class == tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA {
+			return invalid("infra_error", "is %v, not DEVICE_INFRA or FARM_INFRA", class)
+		}
+	}
+	if said != 1 {
+		return invalid("result", "and failure and infra_error: %d of them are set, not one", said)
+	}
+	if n := proto.Size(req); n > mostRunBytes {
+		return invalid("result", "has %d bytes, at most %d will do", n, mostRunBytes)
+	}
+	if outputs := req.GetResult().GetOutputs(); outputs != nil {
+		return checkArtifact("result.outputs", outputs)
+	}
+	return nil
+}
+
+// ran takes in what became of a run.
+func (c *change) ran(j *job, req *tilthv1.ReportRunRequest) error {
+	a := j.lease.agent
+	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		j.finishedBy = j.lease.proto()
+		c.lose(j, class, req.GetInfraMessage())
+		return nil
+	}
+	if result := req.GetResult(); result != nil {
+		if got, want := len(result.GetPackages()), len(j.spec.GetRun().GetPackages()); got != want {
+			return invalid("result.packages", "are %d, the job has %d", got, want)
+		}
+		if digest := result.GetOutputs().GetDigest(); digest != "" {
+			if complete, _ := c.artifacts.Stat(digest); !complete {
+				return missingArtifact(digest)
+			}
+		}
+	}
+	j.finishedBy = j.lease.proto()
+	a.completed++
+	a.forgive()
+	if req.GetFailure() != "" {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(req.GetFailure(), maxMessageBytes))
+		return nil
+	}
+	j.meta.Result = proto.CloneOf(req.GetResult())
+	j.meta.Result.Device = a.name()
+	c.end(j, tilthv1.JobState_JOB_STATE_DONE, "ran on "+a.name())
+	return nil
+}

@@ -1,0 +1,60 @@
+package tracker
+
+import (
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// What is of use for a while only is kept so long, in memory and in the store.
+const (
+	// keepGoneDevices is for devices: their names are those of boards, which somebody may miss. Builders and tuners come and go under new
+	// names.
+	keepGoneDevices = 7 * 24 * time.Hour
+	keepGoneOthers  = time.Hour
+	// keepClosed is for the closed batches of a job that has ended: by then no agent repeats a report any more.
+	keepClosed = time.Hour
+	// closedAtOnce bounds how many of them are removed by one write.
+	closedAtOnce = 2000
+)
+
+// keptUntil is when an agent that is gone is forgotten.
+func (t *Tracker) keptUntil(a *agent) time.Time {
+	keep := keepGoneOthers
+	if a.spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_RUNNER {
+		keep = keepGoneDevices
+	}
+	return t.cfg.Clock().Add(keep - t.cfg.Now().Sub(a.seen))
+}
+
+// forgetAgent forgets an agent whose time has come. What was noted for its session comes before that, and what was noted for an agent
+// that has joined anew since is void.
+func (c *change) forgetAgent(a *agent, now time.Time) {
+	if !now.After(a.deadline) || c.agents[a.name()] != a {
+		return
+	}
+	delete(c.agents, a.name())
+	c.write.DropAgent(a.name())
+}
+
+// closedRange are the closed batches from an id on to before another.
+type closedRange struct{ first, beyond string }
+
+// keepClosed keeps the closed batches of a job that has ended, of so many proposed, for a while.
+func (t *Tracker) keepClosed(jobID string, proposals uint64) {
+	at := t.cfg.Clock().Add(keepClosed)
+	for n := uint64(0); n < proposals; n += closedAtOnce {
+		t.deadlines.closed(closedRange{batchID(jobID, n), batchID(jobID, n+closedAtOnce)}, at)
+	}
+}
+
+// recoverClosed does the same for jobs that ended before the tracker started.
+func (t *Tracker) recoverClosed() error {
+	ids, proposals, err := t.db.ClosedJobs()
+	for i, id := range ids {
+		if t.jobs[id] == nil {
+			t.keepClosed(id, proposals[i])
+		}
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package tracker
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// retry is work that waits to be tried again.
+type retry struct {
+	work  work
+	due   time.Time
+	place int // in the heap
+}
+
+// retries are in the order in which they are due.
+type retries []*retry
+
+// retryLater queues work that failed, after a wait that doubles with each failure: what fails at once would else use up its
+// attempts before whatever is wrong can pass.
+func (c *change) retryLater(w work) {
+	h := w.held()
+	wait := time.Duration(0)
+	if c.cfg.FirstRetry > 0 {
+		wait = backOff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)
+	}
+	due := c.cfg.Clock().Add(wait)
+	h.elsewhere = due.Add(c.cfg.LeaseTimeout)
+	if wait == 0 {
+		c.enqueue(w, true)
+		return
+	}
+	h.retry = &retry{work: w, due: due}
+	heap.Push(&c.retries, h.retry)
+}
+
+// cancelRetry has work wait no more to be tried again.
+func (c *change) cancelRetry(w work) {
+	if h := w.held(); h.retry != nil {
+		heap.Remove(&c.retries, h.retry.place)
+		h.retry = nil
+	}
+}
+
+// retryDue queues what has waited long enough. The caller holds the lock.
+func (t *Tracker) retryDue() {
+	now := t.cfg.Clock()
+	for len(t.retries) > 0 && !now.Before(t.retries[0].due) {
+		w := heap.Pop(&t.retries).(*retry).work
+		w.held().retry = nil
+		t.push(w, true)
+		t.dispatch(w.class())
+	}
+}
+
+// betterElsewhere says whether work that failed on an agent is left to another: there is one, and it has not waited for it
+// too long.
+func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool {
+	h := w.held()
+	if !slices.Contains(h.failedBy, a.name()) || now.After(h.elsewhere) {
+		return false
+	}
+	for other := range q.offering {
+		if other.takesWork(now) && other.does(w) && !other.restsFrom(w.parent(), now) && !slices.Contains(h.failedBy, other.name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// backOff is a wait that doubles with every one before it, up to the longest; half of it is left to chance, so that what
+// failed together does not come back together.
+func backOff(first, longest time.Duration, before int) time.Duration {
+	wait := longest
+	if before < 30 && first < longest>>max(before, 0) {
+		wait = first << max(before, 0)
+	}
+	return wait/2 + rand.N(wait/2+1)
+}
+
+func (r retries) Len() int           { return len(r) }
+func (r retries) Less(i, j int) bool { return r[i].due.Before(r[j].due) }
+
+func (r retries) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].place, r[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (r *retries) Push(x any) {
+	item := x.(*retry)
+	item.place = len(*r)
+	*r = append(*r, item)
+}
+
+// Pop implements heap.Interface.
+func (r *retries) Pop() any {
+	last := len(*r) - 1
+	item := (*r)[last]
+	(*r)[last] = nil
+	*r = (*r)[:last]
+	return item
+}

@@ -1,0 +1,118 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// runsPackages is what an agent says it knows that can run packages.
+const runsPackages = "run"
+
+// Bounds of a run.
+const (
+	mostPackages   = 16
+	mostRepeats    = 10_000
+	mostExecutions = 1_000_000
+	longestRun     = time.Hour
+)
+
+// runs says whether the job runs packages instead of tuning.
+func (j *job) runs() bool { return j.spec.GetRun() != nil }
+
+// does says whether an agent that offers a work's class can be given it: packages are run by those that say so, on the device asked for.
+func (a *agent) does(w work) bool {
+	j, ok := w.(*job)
+	if !ok || !j.runs() {
+		return true
+	}
+	device := j.spec.GetRun().GetDevice()
+	return slices.Contains(a.spec.GetCapabilities(), runsPackages) && (device == "" || device == a.name())
+}
+
+// runDigests are the artifacts that a run needs.
+func runDigests(run *tilthv1.RunSpec) (digests []string) {
+	for _, p := range run.GetPackages() {
+		digests = append(digests, p.GetArtifact().GetDigest())
+	}
+	if run.GetInputs() != nil {
+		digests = append(digests, run.GetInputs().GetDigest())
+	}
+	return digests
+}
+
+// keepRun keeps what a run needs from being evicted. The error names what is not there.
+func (c *change) keepRun(run *tilthv1.RunSpec) error {
+	for _, digest := range runDigests(run) {
+		if complete, _ := c.artifacts.Stat(digest); !complete {
+			return missingArtifact(digest)
+		}
+	}
+	c.artifacts.Pin(runDigests(run)...)
+	return nil
+}
+
+func (c *change) leaseRun(j *job) *tilthv1.LeaseWorkResponse {
+	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Run{Run: &tilthv1.RunWork{Job: j.whole()}}}
+}
+
+// checkRun checks a job that runs packages.
+func checkRun(spec *tilthv1.JobSpec) error {
+	run := spec.GetRun()
+	if err := checkName("spec.name", spec.GetName()); err != nil {
+		return err
+	}
+	if err := checkName("spec.target.device_class", spec.GetTarget().GetDeviceClass()); err != nil {
+		return err
+	}
+	if len(spec.GetTasks()) > 0 || spec.GetTuner() != "" {
+		return invalid("spec.tasks", "are there, or a tuner is, in a job that runs packages")
+	}
+	if p := spec.GetPriority(); p > mostPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, mostPriority)
+	}
+	if n := len(run.GetPackages()); n < 1 || n > mostPackages {
+		return invalid("spec.run.packages", "are %d, not 1 to %d", n, mostPackages)
+	}
+	for i, p := range run.GetPackages() {
+		if err := checkArtifact(fmt.Sprintf("spec.run.packages[%d].artifact", i), p.GetArtifact()); err != nil {
+			return err
+		}
+	}
+	if run.GetInputs() != nil {
+		if err := checkArtifact("spec.run.inputs", run.GetInputs()); err != nil {
+			return err
+		}
+	}
+	return checkWanted(run)
+}
+
+// checkWanted checks what is wanted of a run.
+func checkWanted(run *tilthv1.RunSpec) error {
+	limit := run.GetLimit()
+	switch {
+	case len(run.GetPackages()) > 1 && (run.GetInputs() != nil || run.GetOutputs() || run.GetProfile() > 0):
+		return invalid("spec.run", "wants inputs, outputs or a profile of several packages: one at a time has these")
+	case run.GetRepeat() > mostRepeats:
+		return invalid("spec.run.repeat", "is %d, at most %d will do", run.GetRepeat(), mostRepeats)
+	case run.GetNumber() > mostExecutions:
+		return invalid("spec.run.number", "is %d, at most %d will do", run.GetNumber(), mostExecutions)
+	case run.GetRepeat() > 0 && run.GetNumber() == 0:
+		return invalid("spec.run.number", "is 0: a sample has an execution at least")
+	case run.GetProfile() > mostRepeats:
+		return invalid("spec.run.profile", "is %d, at most %d will do", run.GetProfile(), mostRepeats)
+	case limit != nil && (limit.AsDuration() <= 0 || limit.AsDuration() > longestRun):
+		return invalid("spec.run.limit", "is %v, not more than 0 and at most %v", limit.AsDuration(), longestRun)
+	}
+	return nil
+}
+
+func checkArtifact(field string, ref *tilthv1.ArtifactRef) error {
+	if !records.ValidDigest(ref.GetDigest()) {
+		return invalid(field+".digest", "%q is not a sha256", ref.GetDigest())
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package tracker_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// unpack puts an old records file where a farm's tracker finds it.
+func (f *farm) unpack(name string) {
+	f.Helper()
+	in, err := os.Open(filepath.Join("..", "records", "testdata", name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer in.Close()
+	content := must[*gzip.Reader](f)(gzip.NewReader(in))
+	out := must[*os.File](f)(os.Create(filepath.Join(f.dir, "records.db")))
+	if _, err := io.Copy(out, content); err != nil {
+		f.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestATrackerGoesOnFromAFileOfSchemaOne opens a file that was left by the first tracker of this schema: a job that is done, and one
+// that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for good.
+func TestATrackerGoesOnFromAFileOfSchemaOne(t *testing.T) {
+	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f.unpack("schema-1.db.gz")
+	f.start()
+	defer func() { f.stop() }()
+	if got, want := describe(f.events("job-00000001", 1, 7)), "queued, running, proposed 0×3, trial 0.2 c 0, trial 0.0 a 0.5, trial 0.1 b 0.25, done"; got != want {
+		t.Errorf("the done job's events are %s, want %s", got, want)
+	}
+	if f.submit("done", spec("conv")).GetId() != "job-00000001" || f.submit("new", spec("conv")).GetId() != "job-00000003" {
+		t.Error("requests from before are not known, or numbers of jobs begin anew")
+	}
+	open := f.job("job-00000002")
+	if p := open.GetProgress()[1]; open.GetState() != tilthv1.JobState_JOB_STATE_RUNNING || p.GetTrials() != 1 || p.GetBestSeconds() != 0.125 {
+		t.Errorf("the open job is %v", open)
+	}
+	// Those that held something join anew, so what they held is given out again.
+	tuner := f.mustLease(f.join("tuner-2", tilthv1.AgentKind_AGENT_KIND_TUNER))
+	f.upload("object")
+	builder := f.join("builder-2", tilthv1.AgentKind_AGENT_KIND_BUILDER)
+	runner := f.join("runner-2", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	for range 2 {
+		f.reportBuild(f.buildReport(f.mustLease(builder)))
+		w := f.mustLease(runner)
+		for _, c := range w.GetMeasure().GetCandidates() {
+			f.report(w.GetLease(), ok(c, 1))
+		}
+	}
+	must[*tilthv1.FinishJobResponse](t)(f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: tuner.GetLease(), State: tilthv1.JobState_JOB_STATE_DONE}))
+	if p := f.job("job-00000002").GetProgress(); p[0].GetTrials() != 1 || p[1].GetTrials() != 2 || p[1].GetBestSeconds() != 0.125 {
+		t.Errorf("the job ended with %v", p)
+	}
+}

@@ -1,0 +1,68 @@
+package tracker
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// endTurns takes jobs from tuners that have held them for a turn while others wait whose turn it is. A tuner holds a job until it
+// is done, which may take days; but what it knows is in the job's events, and any tuner can go on.
+func (t *Tracker) endTurns(ctx context.Context) {
+	err := t.update(ctx, func(c *change) error {
+		for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
+			if class.kind == tilthv1.AgentKind_AGENT_KIND_TUNER && c.queues[class].work.Len() > 0 {
+				c.endTurnsOf(c.queues[class])
+			}
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("the end of turns not stored", "error", err)
+	}
+}
+
+// endTurnsOf frees no more tuners than jobs wait for, those first that were held longest.
+func (c *change) endTurnsOf(q *queue) {
+	now := c.cfg.Clock()
+	waiting := q.work.Len()
+	for _, l := range q.held() {
+		l.atLeast(now.Sub(l.granted).Seconds())
+	}
+	for _, l := range q.held() {
+		if waiting == 0 || now.Sub(l.granted) < c.cfg.SearchTurn {
+			return
+		}
+		if q.work.Ahead(c.flow(l.work)) {
+			c.giveUpTurn(l.work.(*job))
+			waiting--
+		}
+	}
+}
+
+// held returns the leases of a class, those first that were granted first.
+func (q *queue) held() (out []*lease) {
+	for a := range q.offering {
+		for _, l := range a.leases {
+			if l.queue == q {
+				out = append(out, l)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *lease) int {
+		return cmp.Or(a.granted.Compare(b.granted), cmp.Compare(a.work.subject(), b.work.subject()))
+	})
+	return out
+}
+
+// giveUpTurn queues a job behind those that wait; its tuner hears of it with its next heartbeat.
+func (c *change) giveUpTurn(j *job) {
+	held := c.cfg.Clock().Sub(j.lease.granted).Round(time.Second)
+	c.release(j)
+	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "others wait for a tuner, which it had for "+held.String())
+	c.enqueue(j, false)
+}

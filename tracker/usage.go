@@ -1,0 +1,136 @@
+package tracker
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// usage is what an owner has of the farm now.
+type usage struct {
+	jobs   int
+	trials int
+	// Sizes of the artifacts of batches that wait for a runner or are with one, how many batches need each, and their sum.
+	artifacts     map[string]*needed
+	artifactBytes int64
+}
+
+// needed is an artifact that batches need.
+type needed struct {
+	bytes   int64
+	batches int
+}
+
+// load is what the tracker keeps in memory for all owners together.
+type load struct {
+	// Specifications of the jobs that have not ended, and candidates of their batches.
+	specBytes, candidateBytes int64
+}
+
+// usageOf is what an owner has now; nothing when it has no jobs.
+func (t *Tracker) usageOf(owner string) usage {
+	if u := t.owners[owner]; u != nil {
+		return *u
+	}
+	return usage{}
+}
+
+// addJob counts a job that begins, or is recovered.
+func (t *Tracker) addJob(j *job) {
+	t.jobs[j.id] = j
+	t.load.specBytes += specBytes(j.spec)
+	owner := j.spec.GetOwner()
+	u := t.owners[owner]
+	if u == nil {
+		u = &usage{artifacts: map[string]*needed{}}
+		t.owners[owner] = u
+	}
+	u.jobs++
+	u.trials += j.claim()
+}
+
+// dropJob counts one that ended.
+func (t *Tracker) dropJob(j *job) {
+	delete(t.jobs, j.id)
+	t.load.specBytes -= specBytes(j.spec)
+	owner := j.spec.GetOwner()
+	u := t.owners[owner]
+	u.jobs--
+	u.trials -= j.claim()
+	if u.jobs == 0 {
+		delete(t.owners, owner)
+	}
+}
+
+// claim is how many trials the job may come to.
+func (j *job) claim() int { return max(j.proposed(), int(j.spec.GetBudget().GetTrials())) }
+
+// claimMore is by how much so many candidates bring the claim up.
+func (j *job) claimMore(candidates int) int { return max(j.proposed()+candidates-j.claim(), 0) }
+
+func (j *job) proposed() (n int) {
+	for _, p := range j.progress {
+		n += int(p.GetProposed())
+	}
+	return n
+}
+
+// addBatch counts a batch that is proposed, or recovered, or tried again.
+func (t *Tracker) addBatch(b *batch) {
+	b.job.batches[b.id] = b
+	t.batches[b.id] = b
+	t.load.candidateBytes += b.bytes()
+	t.pin(b)
+}
+
+// dropBatch counts one that is no longer under way; its artifacts may go.
+func (t *Tracker) dropBatch(b *batch) {
+	t.unpin(b)
+	delete(b.job.batches, b.id)
+	delete(t.batches, b.id)
+	t.load.candidateBytes -= b.bytes()
+}
+
+// pin keeps a batch's artifacts, on its owner's account.
+func (t *Tracker) pin(b *batch) {
+	t.artifacts.Pin(b.artifactDigests()...)
+	u := t.owners[b.job.spec.GetOwner()]
+	for _, digest := range b.artifactDigests() {
+		n := u.artifacts[digest]
+		if n == nil {
+			_, size := t.artifacts.Stat(digest)
+			n = &needed{bytes: size}
+			u.artifacts[digest] = n
+			u.artifactBytes += size
+		}
+		n.batches++
+	}
+}
+
+// unpin lets them go.
+func (t *Tracker) unpin(b *batch) {
+	t.artifacts.Unpin(b.artifactDigests()...)
+	u := t.owners[b.job.spec.GetOwner()]
+	for _, digest := range b.artifactDigests() {
+		n := u.artifacts[digest]
+		if n.batches--; n.batches == 0 {
+			delete(u.artifacts, digest)
+			u.artifactBytes -= n.bytes
+		}
+	}
+	b.artifacts = nil
+}
+
+// bytes is what a batch takes of memory, mostly.
+func (b *batch) bytes() (n int64) {
+	for _, c := range b.candidates {
+		n += candidateBytes(c)
+	}
+	return n
+}
+
+func candidateBytes(c *tilthv1.Candidate) int64 {
+	return int64(len(c.GetTrace()) + len(c.GetOrigin()) + len(c.GetDigest()))
+}
+
+func specBytes(s *tilthv1.JobSpec) int64 { return int64(proto.Size(s)) }
