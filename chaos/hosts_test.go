@@ -33,10 +33,10 @@ const switchName = "switch"
 func newNetwork(t *testing.T, names ...string) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
+		t.Skip("only root may make network namespaces")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("network namespaces need the command ip (iproute2)")
+		t.Fatal("ip is not installed: run scripts/packages.sh test")
 	}
 	n := &network{T: t, prefix: fmt.Sprintf("tilth-%d-", os.Getpid()), places: map[string]int{}}
 	if out, err := exec.Command("ip", "netns", "add", n.space(switchName)).CombinedOutput(); err != nil {

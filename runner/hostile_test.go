@@ -122,7 +122,7 @@ func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) 
 	} {
 		t.Run(constructor, func(t *testing.T) {
 			if constructor == "escapes" && b.lacks(sandbox.Files) {
-				t.Skipf("this machine has no layer %s", sandbox.Files)
+				t.Skipf("this kernel has no layer %s", sandbox.Files)
 			}
 			p := b.between(t, []string{"bombs"}, "-DCONSTRUCTOR="+constructor)
 			want := []wanted{{"good", none, ""}, {"slow", none, ""}, w}
