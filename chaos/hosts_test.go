@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -181,7 +182,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 		defer close(cutting)
 		for _, host := range cut {
 			n.cut(host)
-			_ = pass(ctx, cutTime)
+			_ = retry.Sleep(ctx, cutTime)
 			n.heal(host)
 		}
 	}()

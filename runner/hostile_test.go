@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -140,7 +141,7 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	}
 	var outcomes []Outcome
 	err := Measure(t.Context(), p, func(o Outcome) { outcomes = append(outcomes, o) })
-	var farm *farmError
+	var farm *failure.Farm
 	if !errors.As(err, &farm) || !strings.Contains(err.Error(), "the object cannot be loaded") {
 		t.Errorf("got %v", err)
 	}
