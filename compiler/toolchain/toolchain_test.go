@@ -259,7 +259,7 @@ func TestCompilersInASandboxHaveNoNetworkAndDoTheirWork(t *testing.T) {
 		t.Errorf("layers %v", tc.box.States())
 	}
 	if slices.ContainsFunc(tc.box.States(), func(s sandbox.State) bool { return s.Layer == sandbox.Network && s.How == "" }) {
-		t.Skip("this machine has no layer network")
+		t.Skip("this kernel has no layer network")
 	}
 	if err != nil {
 		t.Errorf("a compiler sees a network: %v", err)
