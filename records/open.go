@@ -36,13 +36,14 @@ var (
 	bucketRecords   = []byte("records")
 	bucketBest      = []byte("best")
 	bucketDevices   = []byte("devices")
+	bucketImports   = []byte("imports")
 
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
 	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
-	later      = [][]byte{bucketDevices}
+	later      = [][]byte{bucketDevices, bucketImports}
 	keyVersion = []byte("version")
 )
 
@@ -70,6 +71,7 @@ type DB struct {
 	failed  error
 	observe func(Transaction)
 	closing bool
+	imports uint64 // begun since the file was opened
 	wake    chan struct{}
 	stopped chan struct{}
 }
@@ -96,11 +98,36 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()
+	if err := db.settleImports(); err != nil {
+		return nil, explain(path, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close())))
+	}
 	return db, nil
 }
 
-// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing.
+// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A file in which an
+// import was interrupted is opened for writing first, for the import to be brought to its end.
 func OpenReadOnly(path string, opts Options) (*DB, error) {
+	db, err := open(path, opts, true)
+	if err != nil {
+		return nil, err
+	}
+	whole, _, err := db.importsLeft()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if len(whole) == 0 {
+		return db, nil
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	writing, err := OpenExisting(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := writing.Close(); err != nil {
+		return nil, err
+	}
 	return open(path, opts, true)
 }
 
