@@ -13,6 +13,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // SchemaVersion is the version of the file's layout; a file of another version is refused.
@@ -90,7 +92,10 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return db.bolt.Update(addLater) }); err != nil {
+	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
+	// a transaction syncs all of the file even when it changes nothing.
+	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(addLater)) })
+	if err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
 	}
@@ -102,6 +107,15 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 		return nil, explain(path, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close())))
 	}
 	return db, nil
+}
+
+// syncName brings the name of a file to the disk.
+func syncName(path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return disk.SyncFolder(filepath.Dir(path))
 }
 
 // OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A file in which an
@@ -196,7 +210,7 @@ func create(path string) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := disk.MakeFolder(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")
@@ -220,15 +234,7 @@ func create(path string) error {
 			return err
 		}
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 func initSchema(tx *bbolt.Tx) error {
