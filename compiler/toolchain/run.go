@@ -78,7 +78,7 @@ func (l Limits) finish(ctx context.Context, box *sandbox.Sandbox, dir, path stri
 	defer stop()
 	var output head
 	_, _ = io.Copy(&output, read) // ends with the last of the group, or at the deadline
-	state, err := p.Finish()
+	state, _, err := p.Finish()
 	return output.String(), state, err
 }
 
