@@ -31,7 +31,7 @@ type script struct {
 	layer Layer
 	// held are descriptors of this process's own for the child.
 	held []int
-	err   error
+	err  error
 }
 
 // firstKept is the first descriptor that is kept for a child: programs expect theirs below.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // TestMain lets this binary be the process that packages run in, good or bad, by the name it is started with.
@@ -69,6 +70,21 @@ var roles = map[string]func(){
 	},
 }
 
+// executor has processes of a role in a sandbox.
+func executor(t *testing.T, mode sandbox.Mode, role ...string) *Executor {
+	t.Helper()
+	box, err := sandbox.Open(mode, filepath.Join(t.TempDir(), "sandbox"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Executor{Args: role, Sandbox: box, Scratch: t.TempDir()}
+}
+
 // run has a process of a role run a file that is no package.
 func run(t *testing.T, limits Limits, role ...string) (*Result, error) {
 	t.Helper()
@@ -76,7 +92,7 @@ func run(t *testing.T, limits Limits, role ...string) (*Result, error) {
 	if err := os.WriteFile(file, []byte("nothing"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e := &Executor{Args: role, Logger: slog.New(slog.DiscardHandler)}
+	e := executor(t, sandbox.BestEffort, role...)
 	return e.Run(t.Context(), Request{Packages: []Package{{Path: file, Name: "model.tar"}}}, limits)
 }
 
@@ -107,7 +123,7 @@ func TestAProcessEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("nobody waits")
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
-	e := &Executor{Args: []string{"hangs"}, Logger: slog.New(slog.DiscardHandler)}
+	e := executor(t, sandbox.BestEffort, "hangs")
 	if _, err := e.Run(ctx, Request{}, Limits{}); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
