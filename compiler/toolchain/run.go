@@ -110,7 +110,7 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 		return running{}, err
 	}
 	return running{kill: process.KillGroup, wait: func() (forkserver.Exit, error) {
-		state, err := process.Finish()
+		state, _, err := process.Finish()
 		if err != nil {
 			return forkserver.Exit{}, err
 		}
