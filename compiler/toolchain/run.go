@@ -81,6 +81,13 @@ func (l Limits) finish(ctx context.Context, p program) (string, forkserver.Exit,
 	var output head
 	_, _ = io.Copy(&output, read) // ends with the last of the group, or at the deadline
 	exit, err := r.wait()
+	if errors.Is(err, errServerGone) {
+		if ctx.Err() == nil {
+			p.loaded = nil
+			return l.finish(ctx, p)
+		}
+		exit, err = forkserver.Exit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
+	}
 	return output.String(), exit, err
 }
 
@@ -118,6 +125,9 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 	}}, nil
 }
 
+// errServerGone is that a server was killed with its run: with it by who gave that up, or for itself by a stranger.
+var errServerGone = errors.New("the compiler in memory is gone")
+
 // begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder is gone.
 func (p program) begin(server *forkserver.Server, output *os.File, limits sandbox.Limits) (r running, ok bool) {
 	dir, err := os.Open(p.dir)
@@ -132,9 +142,9 @@ func (p program) begin(server *forkserver.Server, output *os.File, limits sandbo
 	}
 	return running{kill: server.Kill, wait: func() (forkserver.Exit, error) {
 		exit, err := server.Wait()
-		if err != nil { // killed with its run, by who gave that up or by a machine without memory
+		if err != nil {
 			server.Close()
-			return forkserver.Exit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
+			return forkserver.Exit{}, errServerGone
 		}
 		p.loaded.put(server)
 		return exit, nil
