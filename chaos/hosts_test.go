@@ -186,7 +186,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 			n.heal(host)
 		}
 	}()
-	watched, err := follow(ctx, proxy.addr(), journals, make([]whim, jobsPerRound))
+	watched, err := follow(ctx, proxy.addr(), journals, 0, make([]whim, jobsPerRound))
 	<-cutting
 	if err != nil {
 		n.Fatal(err)

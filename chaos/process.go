@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -236,6 +238,45 @@ func (f *farm) stop() error {
 	ends.Wait()
 	errs[len(f.agents)] = f.tracker.stop(20 * time.Second)
 	return errors.Join(errs...)
+}
+
+// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives of the tracker end
+// at failpoints, and nothing else befalls it: that is for who has started this process.
+func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
+	deaths := make(chan string, 100)
+	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	d := &draw{rand.New(rand.NewPCG(seed, 1)), points}
+	left := len(points) / 2
+	arm := func() string {
+		if left--; left < 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s=%d:kill", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))
+	}
+	whims := d.whims()
+	if err := f.start(arm()); err != nil {
+		return err
+	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	var keepErr error
+	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
+	_, err = follow(ctx, f.client().addr(), f.journals(), 0, whims)
+	stopKeeping()
+	kept.Wait()
+	if err = errors.Join(err, keepErr, f.stop()); err != nil {
+		return err
+	}
+	for range len(deaths) {
+		if how := <-deaths; !strings.HasPrefix(how, f.tracker.name) {
+			return errors.New(how)
+		}
+	}
+	return nil
 }
 
 // close ends all that is left.

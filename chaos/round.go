@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/chaos/failpoint"
@@ -148,7 +150,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	for _, f := range faults {
 		befalling.Go(func() { r.befall(ctx, f) })
 	}
-	watched, err := follow(ctx, r.farm.client().addr(), r.farm.journals(), whims)
+	watched, err := follow(ctx, r.farm.client().addr(), r.farm.journals(), 0, whims)
 	befalling.Wait()
 	stopKeeping()
 	kept.Wait()
@@ -191,14 +193,14 @@ func (r *round) befall(ctx context.Context, f *fault) {
 }
 
 // follow submits the jobs to the tracker at addr, as a client whose calls may fail too, and follows them to their ends. It returns
-// their events. On each it has the client's whim.
-func follow(ctx context.Context, addr, journals string, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+// their events, which it also writes down as they come. On each job it has the client's whim.
+func follow(ctx context.Context, addr, journals string, life int, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
 	conn, err := dial(addr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", 0)
+	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
 		return nil, err
 	}
@@ -215,14 +217,7 @@ func follow(ctx context.Context, addr, journals string, whims []whim) (map[strin
 				return
 			}
 			following.Go(func() { whims[n].indulge(ctx, w, id) })
-			var events []*tilthv1.JobEvent
-			err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
-				events = append(events, e)
-				return nil
-			})
-			if err != nil {
-				err = fmt.Errorf("watch job %s: %w", id, err)
-			}
+			events, err := watch(ctx, conn, id, filepath.Join(journals, id+seenSuffix))
 			mu.Lock()
 			defer mu.Unlock()
 			watched[id], errs[n] = events, err
@@ -230,6 +225,55 @@ func follow(ctx context.Context, addr, journals string, whims []whim) (map[strin
 	}
 	following.Wait()
 	return watched, errors.Join(errs...)
+}
+
+// seenSuffix ends the name of a file of a job's events, each in a line.
+const seenSuffix = ".seen"
+
+// watch returns a job's events, and writes down each when it has come.
+func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) (events []*tilthv1.JobEvent, err error) {
+	seen, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
+		events = append(events, e)
+		line, err := protojson.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = seen.Write(append(line, '\n'))
+		return err
+	})
+	if err != nil {
+		return events, fmt.Errorf("watch job %s: %w", id, err)
+	}
+	return events, nil
+}
+
+// readSeen returns the events that were seen of each job.
+func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
+	paths, err := filepath.Glob(filepath.Join(journals, "*"+seenSuffix))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]*tilthv1.JobEvent{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		id := strings.TrimSuffix(filepath.Base(path), seenSuffix)
+		for line := range strings.Lines(string(text)) {
+			e := &tilthv1.JobEvent{}
+			if err := protojson.Unmarshal([]byte(line), e); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			out[id] = append(out[id], e)
+		}
+	}
+	return out, nil
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -86,13 +86,13 @@ func (h *Handler) download(ctx context.Context, ref *tilthv1.ArtifactRef) (path 
 	return path, release, nil
 }
 
-// outputs is an empty file that the process may write, whoever it runs as; the folder is nobody else's.
+// outputs is an empty file.
 func (h *Handler) outputs() (string, error) {
 	f, err := os.CreateTemp(h.Scratch, "outputs-*.npz")
 	if err != nil {
 		return "", err
 	}
-	return f.Name(), errors.Join(f.Chmod(0o666), f.Close())
+	return f.Name(), f.Close()
 }
 
 // alone runs packages while nothing else runs on this machine.

@@ -115,7 +115,7 @@ func output(t testing.TB, s *Sandbox, c Command) (string, *os.ProcessState) {
 	if err != nil {
 		t.Error(err)
 	}
-	state, err := p.Finish()
+	state, _, err := p.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
