@@ -130,15 +130,3 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 
 // mark makes an outcome unlike any other, in any life of any agent.
 func (p *pretender) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }
-
-// pass lets a time go by.
-func pass(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -193,12 +193,12 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // befall has one fault happen. It ends even when ctx does.
 func (r *round) befall(ctx context.Context, f *fault) {
-	if pass(ctx, f.At) != nil {
+	if retry.Sleep(ctx, f.At) != nil {
 		return
 	}
 	r.happened(f.Kind)
 	f.begin(r)
-	_ = pass(ctx, f.For)
+	_ = retry.Sleep(ctx, f.For)
 	f.end(r)
 }
 

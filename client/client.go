@@ -174,7 +174,7 @@ func (c *Client) Owners(ctx context.Context) ([]*tilthv1.Owner, error) {
 func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: tilthv1.AgentKind_AGENT_KIND_TUNER})
+	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{PageSize: 1})
 	if err != nil {
 		return nil, c.explain("ask for outages", err)
 	}

@@ -93,7 +93,7 @@ func (st *standing) offer(key []byte, m *tilthv1.Measurement) (changed bool) {
 	}
 	for level := needs; level < levelCount; level++ {
 		if best := &st.best[level]; best.key == nil || Supersedes(m, best.measurement) {
-			*best = held{key: key, measurement: m}
+			*best = held{key: key, measurement: gist(m)}
 			changed = true
 		}
 	}
