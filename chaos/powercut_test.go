@@ -80,7 +80,7 @@ func (f *recordedFarm) cutOften(total *Result) {
 				return err == nil && len(again) > 0
 			})
 			broken, _ = f.cut(disk, least)
-			f.Errorf("seed %d, cut %d, after step %d of %d:\n%s\nit takes no more than the loss of\n%s", f.seed, n, at, f.trace.Len(), strings.Join(first(broken, 10), "\n"), least.Tell())
+			f.Fatalf("seed %d, cut %d, after step %d of %d:\n%s\nit takes no more than the loss of\n%s", f.seed, n, at, f.trace.Len(), strings.Join(first(broken, 10), "\n"), least.Tell())
 		}
 		if (n+1)*(*lives)/(*cuts) > n*(*lives)/(*cuts) {
 			f.goOn(disk, loss, total)
@@ -165,7 +165,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	if err := again.start(""); err != nil {
 		f.Fatal(err)
 	}
-	watched, err := follow(ctx, again.client().addr(), again.journals(), again.life(), make([]whim, jobsPerRound))
+	watched, err := again.follow(ctx, again.life(), make([]whim, jobsPerRound), jobSpec)
 	if err := errors.Join(err, again.stop()); err != nil {
 		f.Fatal(err)
 	}

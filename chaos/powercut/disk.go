@@ -183,11 +183,6 @@ func (d *Disk) open(c call) error {
 
 func (d *Disk) write(c call) error {
 	return d.onFile(c, func(n *node) {
-		data, err := unescape(c.args[1])
-		if err != nil {
-			panic(err) // the bound on what strace tells is beyond all writes
-		}
-		data = data[:c.result]
 		offset := n.cursor
 		switch {
 		case c.name == "pwrite64":
@@ -196,11 +191,11 @@ func (d *Disk) write(c call) error {
 			offset = n.size
 			fallthrough
 		default:
-			n.cursor = offset + int64(len(data))
+			n.cursor = offset + c.result
 		}
-		end := max(n.size, offset+int64(len(data)))
-		n.changes = append(n.changes, change{step: d.at, offset: offset, data: data, size: end, grows: end != n.size})
-		n.size = end
+		size := max(n.size, offset+c.result)
+		n.changes = append(n.changes, change{step: d.at, offset: offset, data: c.data, size: size, grows: size != n.size})
+		n.size = size
 	})
 }
 

@@ -38,10 +38,12 @@ type step struct {
 	call  call
 }
 
-// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4.
+// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is what was written, which is
+// not among the arguments then.
 type call struct {
 	name   string
 	args   []string
+	data   []byte
 	result int64
 }
 
@@ -165,6 +167,15 @@ func parse(text string) (call, error) {
 		return call{}, fmt.Errorf("result of %s: %w", name, err)
 	}
 	c.result = n
+	if n >= 0 && (name == "write" || name == "pwrite64") {
+		if c.data, err = unescape(c.args[1]); err != nil {
+			return call{}, fmt.Errorf("%s: %w", name, err)
+		}
+		c.data, c.args[1] = c.data[:n:n], ""
+	}
+	for i, arg := range c.args {
+		c.args[i] = strings.Clone(arg) // not to keep the whole line
+	}
 	return c, nil
 }
 
