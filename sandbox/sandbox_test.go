@@ -235,13 +235,7 @@ func TestEachLayerHoldsAlone(t *testing.T) {
 
 func TestFilesHoldByLandlockToo(t *testing.T) {
 	s, program := open(t), hostile(t)
-	version, err := landlockVersion()
-	if err != nil {
-		t.Skipf("this machine has no Landlock, which stands in for layer %s: %v", Files, err)
-	}
-	locked := s.Only(Files, Privileges)
-	locked.pivots, locked.landlock, locked.has[Files], locked.has[Privileges] = false, version, true, true
-	v := newVictims(t, program)
+	locked, v := landlocked(t, s), newVictims(t, program)
 	check(t, locked, v.command(program, "files"))
 	check(t, locked, v.command(program, "writing"))
 }
@@ -366,6 +360,88 @@ func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
 	}
 	if text, state := output(t, s, Command{Program: link, Args: []string{"hello"}}); text != "hello\n" || !state.Success() {
 		t.Errorf("%q, %v", text, state)
+	}
+}
+
+// landlocked is a sandbox whose files are hidden by Landlock.
+func landlocked(t *testing.T, s *Sandbox) *Sandbox {
+	t.Helper()
+	version, err := landlockVersion()
+	if err != nil {
+		t.Skipf("this machine has no Landlock, which stands in for layer %s: %v", Files, err)
+	}
+	locked := s.Only(Files, Privileges)
+	locked.pivots, locked.landlock, locked.has[Files], locked.has[Privileges] = false, version, true, true
+	return locked
+}
+
+// TestAnExecutableNeedNotBeSeen, nor be in any folder: a service runs itself again after its file was replaced.
+func TestAnExecutableNeedNotBeSeen(t *testing.T) {
+	s := open(t)
+	text, err := os.ReadFile("/bin/echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "echo")
+	if err := os.WriteFile(path, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for name, box := range map[string]*Sandbox{"off": nil, "sandbox": s, "Landlock": landlocked(t, s)} {
+		if did, state := output(t, box, Command{Executable: program, Program: "echo", Args: []string{"hello"}}); did != "hello\n" || !state.Success() {
+			t.Errorf("%s: %q, %v", name, did, state)
+		}
+	}
+	if err := program.Chmod(0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Start(Command{Executable: program, Program: "echo"}); s.id != 0 && (err == nil || !strings.Contains(err.Error(), "allow others to")) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAProgramHasItsDescriptorsAndNoOthers wherever they are in this process, which was given some that programs would inherit.
+func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
+	s, program := open(t), hostile(t)
+	v := newVictims(t, program)
+	var files []*os.File
+	want := ""
+	for k := range 7 {
+		f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		line := fmt.Sprintf("file %d\n", k)
+		if _, err := f.WriteAt([]byte(line), 0); err != nil {
+			t.Fatal(err)
+		}
+		files, want = append(files, f), line+want
+	}
+	slices.Reverse(files) // so that each would be overwritten by another
+	inherited, err := unix.Dup(int(files[0].Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(inherited)
+	for name, box := range map[string]*Sandbox{"off": nil, "sandbox": s} {
+		script := "for k in 3 4 5 6 7 8 9; do read line <&$k; echo $line; done"
+		if got, state := output(t, box, Command{Program: "/bin/sh", Args: []string{"-c", script}, Descriptors: files}); got != want || !state.Success() {
+			t.Errorf("%s: %q, %v", name, got, state)
+		}
+		for _, f := range files {
+			if _, err := f.Seek(0, io.SeekStart); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, box, v.command(program, "descriptors"))
 	}
 }
 
