@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
 )
@@ -35,11 +36,11 @@ func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilth
 	case err == nil:
 		report.Result = result
 	case errors.As(err, &failure):
-		report.Failure = oneLine(failure.Error())
+		report.Failure = wire.Line(failure.Error())
 	case errors.As(err, &farm):
-		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, oneLine(err.Error())
+		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, wire.Line(err.Error())
 	default:
-		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, oneLine(err.Error())
+		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, wire.Line(err.Error())
 	}
 	if err != nil {
 		h.Logger.Warn("packages not run", "job", job.GetId(), "error", err)

@@ -3,12 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -65,7 +65,7 @@ func (s *sheet) add(o Outcome) {
 		return
 	}
 	delete(s.open, o.Kernel)
-	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: oneLine(o.Message), SamplesSeconds: o.Samples,
+	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: wire.Line(o.Message), SamplesSeconds: o.Samples,
 		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds,
 		CalibrationRatio: o.CalibrationRatio, Remeasured: o.Remeasured, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
@@ -87,7 +87,7 @@ func (s *sheet) infra(err error) {
 	if errors.As(err, &farm) {
 		s.pending.InfraError = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
 	}
-	s.pending.InfraMessage = oneLine(err.Error())
+	s.pending.InfraMessage = wire.Line(err.Error())
 }
 
 // flush reports what was collected, if anything.
@@ -101,10 +101,4 @@ func (s *sheet) flush(ctx context.Context) error {
 	s.pending = &tilthv1.ReportMeasurementsRequest{Lease: s.lease}
 	s.flushed = time.Now()
 	return nil
-}
-
-// oneLine keeps a message to what the wire allows.
-func oneLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }

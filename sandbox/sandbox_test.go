@@ -498,3 +498,17 @@ func TestFilesThatAnotherUserCannotReadAreNamed(t *testing.T) {
 		t.Errorf("%s is closed to others", got)
 	}
 }
+
+// BenchmarkOpen is what trying all layers costs.
+func BenchmarkOpen(b *testing.B) {
+	dir := reachable(b)
+	for b.Loop() {
+		s, err := Open(BestEffort, dir)
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
