@@ -210,17 +210,22 @@ func (f *farmUnderTest) awaitAgents(ctx context.Context) { f.await(ctx, 3) }
 func (f *farmUnderTest) awaitTracker(ctx context.Context) { f.await(ctx, 0) }
 
 func (f *farmUnderTest) await(ctx context.Context, n int) {
+	f.until(ctx, "agents have not joined", func() bool {
+		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
+		return err == nil && len(agents) == n
+	})
+}
+
+// until returns when something is so; else the test fails with what is wrong when ctx ends.
+func (f *farmUnderTest) until(ctx context.Context, wrong string, so func() bool) {
+	f.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
-		if err == nil && len(agents) == n {
-			return
-		}
+	for !so() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			f.t.Fatalf("agents have not joined: %d, %v", len(agents), err)
+			f.t.Fatal(wrong)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -28,22 +27,5 @@ func TestReasonsAreReadWithoutMessages(t *testing.T) {
 	}
 	if s := status.Convert(refused); s.Code() != codes.NotFound || s.Message() != `session "s" is void` {
 		t.Errorf("the refusal says %v", s)
-	}
-}
-
-// TestALineHasNothingThatMovesACursor, and is text that a message may have.
-func TestALineHasNothingThatMovesACursor(t *testing.T) {
-	for message, want := range map[string]string{
-		"":                            "",
-		"undefined symbol: größe":     "undefined symbol: größe",
-		"first\nsecond":               "first",
-		"\x1b[2Jgone\a\ttab\r":        "[2Jgone  tab",
-		"bad \xff byte":               "bad \ufffd byte",
-		strings.Repeat("x", 1<<20):    strings.Repeat("x", maxLineBytes),
-		"right to left \u202e hidden": "right to left   hidden",
-	} {
-		if got := Line(message); got != want {
-			t.Errorf("%q became %q, want %q", message, got, want)
-		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -209,7 +209,7 @@ func (p *process) result() (*Result, error) {
 	if p.state.Success() {
 		var a answer
 		if err := json.Unmarshal(p.said, &a); err == nil && a.Error != "" {
-			return nil, &Failure{wire.Line(a.Error)}
+			return nil, &Failure{failure.Message(a.Error)}
 		} else if err == nil && a.Result.fits(p.order.Request) {
 			return a.Result, nil
 		}
@@ -218,7 +218,7 @@ func (p *process) result() (*Result, error) {
 	if status.Signaled() {
 		return nil, &Failure{fmt.Sprintf("crashes: ended by %s", strings.ToLower(status.Signal().String()))}
 	}
-	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), wire.Line(string(p.complains))))}
+	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), failure.Message(strings.TrimSpace(string(p.complains)))))}
 }
 
 // fits says whether a result, which packages may have forged, is one of a request.

@@ -1,0 +1,34 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func TestTheFarmIsToBlameForWhatItCaused(t *testing.T) {
+	const own, farm = tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
+	lost := fmt.Errorf("batch 7: %w", &Farm{io.ErrUnexpectedEOF})
+	if Class(lost, own) != farm || Class(io.EOF, own) != own {
+		t.Errorf("%v, %v", Class(lost, own), Class(io.EOF, own))
+	}
+	if !errors.Is(lost, io.ErrUnexpectedEOF) || lost.Error() != "batch 7: unexpected EOF" {
+		t.Error(lost)
+	}
+}
+
+func TestAMessageIsALineOfUTF8(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"one line":                        "one line",
+		"no such file: \xff.c\ninclude …": "no such file: ?.c",
+		"\x1b[2Jgone\a\u202e":             " [2Jgone  ",
+	} {
+		if got := Message(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
