@@ -123,6 +123,6 @@ func gist(m *tilthv1.Measurement) *tilthv1.Measurement {
 		Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
 		Error:          m.GetError(),
 		LatencySeconds: m.GetLatencySeconds(), SamplesSeconds: m.GetSamplesSeconds(), CalibrationRatio: m.GetCalibrationRatio(),
-		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
+		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(), Suspected: m.GetSuspected(),
 	}
 }
