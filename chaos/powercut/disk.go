@@ -3,6 +3,7 @@ package powercut
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,15 @@ type change struct {
 func (t *Trace) NewDisk() *Disk {
 	d := &Disk{trace: t}
 	d.root = d.folder("")
+	for _, e := range t.before {
+		n := &node{path: e.path, synced: slices.Clone(e.content), size: int64(len(e.content))}
+		if !e.file {
+			n.names, n.syncedNames = map[string]*node{}, map[string]*node{}
+		}
+		d.nodes = append(d.nodes, n)
+		above, name, _ := d.parent(filepath.Join(t.root, e.path)) // came before it
+		above.names[name], above.syncedNames[name] = n, n
+	}
 	return d
 }
 
