@@ -32,7 +32,8 @@ type checker struct {
 	calls     []*call
 	leases    map[string]leased
 	jobs      map[string]*storedJob
-	open      bool // jobs need not have ended, and more may be stored than the client saw
+	measured  map[string]map[string]bool // candidates reported so far, by lease
+	open      bool                       // jobs need not have ended, and more may be stored than the client saw
 }
 
 func (c *checker) violation(format string, args ...any) {
@@ -72,7 +73,7 @@ func (c *checker) close() {
 
 // read holds what is stored against what was acknowledged and seen.
 func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
-	c.artifacts, c.jobs = filepath.Join(data, artifactsName), map[string]*storedJob{}
+	c.artifacts, c.jobs, c.measured = filepath.Join(data, artifactsName), map[string]*storedJob{}, map[string]map[string]bool{}
 	if c.calls, err = readCalls(journals); err != nil {
 		return err
 	}

@@ -186,7 +186,12 @@ func (n *network) run(cut []string) (outcomes []string) {
 			n.heal(host)
 		}
 	}()
-	watched, err := follow(ctx, proxy.addr(), journals, 0, make([]whim, jobsPerRound))
+	conn, err := dial(proxy.addr())
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer conn.Close()
+	watched, err := follow(ctx, conn, journals, 0, make([]whim, jobsPerRound), jobSpec)
 	<-cutting
 	if err != nil {
 		n.Fatal(err)

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	cuts  = flag.Int("cuts", 60, "how many power cuts of each farm that is recorded")
+	cuts  = flag.Int("cuts", 30, "how many power cuts of each farm that is recorded")
 	lives = flag.Int("lives", 1, "after how many of them the farm goes on to its end")
 	farms = flag.Int("farms", 1, "how many farms are recorded; the seed is that of the first, the others follow")
 )
@@ -70,17 +70,8 @@ func (f *recordedFarm) cutOften(total *Result) {
 			f.Fatal(err)
 		}
 		loss := disk.Draw(rng, dataName)
-		broken, err := f.cut(disk, loss)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if len(broken) > 0 {
-			least := disk.Shrink(loss, func(l powercut.Loss) bool {
-				again, err := f.cut(disk, l)
-				return err == nil && len(again) > 0
-			})
-			broken, _ = f.cut(disk, least)
-			f.Errorf("seed %d, cut %d, after step %d of %d:\n%s\nit takes no more than the loss of\n%s", f.seed, n, at, f.trace.Len(), strings.Join(first(broken, 10), "\n"), least.Tell())
+		if err := disk.Try(loss, dataName, func(data string, _ int) error { return f.judge(disk, data) }); err != nil {
+			f.Fatalf("seed %d, cut %d: %v", f.seed, n, err)
 		}
 		if (n+1)*(*lives)/(*cuts) > n*(*lives)/(*cuts) {
 			f.goOn(disk, loss, total)
@@ -88,30 +79,23 @@ func (f *recordedFarm) cutOften(total *Result) {
 	}
 }
 
-// left writes what a loss leaves of the farm: the tracker's data, and all that the others wrote.
-func (f *recordedFarm) left(disk *powercut.Disk, loss powercut.Loss) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "powercut"); err != nil {
-		return "", err
+// judge has a tracker open what is left of the tracker's data, and returns the promises that are broken.
+func (f *recordedFarm) judge(disk *powercut.Disk, data string) error {
+	journals := data + "." + journalsName
+	if err := disk.Write(journals, journalsName, powercut.Loss{}); err != nil {
+		return err
 	}
-	return dir, errors.Join(disk.Write(filepath.Join(dir, dataName), dataName, loss), disk.Write(filepath.Join(dir, journalsName), journalsName, powercut.Loss{}))
-}
-
-// cut returns the promises that are broken when a tracker opens what a loss leaves.
-func (f *recordedFarm) cut(disk *powercut.Disk, loss powercut.Loss) (broken []string, err error) {
-	dir, err := f.left(disk, loss)
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	data := filepath.Join(dir, dataName)
 	if err := openTracker(data); err != nil {
-		return []string{err.Error()}, nil
+		return err
 	}
-	v, err := checkCut(data, filepath.Join(dir, journalsName))
+	v, err := checkCut(data, journals)
 	if err != nil {
-		return []string{err.Error()}, nil
+		return err
 	}
-	return append(v.Violations, falseArtifacts(filepath.Join(data, artifactsName))...), nil
+	if broken := append(v.Violations, falseArtifacts(filepath.Join(data, artifactsName))...); len(broken) > 0 {
+		return errors.New(strings.Join(first(broken, 10), "\n"))
+	}
+	return nil
 }
 
 // openTracker has a tracker recover from data, and stop.
@@ -149,11 +133,15 @@ func falseArtifacts(dir string) (broken []string) {
 // goOn starts the farm again on what a loss left of it.
 func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Result) {
 	f.Helper()
-	dir, err := f.left(disk, loss)
+	dir, err := os.MkdirTemp("", "powercut")
 	if err != nil {
 		f.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	err = errors.Join(disk.Write(filepath.Join(dir, dataName), dataName, loss), disk.Write(filepath.Join(dir, journalsName), journalsName, powercut.Loss{}))
+	if err != nil {
+		f.Fatal(err)
+	}
 	again, err := newFarm(dir, buildProgram(f.T), func(how string) { f.Error(how) })
 	if err != nil {
 		f.Fatal(err)
@@ -165,7 +153,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	if err := again.start(""); err != nil {
 		f.Fatal(err)
 	}
-	watched, err := follow(ctx, again.client().addr(), again.journals(), again.life(), make([]whim, jobsPerRound))
+	watched, err := again.follow(ctx, again.life(), make([]whim, jobsPerRound), jobSpec)
 	if err := errors.Join(err, again.stop()); err != nil {
 		f.Fatal(err)
 	}

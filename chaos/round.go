@@ -38,6 +38,9 @@ type Round struct {
 	// Binary is the program of its processes, and Points the failpoints in it.
 	Binary string
 	Points []string
+	// Tilth, where it is set, is the program of the agents, which do their work then, and Spec makes the jobs.
+	Tilth string
+	Spec  func(n int) *tilthv1.JobSpec
 
 	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
 	calm  bool
@@ -71,8 +74,15 @@ type round struct {
 // Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not end, which
 // breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
-	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points}, counts: map[string]int{}}
-	if r.farm, err = newFarm(o.Dir, o.Binary, r.died); err != nil {
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}}
+	if o.Tilth != "" {
+		r.draw.within = realFaultsWithin
+		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
+	} else {
+		r.Spec = jobSpec
+		r.farm, err = newFarm(o.Dir, o.Binary, r.died)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer r.farm.close()
@@ -150,7 +160,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	for _, f := range faults {
 		befalling.Go(func() { r.befall(ctx, f) })
 	}
-	watched, err := follow(ctx, r.farm.client().addr(), r.farm.journals(), 0, whims)
+	watched, err := r.farm.follow(ctx, 0, whims, r.Spec)
 	befalling.Wait()
 	stopKeeping()
 	kept.Wait()
@@ -192,14 +202,9 @@ func (r *round) befall(ctx context.Context, f *fault) {
 	f.end(r)
 }
 
-// follow submits the jobs to the tracker at addr, as a client whose calls may fail too, and follows them to their ends. It returns
-// their events, which it also writes down as they come. On each job it has the client's whim.
-func follow(ctx context.Context, addr, journals string, life int, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
-	conn, err := dial(addr)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
+// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It returns their
+// events, which it also writes down as they come. On each job it has the client's whim.
+func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
 		return nil, err
@@ -211,7 +216,7 @@ func follow(ctx context.Context, addr, journals string, life int, whims []whim) 
 	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, jobsPerRound)
 	for n := range jobsPerRound {
 		following.Go(func() {
-			id, err := submit(ctx, w, n)
+			id, err := submit(ctx, w, n, spec(n))
 			if err != nil {
 				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
 				return
@@ -279,8 +284,8 @@ func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
 var quiet = slog.New(slog.DiscardHandler)
 
 // submit hands in the n-th job, and once more when that is done, which must give the same job.
-func submit(ctx context.Context, w *witness, n int) (id string, err error) {
-	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: jobSpec(n)}
+func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id string, err error) {
+	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: spec}
 	for range 2 {
 		err := retry.Do(ctx, quiet, impatient, "SubmitJob", func(ctx context.Context) error {
 			answer, err := tilthv1.NewJobServiceClient(w).SubmitJob(ctx, request)

@@ -19,7 +19,7 @@ type whim struct {
 // whims draws one for each job: most have none, and some are paused or cancelled.
 func (d *draw) whims() (out []whim) {
 	for range jobsPerRound {
-		w := whim{at: d.span(0, 3*time.Second), lasts: d.span(50*time.Millisecond, time.Second)}
+		w := whim{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
 		switch d.IntN(6) {
 		case 0:
 			w.method, w.lasts = "cancel", 0

@@ -21,7 +21,7 @@ import (
 const (
 	importProcessEnv = "TILTH_TEST_IMPORT"
 	importKillEnv    = "TILTH_TEST_IMPORT_KILL"
-	importSize       = 4500
+	importSize       = 1200
 )
 
 // numbered yields n records, which repeat themselves after importSize, and then err.
@@ -98,11 +98,11 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	db := openDB(t, path)
 	add(t, db, newRecord("cpu", "mine", 1, 0.5))
 	broken := errors.New("the line broke")
-	if _, _, err := db.Import(t.Context(), numbered(1200, broken)); !errors.Is(err, broken) {
+	if _, _, err := db.Import(t.Context(), numbered(700, broken)); !errors.Is(err, broken) {
 		t.Errorf("the import failed with %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())
-	next := numbered(1200, io.EOF)
+	next := numbered(700, io.EOF)
 	_, _, err := db.Import(cancelled, func() (*tilthv1.Record, error) {
 		cancel(broken)
 		return next()

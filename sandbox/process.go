@@ -141,7 +141,7 @@ func (s *script) descriptors(files []*os.File) {
 	for k, f := range files {
 		s.add("place a descriptor", unix.SYS_DUP3, s.keep(f.Fd()), uintptr(k), 0)
 	}
-	s.add("keep other descriptors", unix.SYS_CLOSE_RANGE, uintptr(len(files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	s.add("keep other descriptors", unix.SYS_CLOSE_RANGE, uintptr(len(files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC).optional = true // Linux 5.11
 }
 
 const (

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
-tests=(libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
+tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
 # Hosts apart from each other, the check of unit files, and Prometheus with promtool.
 tests+=(iproute2 systemd prometheus)
 peers=(nodejs npm)
@@ -33,6 +33,7 @@ present() {
 	prometheus) command -v prometheus && command -v promtool ;;
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
+	strace) command -v strace ;;
 	*) installed "$1" ;;
 	esac >/dev/null
 }

@@ -3,6 +3,7 @@ package powercut
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,15 @@ type change struct {
 func (t *Trace) NewDisk() *Disk {
 	d := &Disk{trace: t}
 	d.root = d.folder("")
+	for _, e := range t.before {
+		n := &node{path: e.path, synced: slices.Clone(e.content), size: int64(len(e.content))}
+		if !e.file {
+			n.names, n.syncedNames = map[string]*node{}, map[string]*node{}
+		}
+		d.nodes = append(d.nodes, n)
+		above, name, _ := d.parent(filepath.Join(t.root, e.path)) // came before it
+		above.names[name], above.syncedNames[name] = n, n
+	}
 	return d
 }
 
@@ -183,11 +193,6 @@ func (d *Disk) open(c call) error {
 
 func (d *Disk) write(c call) error {
 	return d.onFile(c, func(n *node) {
-		data, err := unescape(c.args[1])
-		if err != nil {
-			panic(err) // the bound on what strace tells is beyond all writes
-		}
-		data = data[:c.result]
 		offset := n.cursor
 		switch {
 		case c.name == "pwrite64":
@@ -196,11 +201,11 @@ func (d *Disk) write(c call) error {
 			offset = n.size
 			fallthrough
 		default:
-			n.cursor = offset + int64(len(data))
+			n.cursor = offset + c.result
 		}
-		end := max(n.size, offset+int64(len(data)))
-		n.changes = append(n.changes, change{step: d.at, offset: offset, data: data, size: end, grows: end != n.size})
-		n.size = end
+		size := max(n.size, offset+c.result)
+		n.changes = append(n.changes, change{step: d.at, offset: offset, data: c.data, size: size, grows: size != n.size})
+		n.size = size
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,8 +29,16 @@ const mostBytes = 1 << 28
 
 // Trace is what processes did to the files below a folder, call by call.
 type Trace struct {
-	root  string
-	steps []step
+	root   string
+	before []entry
+	steps  []step
+}
+
+// entry is a file or folder that was there before.
+type entry struct {
+	path    string
+	file    bool // or a folder
+	content []byte
 }
 
 // step is a call that took effect.
@@ -38,20 +47,26 @@ type step struct {
 	call  call
 }
 
-// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4.
+// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is what was written, which is
+// not among the arguments then.
 type call struct {
 	name   string
 	args   []string
+	data   []byte
 	result int64
 }
 
 // Run has a command, which is not started, run to its end under strace, and returns what it and all processes that it started did to
-// the files below a folder. That is an absolute path without links, in which nothing is when the command starts, and which was
-// brought to the disk. A command that fails is an error, but one that was killed is none.
+// the files below a folder, which is an absolute path without links. What is in it when the command starts counts as synced. A command
+// that fails is an error, but one that was killed is none.
 func Run(cmd *exec.Cmd, root string) (*Trace, error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		return nil, errors.New("recording what a program writes needs strace: scripts/packages.sh test installs it")
+	}
+	t := &Trace{root: filepath.Clean(root)}
+	if err := t.readBefore(); err != nil {
+		return nil, err
 	}
 	out, err := os.CreateTemp("", "trace")
 	if err != nil {
@@ -67,11 +82,27 @@ func Run(cmd *exec.Cmd, root string) (*Trace, error) {
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != -1 {
 		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args[len(cmd.Args)-1:], " "), err)
 	}
-	t := &Trace{root: filepath.Clean(root)}
 	if err := t.read(out); err != nil {
 		return nil, fmt.Errorf("trace of %s: %w", root, err)
 	}
 	return t, nil
+}
+
+func (t *Trace) readBefore() error {
+	return filepath.WalkDir(t.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == t.root {
+			return err
+		}
+		e := entry{path: strings.TrimPrefix(path, t.root+"/")}
+		if d.Type().IsRegular() {
+			if e.content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+			e.file = true
+		}
+		t.before = append(t.before, e)
+		return nil
+	})
 }
 
 // Len is how many steps there are. The instants of a trace are 0, before all of them, to Len, after the last.
@@ -165,6 +196,15 @@ func parse(text string) (call, error) {
 		return call{}, fmt.Errorf("result of %s: %w", name, err)
 	}
 	c.result = n
+	if n >= 0 && (name == "write" || name == "pwrite64") {
+		if c.data, err = unescape(c.args[1]); err != nil {
+			return call{}, fmt.Errorf("%s: %w", name, err)
+		}
+		c.data, c.args[1] = c.data[:n:n], ""
+	}
+	for i, arg := range c.args {
+		c.args[i] = strings.Clone(arg) // not to keep the whole line
+	}
 	return c, nil
 }
 

@@ -20,13 +20,14 @@ func main() {
 	life := flag.Int("life", 0, "an agent's life, over all agents")
 	addr := flag.String("tracker", "", "where the tracker listens, or an agent finds it")
 	dir := flag.String("dir", "", "folder of the tracker's data, of an agent's journal, or of a farm")
+	secrets := flag.String("secrets", "", "folder of the tracker's certificate and tokens; empty = it is open")
 	seed := flag.Uint64("seed", 1, "draws what befalls a farm")
 	points := flag.String("points", "", "failpoints at which a farm's tracker may be killed, between commas")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	err := run(ctx, *kind, *name, *life, *addr, *dir, *seed, *points, log)
+	err := run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, log)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", *kind, err)
 		cancel()
@@ -34,10 +35,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kind, name string, life int, addr, dir string, seed uint64, points string, log *slog.Logger) error {
+func run(ctx context.Context, kind, name string, life int, addr, dir, secrets string, seed uint64, points string, log *slog.Logger) error {
 	switch kind {
 	case "tracker":
-		return chaos.RunTracker(ctx, dir, addr, os.Stdout, log)
+		return chaos.RunTracker(ctx, dir, addr, secrets, os.Stdout, log)
 	case "farm":
 		program, err := os.Executable()
 		if err != nil {

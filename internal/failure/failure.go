@@ -4,6 +4,7 @@ package failure
 import (
 	"errors"
 	"strings"
+	"unicode"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -26,9 +27,18 @@ func Class(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 	return own
 }
 
-// Message is what is reported of a text: its first line, as UTF-8, since what a compiler or a candidate prints may be anything and
-// the wire takes nothing else.
+// maxMessage bounds a message, in bytes.
+const maxMessage = 4 << 10
+
+// Message is what is reported of a text that a compiler or a candidate may have worded: the beginning of its first line, with blanks
+// in the place of what is not printable, such as the sequences that move a terminal's cursor. The wire takes nothing but UTF-8.
 func Message(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	return strings.ToValidUTF8(line, "?")
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, line[:min(len(line), maxMessage)])
+	return strings.TrimSpace(line)
 }

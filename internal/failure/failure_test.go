@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -24,7 +25,9 @@ func TestAMessageIsALineOfUTF8(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "",
 		"one line":                        "one line",
-		"no such file: \xff.c\ninclude …": "no such file: ?.c",
+		"no such file: \xff.c\ninclude …": "no such file: \uFFFD.c",
+		"\x1b[2J gone\r\n":                "[2J gone",
+		strings.Repeat("x", maxMessage+1): strings.Repeat("x", maxMessage),
 	} {
 		if got := Message(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -13,16 +13,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Failure is the packages' own fault, or that of their inputs: it would come again.
 type Failure struct{ message string }
 
-// Error is the message, of printable characters.
+// Error is the message.
 func (f *Failure) Error() string { return f.message }
 
 // Executor runs packages in processes of their own.
@@ -40,9 +40,7 @@ const (
 	mostAnswerBytes = 6 << 20
 	// mostComplaintBytes bounds what it may say besides.
 	mostComplaintBytes = 1 << 20
-	// mostMessageBytes are kept of a message.
-	mostMessageBytes = 4 << 10
-	mostOpenFiles    = 256
+	mostOpenFiles      = 256
 	// spareThreads are those of the runtime, and of runners beside this one, whose processes may belong to the same user.
 	spareThreads = 512
 	// reservedBytes are more than Go's runtime reserves, which is 1.6 GiB.
@@ -211,7 +209,7 @@ func (p *process) result() (*Result, error) {
 	if p.state.Success() {
 		var a answer
 		if err := json.Unmarshal(p.said, &a); err == nil && a.Error != "" {
-			return nil, &Failure{printable(a.Error)}
+			return nil, &Failure{failure.Message(a.Error)}
 		} else if err == nil && a.Result.fits(p.order.Request) {
 			return a.Result, nil
 		}
@@ -220,8 +218,7 @@ func (p *process) result() (*Result, error) {
 	if status.Signaled() {
 		return nil, &Failure{fmt.Sprintf("crashes: ended by %s", strings.ToLower(status.Signal().String()))}
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(p.complains)), "\n")
-	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), printable(line)))}
+	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), failure.Message(string(p.complains))))}
 }
 
 // fits says whether a result, which packages may have forged, is one of a request.
@@ -232,14 +229,4 @@ func (r *Result) fits(request Request) bool {
 	return !slices.ContainsFunc(r.Packages, func(p PackageResult) bool {
 		return len(p.Samples) != request.Repeat || slices.ContainsFunc(p.Samples, func(seconds float64) bool { return seconds < 0 })
 	})
-}
-
-// printable is the beginning of a message without what would move a terminal's cursor.
-func printable(message string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, message[:min(len(message), mostMessageBytes)])
 }

@@ -77,7 +77,7 @@ var roles = map[string]func(){
 }
 
 // executor has processes of a role in a sandbox.
-func executor(t *testing.T, mode sandbox.Mode, role ...string) *Executor {
+func executor(t testing.TB, mode sandbox.Mode, role ...string) *Executor {
 	t.Helper()
 	box, err := sandbox.Open(mode, filepath.Join(t.TempDir(), "sandbox"))
 	if err != nil {
@@ -143,7 +143,17 @@ func TestAPackageIsKeptApart(t *testing.T) {
 	}
 	defer listener.Close()
 	_, err = run(t, Limits{}, "spies", listener.Addr().String(), strconv.Itoa(os.Getpid()))
-	if err == nil || err.Error() != "did: " {
+	if err == nil || err.Error() != "did:" {
 		t.Errorf("it %v", err)
+	}
+}
+
+// BenchmarkTry is what a process for packages costs without any.
+func BenchmarkTry(b *testing.B) {
+	e := executor(b, sandbox.BestEffort, "serves")
+	for b.Loop() {
+		if err := e.Try(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -127,7 +127,7 @@ static int complains(void) {
   for (;;) write(2, line, sizeof line);
 }
 static int paints(void) {
-  static const char text[] = "\033[2J\033]0;owned\007oh\n";
+  static const char text[] = "\033[2J\033]0;owned\007oh \377\n";
   write(2, text, sizeof text - 1);
   _exit(9);
 }
