@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +153,9 @@ func (t *Trace) read(in io.Reader) error {
 		if err != nil {
 			return err
 		}
+		if c.result == unknown && c.writes() && !strings.HasSuffix(c.name, "sync") {
+			return fmt.Errorf("%s was cut short by the end of its process, and nobody knows whether it took effect", c.name)
+		}
 		if c.result < 0 || !c.writes() {
 			continue
 		}
@@ -173,6 +177,9 @@ func (c call) writes() bool {
 	return true
 }
 
+// unknown is the result of a call whose thread ended meanwhile.
+const unknown = math.MinInt64
+
 // parse reads a call. All text in it is escaped, so commas and brackets are those between arguments.
 func parse(text string) (call, error) {
 	name, rest, ok := strings.Cut(text, "(")
@@ -188,7 +195,7 @@ func parse(text string) (call, error) {
 	result, _, _ = strings.Cut(result, "<")
 	c := call{name: name, args: strings.Split(rest[:at], ", ")}
 	if result == "?" { // its thread ended
-		c.result = -1
+		c.result = unknown
 		return c, nil
 	}
 	n, err := strconv.ParseInt(result, 0, 64)
