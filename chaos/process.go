@@ -369,14 +369,18 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 		return err
 	}
 	keeping, stopKeeping := context.WithCancel(ctx)
-	var kept sync.WaitGroup
+	killing, stopKilling := context.WithCancel(ctx)
+	var kept, killed sync.WaitGroup
 	var keepErr error
 	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
-	kept.Go(func() { f.killAtPoints(keeping) })
+	killed.Go(func() { f.killAtPoints(killing) })
 	_, err = f.follow(ctx, 0, whims, jobSpec)
 	stopKeeping()
 	kept.Wait()
-	if err = errors.Join(err, keepErr, f.stop()); err != nil {
+	err = errors.Join(err, keepErr, f.stop())
+	stopKilling()
+	killed.Wait()
+	if err != nil {
 		return err
 	}
 	if len(deaths) > 0 {
