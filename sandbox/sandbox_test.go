@@ -370,7 +370,7 @@ func landlocked(t *testing.T, s *Sandbox) *Sandbox {
 	t.Helper()
 	version, err := landlockVersion()
 	if err != nil {
-		t.Skipf("this machine has no Landlock, which stands in for layer %s: %v", Files, err)
+		t.Skipf("this kernel has no Landlock, which stands in for layer %s: %v", Files, err)
 	}
 	locked := s.Only(Files, Privileges)
 	locked.pivots, locked.landlock, locked.has[Files], locked.has[Privileges] = false, version, true, true

@@ -43,7 +43,7 @@ const heartbeatEach = time.Millisecond
 // heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several times before they are
 // taken for gone.
 func (t *Tracker) heartbeatInterval() time.Duration {
-	crowded := min(time.Duration(len(t.sessions))*heartbeatEach, t.cfg.LeaseTimeout/4)
+	crowded := min(time.Duration(len(t.sessions))*heartbeatEach, t.cfg.LeaseTimeout/3)
 	return max(t.cfg.HeartbeatInterval, crowded)
 }
 

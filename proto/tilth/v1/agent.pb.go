@@ -1035,13 +1035,14 @@ func (x *BuildWork) GetCandidates() []*Candidate {
 
 // MeasureWork is a batch to measure: the candidates that were built and the artifacts they are in.
 type MeasureWork struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	BatchId    string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	JobId      string                 `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	Target     *TargetSpec            `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
-	Task       *TaskSpec              `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
-	Candidates []*Candidate           `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	Artifacts  []*ArtifactRef         `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	JobId   string                 `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Target  *TargetSpec            `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
+	Task    *TaskSpec              `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	// Without their traces and origins.
+	Candidates []*Candidate   `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Artifacts  []*ArtifactRef `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Best latency of the task so far, in seconds; 0 = none. Measuring may stop early on what is clearly slower.
 	BestSeconds float64   `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	Mode        BatchMode `protobuf:"varint,8,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
