@@ -170,7 +170,7 @@ func TestHostilePackagesDoHarmWithoutASandbox(t *testing.T) {
 func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 	h := newHostile(t, sandbox.BestEffort, "serves", len(harmless))
 	if missing := h.executor.Sandbox.Missing(); len(missing) > 0 {
-		t.Skipf("this machine lacks layers: %s", strings.Join(missing, "; "))
+		t.Skipf("this kernel lacks layers: %s", strings.Join(missing, "; "))
 	}
 	for _, way := range harmless {
 		t.Run(way, func(t *testing.T) {
