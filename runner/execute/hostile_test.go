@@ -199,7 +199,7 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 		"loops":      "takes longer than 2s: allow more time, or ask for fewer executions",
 		"floods":     "crashes: floods its output",
 		"complains":  "crashes: floods its output",
-		"paints":     "crashes: exits with status 9  [2J ]0;owned oh ?",
+		"paints":     "crashes: exits with status 9 [2J ]0;owned oh \ufffd",
 		"forges":     "crashes: exits with status 0",
 		"closes_all": "crashes: exits with status",
 		"crashes":    "crashes: ",
