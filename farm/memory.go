@@ -11,7 +11,7 @@ import (
 const (
 	// leastMemoryBytes is what a tracker may take before its collector works harder than usual. One with 10,000 agents connected has
 	// more than half of it in use.
-	leastMemoryBytes = 896 << 20
+	leastMemoryBytes = 960 << 20
 	// memoryInterval is how often the limit is reconsidered.
 	memoryInterval = 5 * time.Second
 )

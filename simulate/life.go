@@ -36,6 +36,7 @@ func (f *fleet) live(ctx context.Context, spec *tilthv1.AgentSpec, n uint64, slo
 		l := f.line(n, dice)
 		f.use(l)
 		err := f.life(ctx, l, spec, slots, first)
+		first() // one that vanished before it had joined is not waited for
 		f.forget(l)
 		if err != nil {
 			f.stop(err)

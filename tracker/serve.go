@@ -28,6 +28,8 @@ const stopGrace = 3 * time.Second
 const (
 	readBufferBytes  = 4 << 10
 	writeBufferBytes = 16 << 10
+	// What each connection remembers of headers: those that every call has, and some that differ, such as how long it may take.
+	headerTableBytes = 1 << 10
 )
 
 // NewServer returns a gRPC server with the tracker's services, health and reflection, which keeps to the tracker's
@@ -43,7 +45,7 @@ func (t *Tracker) newServer(g *gate.Gate, opts ...grpc.ServerOption) *grpc.Serve
 	if security.TLS != nil {
 		own = append(own, grpc.Creds(credentials.NewTLS(security.TLS.Config("h2"))))
 	}
-	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes))
+	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
 	s := grpc.NewServer(append(own, opts...)...)
 	t.Register(s)
 	healthv1.RegisterHealthServer(s, t.health)

@@ -97,7 +97,7 @@ func (w *watcher) follow() error {
 }
 
 // messageBytes is about how large a message with several events may be. A message costs as much as a handful of trials in it.
-const messageBytes = 256 << 10
+const messageBytes = 32 << 10
 
 // send sends those events that are due, several in a message if the watcher takes them.
 func (w *watcher) send(events []*tilthv1.JobEvent) error {
