@@ -35,8 +35,12 @@ fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS
 	$(GO) test ./internal/graphfuzz -run TestRandomGraphs -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 ROUNDS ?= 200
-chaos: ## faults against a farm of real processes, and whether its promises hold; ROUNDS=200 SEED=1
-	$(GO) test ./chaos -run TestPromisesHoldUnderFaults -timeout 0 -v -rounds $(ROUNDS) -seed $(SEED) -limit 1h -keep $(CURDIR)/.tools/chaos
+REAL ?= 10
+FARMS ?= 20
+chaos: ## faults against farms of real processes, power cuts too, and whether promises hold; ROUNDS=200 REAL=10 FARMS=20 SEED=1
+	@scripts/packages.sh test
+	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 1h -real $(REAL) \
+		-farms $(FARMS) -keep $(CURDIR)/.tools/chaos
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench

@@ -56,7 +56,7 @@ type Config struct {
 	Slots int
 	// Logger hears of what happens; nil = nobody.
 	Logger *slog.Logger
-	// LeaseWait is how long one request for work waits; 0 = 20 s.
+	// LeaseWait is how long one request for work waits; 0 = 1 min.
 	LeaseWait time.Duration
 	// DrainGrace is how long held work may take to end when the agent stops; 0 = 10 s.
 	DrainGrace time.Duration
@@ -75,7 +75,7 @@ func (c *Config) setDefaults() {
 		c.Calibrate = func(string) {}
 	}
 	if c.LeaseWait == 0 {
-		c.LeaseWait = 20 * time.Second
+		c.LeaseWait = time.Minute
 	}
 	if c.DrainGrace == 0 {
 		c.DrainGrace = 10 * time.Second

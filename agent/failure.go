@@ -2,8 +2,8 @@ package agent
 
 import (
 	"context"
-	"strings"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -11,8 +11,7 @@ import (
 // A tuner that fails ends its job: the same search would fail again.
 func (s *session) reportFailure(ctx context.Context, work *tilthv1.LeaseWorkResponse, cause error) error {
 	token := work.GetLease()
-	// A path or a compiler's output may be no UTF-8, which the wire would refuse.
-	reason := strings.ToValidUTF8(cause.Error(), "?")
+	reason := failure.Message(cause.Error())
 	return Report(ctx, s.log, "report failure", func(ctx context.Context) (err error) {
 		switch work.GetWork().(type) {
 		case *tilthv1.LeaseWorkResponse_Search:

@@ -119,6 +119,9 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		switch {
 		case err == nil:
 			s.drop(response.GetDropped())
+			if every := response.GetHeartbeatInterval().AsDuration(); every > 0 {
+				s.interval = every
+			}
 			if response.GetCalibrate() {
 				s.cfg.Calibrate(s.id)
 			}

@@ -47,7 +47,7 @@ type watcher struct {
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: w.jobID, FromSequence: w.next})
+	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: w.jobID, FromSequence: w.next, Several: true})
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,22 @@ func (w *watcher) follow(ctx context.Context) error {
 			return err
 		}
 		w.backoff.Reset()
-		if err := w.take(r.GetEvent()); err != nil {
+		if err := w.takeAll(r); err != nil {
 			w.failed = true
 			return err
 		}
 	}
+}
+
+func (w *watcher) takeAll(r *tilthv1.WatchJobResponse) error {
+	err := w.take(r.GetEvent())
+	for _, event := range r.GetMore() {
+		if err != nil {
+			return err
+		}
+		err = w.take(event)
+	}
+	return err
 }
 
 // take passes an event on, unless it was seen already.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // FS is what the store does to files that can fail for want of space; tests put a failing one here.
@@ -49,10 +51,4 @@ func (OS) MakeDir(path string) error {
 }
 
 // SyncDir implements FS.
-func (OS) SyncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (OS) SyncDir(path string) error { return disk.SyncFolder(path) }

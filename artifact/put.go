@@ -151,13 +151,22 @@ func (s *Store) receive(digest string, sizeBytes, offset int64, src io.Reader) e
 
 // makeDir makes a folder of the store, so that it outlives a power cut.
 func (s *Store) makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
+	s.mu.Lock()
+	there := s.folders[dir]
+	s.mu.Unlock()
+	if there {
 		return nil
 	}
 	if err := s.fs.MakeDir(dir); err != nil {
 		return err
 	}
-	return s.fs.SyncDir(s.dir)
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.folders[dir] = true
+	return nil
 }
 
 // full recognises a full disk.

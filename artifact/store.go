@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -61,6 +62,7 @@ type Store struct {
 	lru     *list.List // of *entry, least recently used first
 	used    int64
 	pins    map[string]int
+	folders map[string]bool // whose names are on the disk
 }
 
 // entry is a file, whole or in part.
@@ -76,7 +78,7 @@ type entry struct {
 func Open(opts Options) (*Store, error) {
 	s := &Store{
 		dir: opts.Dir, cap: opts.CapBytes, log: opts.Logger, fs: opts.FS,
-		entries: map[string]*entry{}, lru: list.New(), pins: map[string]int{},
+		entries: map[string]*entry{}, lru: list.New(), pins: map[string]int{}, folders: map[string]bool{},
 	}
 	if s.cap == 0 {
 		s.cap = DefaultCapBytes
@@ -87,7 +89,7 @@ func Open(opts Options) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	if err := disk.MakeFolder(s.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open artifact store: %w", err)
 	}
 	if err := s.scan(); err != nil {
@@ -96,7 +98,8 @@ func Open(opts Options) (*Store, error) {
 	return s, nil
 }
 
-// scan enters what is in the folder, in the order of last use.
+// scan enters what is in the folder, in the order of last use. All names in it are on the disk afterwards: who was killed may have made
+// some that are not yet.
 func (s *Store) scan() error {
 	type found struct {
 		entry *entry
@@ -104,8 +107,12 @@ func (s *Store) scan() error {
 	}
 	var all []found
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if d.IsDir() {
+			s.folders[path] = true
+			return s.fs.SyncDir(path)
 		}
 		name, part := strings.CutSuffix(d.Name(), partSuffix)
 		info, err := d.Info()

@@ -292,7 +292,7 @@ func TestAnArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var steps []string
 	mustPut(t, open(t, artifact.Options{Dir: dir, FS: noted{steps: &steps}}), "hello") // its digest begins with 2cf2
-	const want = "make the folder, sync the folder s, sync the file, name it, sync the folder 2"
+	const want = "sync the folder s, make the folder, sync the folder s, sync the file, name it, sync the folder 2"
 	if got := strings.Join(steps, ", "); got != want {
 		t.Errorf("steps are: %s", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -61,7 +62,8 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 		if err != nil {
 			h.Logger.Warn("batch not built", "batch", batch.GetBatchId(), "error", err)
 			report.Outcomes, report.Artifacts = nil, nil
-			report.InfraError, report.InfraMessage = infraClass(err), firstLine(err.Error())
+			report.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA)
+			report.InfraMessage = failure.Message(err.Error())
 		}
 		err = h.Report(ctx, report)
 		if !agent.MissingArtifact(err) || attempt == maxAttempts {
@@ -73,23 +75,6 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 
 // maxAttempts bounds how often a batch is built for a tracker that evicts its artifacts before it hears of them.
 const maxAttempts = 3
-
-// farmError is a failure to hand over artifacts.
-type farmError struct{ cause error }
-
-// Error is the cause's.
-func (e *farmError) Error() string { return e.cause.Error() }
-
-// Unwrap is the cause.
-func (e *farmError) Unwrap() error { return e.cause }
-
-func infraClass(err error) tilthv1.ErrorClass {
-	var farm *farmError
-	if errors.As(err, &farm) {
-		return tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
-	}
-	return tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA
-}
 
 // build fills the report with outcomes and artifacts.
 func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *tilthv1.ReportBuildRequest) error {
@@ -135,7 +120,7 @@ func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
 func rejectAll(work *tilthv1.BuildWork, err error, report *tilthv1.ReportBuildRequest) {
 	for _, c := range work.GetCandidates() {
 		report.Outcomes = append(report.Outcomes, &tilthv1.BuildOutcome{Candidate: c.GetDigest(),
-			Error: tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, Message: firstLine(err.Error())})
+			Error: tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, Message: failure.Message(err.Error())})
 	}
 }
 
@@ -171,7 +156,7 @@ func (h *Handler) upload(ctx context.Context, built *Built) ([]*tilthv1.Artifact
 	for _, f := range files {
 		ref, err := h.Artifacts.Upload(ctx, f.role, f.path)
 		if err != nil {
-			return nil, &farmError{fmt.Errorf("builder: uploading the %s: %w", f.role, err)}
+			return nil, &failure.Farm{Cause: fmt.Errorf("builder: uploading the %s: %w", f.role, err)}
 		}
 		refs = append(refs, ref)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/codegen"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/harness"
@@ -36,7 +37,7 @@ func (j *job) source(kernels []printed) (source string, err error) {
 func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, firstLine(err.Error())
+	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, failure.Message(err.Error())
 }
 
 // run compiles the candidates, the reference and the harness side by side.

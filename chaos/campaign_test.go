@@ -81,36 +81,58 @@ func buildProgram(t *testing.T) string {
 // same faults again.
 func TestPromisesHoldUnderFaults(t *testing.T) {
 	binary := buildProgram(t)
+	c := newCampaign(t)
+	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
+		c.run(Round{Seed: *seed + uint64(c.done), Binary: binary, Points: boundaries})
+	}
+	c.tell()
+}
+
+// campaign is rounds, and what they came to.
+type campaign struct {
+	*testing.T
+	total *Result
+	began time.Time
+	done  int
+}
+
+func newCampaign(t *testing.T) *campaign {
 	if *keep == "" {
 		*keep = filepath.Join(os.TempDir(), "tilth-chaos")
 	}
-	began := time.Now()
-	total := &Result{Counts: map[string]int{}}
-	done := 0
-	for ; done < *rounds && (*limit == 0 || time.Since(began) < *limit); done++ {
-		n := *seed + uint64(done)
-		dir := filepath.Join(*keep, fmt.Sprintf("seed-%d", n))
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		result, err := Round{Seed: n, Dir: dir, Binary: binary, Points: boundaries}.Run(t.Context())
-		if result != nil {
-			total.add(result)
-		}
-		if err != nil || len(result.Violations) > 0 {
-			t.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", n, dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
-			continue
-		}
-		t.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", n, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+	return &campaign{T: t, began: time.Now(), total: &Result{Counts: map[string]int{}}}
+}
+
+// run runs a round in a folder of its own, which is kept if it fails.
+func (c *campaign) run(o Round) {
+	c.Helper()
+	o.Dir = filepath.Join(*keep, fmt.Sprintf("seed-%d", o.Seed))
+	if err := os.RemoveAll(o.Dir); err != nil {
+		c.Fatal(err)
 	}
-	t.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d histories undecided",
-		done, time.Since(began).Round(time.Second), total.Jobs, total.Candidates, total.Builds, total.Measurements, total.Leases,
-		total.Trials, total.Executions, total.DeadLetters, total.Cancelled, total.Failed, total.Undecided)
-	for _, kind := range slices.Sorted(maps.Keys(total.Counts)) {
-		t.Logf("%6d %s", total.Counts[kind], kind)
+	result, err := o.Run(c.Context())
+	c.done++
+	if result != nil {
+		c.total.add(result)
+	}
+	if err != nil || len(result.Violations) > 0 {
+		c.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", o.Seed, o.Dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
+		return
+	}
+	c.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", o.Seed, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
+	if err := os.RemoveAll(o.Dir); err != nil {
+		c.Error(err)
+	}
+}
+
+func (c *campaign) tell() {
+	c.Helper()
+	r := c.total
+	c.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d histories undecided",
+		c.done, time.Since(c.began).Round(time.Second), r.Jobs, r.Candidates, r.Builds, r.Measurements, r.Leases,
+		r.Trials, r.Executions, r.DeadLetters, r.Cancelled, r.Failed, r.Undecided)
+	for _, kind := range slices.Sorted(maps.Keys(r.Counts)) {
+		c.Logf("%6d %s", r.Counts[kind], kind)
 	}
 }
 

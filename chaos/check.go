@@ -32,7 +32,8 @@ type checker struct {
 	calls     []*call
 	leases    map[string]leased
 	jobs      map[string]*storedJob
-	open      bool // jobs need not have ended
+	measured  map[string]map[string]bool // candidates reported so far, by lease
+	open      bool                       // jobs need not have ended, and more may be stored than the client saw
 }
 
 func (c *checker) violation(format string, args ...any) {
@@ -41,9 +42,40 @@ func (c *checker) violation(format string, args ...any) {
 
 // check judges a round by the tracker's data, the journals and the events that the client saw of each job.
 func check(data, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
-	c := &checker{artifacts: filepath.Join(data, artifactsName), jobs: map[string]*storedJob{}}
-	if c.calls, err = readCalls(journals); err != nil {
+	c := &checker{}
+	defer c.close()
+	if err := c.read(data, journals, watched); err != nil {
 		return v, err
+	}
+	c.checkMemory()
+	c.checkSessions()
+	c.checkHands()
+	return c.Verdict, nil
+}
+
+// checkCut judges data as they are amid a round, when the journals and what the client saw end as they do.
+func checkCut(data, journals string) (v Verdict, err error) {
+	watched, err := readSeen(journals)
+	if err != nil {
+		return v, err
+	}
+	c := &checker{open: true}
+	defer c.close()
+	err = c.read(data, journals, watched)
+	return c.Verdict, err
+}
+
+func (c *checker) close() {
+	if c.db != nil {
+		c.db.Close()
+	}
+}
+
+// read holds what is stored against what was acknowledged and seen.
+func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
+	c.artifacts, c.jobs, c.measured = filepath.Join(data, artifactsName), map[string]*storedJob{}, map[string]map[string]bool{}
+	if c.calls, err = readCalls(journals); err != nil {
+		return err
 	}
 	c.leases = leases(c.calls)
 	c.Leases = len(c.leases)
@@ -52,30 +84,30 @@ func check(data, journals string, watched map[string][]*tilthv1.JobEvent) (v Ver
 		c.violation("records file: %v", err)
 	}
 	if c.db, err = records.OpenReadOnly(path, records.Options{}); err != nil {
-		return v, err
+		return err
 	}
-	defer c.db.Close()
-	for id := range watched {
-		if err := c.readJob(id); err != nil {
-			c.violation("job %s: %v", id, err)
+	stored, _, err := c.db.Jobs(records.JobQuery{Most: jobsPerRound + 1, MostBytes: 1 << 30})
+	if err != nil {
+		return err
+	}
+	for _, job := range stored {
+		if err := c.readJob(job.GetId()); err != nil {
+			c.violation("job %s: %v", job.GetId(), err)
 		}
 	}
 	c.checkWatched(watched)
 	if err := c.checkRecords(); err != nil {
-		return v, err
+		return err
 	}
 	for _, call := range c.calls {
 		if call.accepted() {
 			if err := c.checkAcknowledged(call); err != nil {
-				return v, err
+				return err
 			}
 		}
 	}
 	c.checkRefused()
-	c.checkMemory()
-	c.checkSessions()
-	c.checkHands()
-	return c.Verdict, nil
+	return nil
 }
 
 // checkAcknowledged looks for what the tracker acknowledged.

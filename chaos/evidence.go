@@ -105,23 +105,35 @@ func refused(e entry) bool {
 	return false
 }
 
-// decode reads a message of a method, as in "/tilth.v1.AgentService/Join".
+// decode reads a message of a method.
 func decode(method string, text []byte, which func(protoreflect.MethodDescriptor) protoreflect.MessageDescriptor) (proto.Message, error) {
-	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	m, err := methodOf(method)
+	if err != nil {
+		return nil, err
+	}
+	message := newMessage(which(m))
+	return message, protojson.Unmarshal(text, message)
+}
+
+// methodOf finds a method by its name, as in "/tilth.v1.AgentService/Join".
+func methodOf(name string) (protoreflect.MethodDescriptor, error) {
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(name, "/"), "/", ".")))
 	if err != nil {
 		return nil, err
 	}
 	m, is := d.(protoreflect.MethodDescriptor)
 	if !is {
-		return nil, fmt.Errorf("%s is no method", method)
+		return nil, fmt.Errorf("%s is no method", name)
 	}
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(which(m).FullName())
+	return m, nil
+}
+
+func newMessage(d protoreflect.MessageDescriptor) proto.Message {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if err != nil {
-		return nil, err
+		panic(err) // generated with its descriptor
 	}
-	message := kind.New().Interface()
-	return message, protojson.Unmarshal(text, message)
+	return kind.New().Interface()
 }
 
 // leased is a lease that arrived at an agent.

@@ -32,7 +32,7 @@ func (f *fault) String() string {
 
 // faultKinds draw the faults of each kind. The tracker and its network are hit as often as all agents together.
 var faultKinds = []func(*draw) *fault{
-	drawKill, drawKill, drawStop, drawCut, drawCutWithin, drawHalfOpen, drawLostAnswers, drawDelay, drawPartition,
+	drawKill, drawKill, drawTerminate, drawStop, drawCut, drawCutWithin, drawHalfOpen, drawLostAnswers, drawDelay, drawPartition,
 	drawKillOnAnswer, drawFailpoint, drawFailpoint, drawFailpoint, drawDiskError, drawFullDisk, drawClockJump, drawSuspension,
 }
 
@@ -40,7 +40,14 @@ var faultKinds = []func(*draw) *fault{
 type draw struct {
 	*rand.Rand
 	points []string // names of failpoints
+	within time.Duration
 }
+
+// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start, and meet more of them.
+const (
+	faultsWithin     = 3 * time.Second
+	realFaultsWithin = 9 * time.Second
+)
 
 func (d *draw) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Int64N(int64(high-low)))
@@ -66,9 +73,9 @@ func nameOf(process int) string {
 
 // faults draws a round's, in the order in which they begin.
 func (d *draw) faults() (out []*fault) {
-	for range 4 + d.IntN(8) {
+	for range (4 + d.IntN(8)) * int(d.within/faultsWithin) {
 		f := faultKinds[d.IntN(len(faultKinds))](d)
-		f.At = d.span(0, 3*time.Second)
+		f.At = d.span(0, d.within)
 		if f.For == 0 {
 			f.For = d.span(50*time.Millisecond, 1500*time.Millisecond)
 		}
@@ -83,6 +90,20 @@ func drawKill(d *draw) *fault {
 		Kind: "kill -9", On: nameOf(n), For: d.span(time.Millisecond, 500*time.Millisecond),
 		begin: func(r *round) { r.process(n).kill(true) },
 		end:   func(r *round) { r.revive(n) },
+	}
+}
+
+// drawTerminate asks a process to end, as an administrator would, and starts it again.
+func drawTerminate(d *draw) *fault {
+	n := d.anyProcess()
+	return &fault{
+		Kind: "SIGTERM", On: nameOf(n), For: d.span(time.Millisecond, 500*time.Millisecond),
+		begin: func(r *round) {
+			if err := r.process(n).terminate(); err != nil {
+				r.died(err.Error())
+			}
+		},
+		end: func(r *round) { r.revive(n) },
 	}
 }
 

@@ -96,6 +96,7 @@ const mostTime = 10 * time.Second
 // checkHands checks that each subject's history is one that a subject in one agent's hands at a time can have.
 func (c *checker) checkHands() {
 	histories := map[string][]porcupine.Operation{}
+	c.measured = map[string]map[string]bool{}
 	add := func(call *call, a act, o outcome) {
 		id := a.token.GetSubject()
 		histories[id] = append(histories[id], porcupine.Operation{Input: a, Output: o, Call: call.begin, Return: call.end})
@@ -145,12 +146,24 @@ func (c *checker) reported(call *call) (act, bool) {
 	return act{}, false
 }
 
-// completes says whether a report is the last of its batch: measurements are reported in order.
+// completes says whether a report is the last of its lease: with it all that was leased has been reported.
 func (c *checker) completes(r *tilthv1.ReportMeasurementsRequest) bool {
-	candidates := c.leases[tokenKey(r.GetLease())].candidates()
-	measured := r.GetMeasurements()
-	return len(candidates) > 0 && len(measured) > 0 &&
-		candidates[len(candidates)-1].GetDigest() == measured[len(measured)-1].GetCandidate().GetDigest()
+	key := tokenKey(r.GetLease())
+	reported := c.measured[key]
+	if reported == nil {
+		reported = map[string]bool{}
+		c.measured[key] = reported
+	}
+	for _, m := range r.GetMeasurements() {
+		reported[m.GetCandidate().GetDigest()] = true
+	}
+	candidates := c.leases[key].candidates()
+	for _, candidate := range candidates {
+		if !reported[candidate.GetDigest()] {
+			return false
+		}
+	}
+	return len(candidates) > 0
 }
 
 func describe(history []porcupine.Operation) string {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -33,10 +34,10 @@ const switchName = "switch"
 func newNetwork(t *testing.T, names ...string) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
+		t.Skip("only root may make network namespaces")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("network namespaces need the command ip (iproute2)")
+		t.Fatal("ip is not installed: run scripts/packages.sh test")
 	}
 	n := &network{T: t, prefix: fmt.Sprintf("tilth-%d-", os.Getpid()), places: map[string]int{}}
 	if out, err := exec.Command("ip", "netns", "add", n.space(switchName)).CombinedOutput(); err != nil {
@@ -181,11 +182,16 @@ func (n *network) run(cut []string) (outcomes []string) {
 		defer close(cutting)
 		for _, host := range cut {
 			n.cut(host)
-			_ = pass(ctx, cutTime)
+			_ = retry.Sleep(ctx, cutTime)
 			n.heal(host)
 		}
 	}()
-	watched, err := follow(ctx, proxy.addr(), journals, make([]whim, jobsPerRound))
+	conn, err := dial(proxy.addr())
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer conn.Close()
+	watched, err := follow(ctx, conn, journals, 0, make([]whim, jobsPerRound), jobSpec)
 	<-cutting
 	if err != nil {
 		n.Fatal(err)

@@ -78,11 +78,11 @@ func RunPretender(ctx context.Context, cfg PretenderConfig) error {
 var impatient = retry.Policy{First: 20 * time.Millisecond, Max: 200 * time.Millisecond, Try: 2 * time.Second}
 
 // dial connects like an agent, but tries again sooner.
-func dial(addr string) (*grpc.ClientConn, error) {
-	return agent.Dial(addr, grpc.WithConnectParams(grpc.ConnectParams{
+func dial(addr string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return agent.Dial(addr, append(options, grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 200 * time.Millisecond},
 		MinConnectTimeout: time.Second,
-	}))
+	}))...)
 }
 
 func (p *pretender) spec() (*tilthv1.AgentSpec, error) {
@@ -130,15 +130,3 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 
 // mark makes an outcome unlike any other, in any life of any agent.
 func (p *pretender) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }
-
-// pass lets a time go by.
-func pass(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

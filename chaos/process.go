@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/tilth-dev/tilth/chaos/failpoint"
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // process is one of the farm's, over all its lives.
@@ -25,6 +32,7 @@ type process struct {
 	command func(life int) []string
 	// announces says that the process writes a line when it serves.
 	announces bool
+	env       []string     // beyond that of this process
 	log       string       // path of what it writes to standard error
 	lives     func() int   // numbers the lives of all processes
 	died      func(string) // hears of an end that nobody asked for
@@ -51,7 +59,7 @@ func (p *process) startWith(arm func() string) error {
 	armed := arm()
 	line := p.command(p.lives())
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = append(os.Environ(), failpoint.Variable+"="+armed)
+	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpoint.Variable + "=" + armed})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -101,6 +109,14 @@ func (p *process) kill(hold bool) {
 	p.end(syscall.SIGKILL)
 }
 
+// terminate asks the process to end and waits. No other begins; see release.
+func (p *process) terminate() error {
+	p.mu.Lock()
+	p.down++
+	p.mu.Unlock()
+	return p.stop(drainTime)
+}
+
 // release takes back a hold.
 func (p *process) release() {
 	p.mu.Lock()
@@ -141,6 +157,30 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// drainTime is how long a process may take to end when it is asked to.
+const drainTime = 20 * time.Second
+
+// stopped says whether all threads have stopped, as SIGSTOP or a tracer has them.
+func (p *process) stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return true
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, state, _ := strings.Cut(string(text), ") ")
+		if !strings.HasPrefix(strings.ToLower(state), "t") {
+			return false
+		}
+	}
+	return true
+}
+
 // What is in a round's folder: the tracker's data, or what was kept of them when their disk went, and the journals.
 const (
 	dataName     = "data"
@@ -150,12 +190,15 @@ const (
 
 // farm is a round's processes.
 type farm struct {
-	dir, binary string
-	tracker     *process
-	agents      []*process
-	proxies     []*proxy // of the agents, and last that of the client
-	lives       int
-	mu          sync.Mutex
+	dir     string
+	tracker *process
+	agents  []*process
+	proxies []*proxy // of the agents, and last that of the client
+	lives   int
+	mu      sync.Mutex
+	// Of a farm of real agents: who keeps their journals, and what proves who is who.
+	relays  []*relay
+	secrets string
 }
 
 // kinds are the farm's agents.
@@ -164,28 +207,17 @@ var kinds = []struct{ kind, name string }{
 	{"runner", "runner-1"}, {"runner", "runner-2"},
 }
 
-// newFarm makes a farm in a folder; none of its processes runs. died hears of ends that nobody asked for.
+// newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody asked for.
 func newFarm(dir, binary string, died func(string)) (*farm, error) {
-	f := &farm{dir: dir, binary: binary}
-	for _, name := range []string{f.data(), f.journals()} {
-		if err := os.MkdirAll(name, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	socket := filepath.Join(dir, "tracker.sock")
-	f.tracker = &process{
-		name: "tracker", announces: true, log: filepath.Join(dir, "tracker.log"), lives: f.life, died: died,
-		command: func(int) []string {
-			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + socket, "-dir", f.data()}
-		},
+	f := &farm{dir: dir}
+	if err := f.begin(binary, died); err != nil {
+		return nil, err
 	}
 	for range len(kinds) + 1 {
-		p, err := newProxy(func() (net.Conn, error) { return net.Dial("unix", socket) })
-		if err != nil {
+		if err := f.addProxy("unix", f.socket()); err != nil {
 			f.close()
 			return nil, err
 		}
-		f.proxies = append(f.proxies, p)
 	}
 	for i, k := range kinds {
 		f.agents = append(f.agents, &process{
@@ -200,9 +232,86 @@ func newFarm(dir, binary string, died func(string)) (*farm, error) {
 	return f, nil
 }
 
+// newRealFarm makes a farm of agents of the program tilth, which do their work. It is closed: TLS, and a token each for agents and client.
+// Between an agent's proxy and the tracker is a relay.
+func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
+	f := &farm{dir: dir, secrets: filepath.Join(dir, "secrets")}
+	if err := errors.Join(os.MkdirAll(f.secrets, 0o755), makeSecrets(f.secrets), f.begin(binary, died)); err != nil {
+		return nil, err
+	}
+	for i, k := range kinds {
+		r, err := newRelay(k.name, "unix:"+f.socket(), f.journals(), f.secrets)
+		if err == nil {
+			f.relays = append(f.relays, r)
+			err = f.addProxy("tcp", r.addr())
+		}
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.agents = append(f.agents, &process{
+			name: k.name, log: filepath.Join(dir, k.name+".log"), lives: f.life, died: died,
+			env: []string{"TMPDIR=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CACHE_HOME=" + dir},
+			command: func(int) []string {
+				line := []string{
+					tilth, k.kind, "--name", k.name, "--tracker", f.proxies[i].addr(), "--cache", filepath.Join(dir, "cache"),
+					"--tls-ca", filepath.Join(f.secrets, authorityName), "--token-file", filepath.Join(f.secrets, agentToken),
+				}
+				if k.kind == "runner" {
+					// A busy machine is no reason to rest a device here.
+					line = append(line, "--threads", "1", "--calibrate=false")
+				}
+				return line
+			},
+		})
+	}
+	if err := f.addProxy("unix", f.socket()); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// begin makes the farm's folders and its tracker.
+func (f *farm) begin(binary string, died func(string)) error {
+	for _, name := range []string{f.data(), f.journals()} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return err
+		}
+	}
+	f.tracker = &process{
+		name: "tracker", announces: true, log: filepath.Join(f.dir, "tracker.log"), lives: f.life, died: died,
+		command: func(int) []string {
+			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + f.socket(), "-dir", f.data(), "-secrets", f.secrets}
+		},
+	}
+	return nil
+}
+
+func (f *farm) addProxy(network, address string) error {
+	p, err := newProxy(func() (net.Conn, error) { return net.Dial(network, address) })
+	if err == nil {
+		f.proxies = append(f.proxies, p)
+	}
+	return err
+}
+
+// dial connects the client.
+func (f *farm) dial() (*grpc.ClientConn, error) {
+	var options []grpc.DialOption
+	if f.secrets != "" {
+		var err error
+		if options, err = asClient(f.secrets); err != nil {
+			return nil, err
+		}
+	}
+	return dial(f.proxies[len(f.proxies)-1].addr(), options...)
+}
+
+func (f *farm) socket() string { return filepath.Join(f.dir, "tracker.sock") }
+
 func (f *farm) data() string     { return filepath.Join(f.dir, dataName) }
 func (f *farm) journals() string { return filepath.Join(f.dir, journalsName) }
-func (f *farm) client() *proxy   { return f.proxies[len(f.proxies)-1] }
 
 func (f *farm) life() int {
 	f.mu.Lock()
@@ -231,11 +340,83 @@ func (f *farm) stop() error {
 	var ends sync.WaitGroup
 	errs := make([]error, len(f.agents)+1)
 	for i, a := range f.agents {
-		ends.Go(func() { errs[i] = a.stop(20 * time.Second) })
+		ends.Go(func() { errs[i] = a.stop(drainTime) })
 	}
 	ends.Wait()
-	errs[len(f.agents)] = f.tracker.stop(20 * time.Second)
+	errs[len(f.agents)] = f.tracker.stop(drainTime)
 	return errors.Join(errs...)
+}
+
+// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives of the tracker end
+// at failpoints, and nothing else befalls it: that is for who has started this process.
+func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
+	deaths := make(chan string, 100)
+	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	d := &draw{rand.New(rand.NewPCG(seed, 1)), points, faultsWithin}
+	left := len(points) / 2
+	arm := func() string {
+		if left--; left < 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))
+	}
+	whims := d.whims()
+	if err := f.start(arm()); err != nil {
+		return err
+	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	killing, stopKilling := context.WithCancel(ctx)
+	var kept, killed sync.WaitGroup
+	var keepErr error
+	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
+	killed.Go(func() { f.killAtPoints(killing) })
+	_, err = f.follow(ctx, 0, whims, jobSpec)
+	stopKeeping()
+	kept.Wait()
+	err = errors.Join(err, keepErr, f.stop())
+	stopKilling()
+	killed.Wait()
+	if err != nil {
+		return err
+	}
+	if len(deaths) > 0 {
+		return errors.New(<-deaths)
+	}
+	return nil
+}
+
+// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were doing has ended: of a
+// call that is cut short by the end of its process strace does not tell whether it took effect.
+func (f *farm) killAtPoints(ctx context.Context) {
+	fired := 0
+	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
+		log, _ := os.ReadFile(f.tracker.log) // it is there as soon as there is something to see
+		now := 0
+		for _, times := range failpoint.Fired(string(log)) {
+			now += times
+		}
+		if now > fired {
+			fired = now
+			f.tracker.signal(syscall.SIGSTOP)
+			f.awaitStandstill(ctx)
+			f.tracker.kill(false)
+		}
+	}
+}
+
+// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number of calls that strace
+// sees: it then has told of all that went before.
+func (f *farm) awaitStandstill(ctx context.Context) {
+	for still := 0; still < 20 && retry.Sleep(ctx, 5*time.Millisecond) == nil; still++ {
+		if !f.tracker.stopped() {
+			still = 0
+		}
+		_ = os.WriteFile(filepath.Join(f.dir, "beat"), []byte{byte(still)}, 0o644) // only to be seen
+	}
 }
 
 // close ends all that is left.
@@ -246,6 +427,20 @@ func (f *farm) close() {
 	for _, p := range f.proxies {
 		p.close()
 	}
+	for _, r := range f.relays {
+		r.close()
+	}
+	f.relays = nil
+}
+
+// follow has the client do its part; see follow.
+func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+	conn, err := f.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return follow(ctx, conn, f.journals(), life, whims, spec)
 }
 
 // keepTracker starts the tracker again whenever it has ended, until ctx ends. The armed failpoints are those of the next life.

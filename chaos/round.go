@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/chaos/failpoint"
@@ -36,6 +38,9 @@ type Round struct {
 	// Binary is the program of its processes, and Points the failpoints in it.
 	Binary string
 	Points []string
+	// Tilth, where it is set, is the program of the agents, which do their work then, and Spec makes the jobs.
+	Tilth string
+	Spec  func(n int) *tilthv1.JobSpec
 
 	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
 	calm  bool
@@ -69,8 +74,15 @@ type round struct {
 // Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not end, which
 // breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
-	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points}, counts: map[string]int{}}
-	if r.farm, err = newFarm(o.Dir, o.Binary, r.died); err != nil {
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}}
+	if o.Tilth != "" {
+		r.draw.within = realFaultsWithin
+		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
+	} else {
+		r.Spec = jobSpec
+		r.farm, err = newFarm(o.Dir, o.Binary, r.died)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer r.farm.close()
@@ -148,7 +160,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	for _, f := range faults {
 		befalling.Go(func() { r.befall(ctx, f) })
 	}
-	watched, err := follow(ctx, r.farm.client().addr(), r.farm.journals(), whims)
+	watched, err := r.farm.follow(ctx, 0, whims, r.Spec)
 	befalling.Wait()
 	stopKeeping()
 	kept.Wait()
@@ -181,24 +193,19 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // befall has one fault happen. It ends even when ctx does.
 func (r *round) befall(ctx context.Context, f *fault) {
-	if pass(ctx, f.At) != nil {
+	if retry.Sleep(ctx, f.At) != nil {
 		return
 	}
 	r.happened(f.Kind)
 	f.begin(r)
-	_ = pass(ctx, f.For)
+	_ = retry.Sleep(ctx, f.For)
 	f.end(r)
 }
 
-// follow submits the jobs to the tracker at addr, as a client whose calls may fail too, and follows them to their ends. It returns
-// their events. On each it has the client's whim.
-func follow(ctx context.Context, addr, journals string, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
-	conn, err := dial(addr)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", 0)
+// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It returns their
+// events, which it also writes down as they come. On each job it has the client's whim.
+func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
 		return nil, err
 	}
@@ -209,20 +216,13 @@ func follow(ctx context.Context, addr, journals string, whims []whim) (map[strin
 	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, jobsPerRound)
 	for n := range jobsPerRound {
 		following.Go(func() {
-			id, err := submit(ctx, w, n)
+			id, err := submit(ctx, w, n, spec(n))
 			if err != nil {
 				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
 				return
 			}
 			following.Go(func() { whims[n].indulge(ctx, w, id) })
-			var events []*tilthv1.JobEvent
-			err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
-				events = append(events, e)
-				return nil
-			})
-			if err != nil {
-				err = fmt.Errorf("watch job %s: %w", id, err)
-			}
+			events, err := watch(ctx, conn, id, filepath.Join(journals, id+seenSuffix))
 			mu.Lock()
 			defer mu.Unlock()
 			watched[id], errs[n] = events, err
@@ -232,11 +232,60 @@ func follow(ctx context.Context, addr, journals string, whims []whim) (map[strin
 	return watched, errors.Join(errs...)
 }
 
+// seenSuffix ends the name of a file of a job's events, each in a line.
+const seenSuffix = ".seen"
+
+// watch returns a job's events, and writes down each when it has come.
+func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) (events []*tilthv1.JobEvent, err error) {
+	seen, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
+		events = append(events, e)
+		line, err := protojson.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = seen.Write(append(line, '\n'))
+		return err
+	})
+	if err != nil {
+		return events, fmt.Errorf("watch job %s: %w", id, err)
+	}
+	return events, nil
+}
+
+// readSeen returns the events that were seen of each job.
+func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
+	paths, err := filepath.Glob(filepath.Join(journals, "*"+seenSuffix))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]*tilthv1.JobEvent{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		id := strings.TrimSuffix(filepath.Base(path), seenSuffix)
+		for line := range strings.Lines(string(text)) {
+			e := &tilthv1.JobEvent{}
+			if err := protojson.Unmarshal([]byte(line), e); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			out[id] = append(out[id], e)
+		}
+	}
+	return out, nil
+}
+
 var quiet = slog.New(slog.DiscardHandler)
 
 // submit hands in the n-th job, and once more when that is done, which must give the same job.
-func submit(ctx context.Context, w *witness, n int) (id string, err error) {
-	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: jobSpec(n)}
+func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id string, err error) {
+	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: spec}
 	for range 2 {
 		err := retry.Do(ctx, quiet, impatient, "SubmitJob", func(ctx context.Context) error {
 			answer, err := tilthv1.NewJobServiceClient(w).SubmitJob(ctx, request)

@@ -41,7 +41,9 @@ const (
 // RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
 // serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's clock, which may be
 // set, by the first, and that of deadlines, which stands still with the machine, by the second. It is read again at SIGUSR1.
-func RunTracker(ctx context.Context, dir, listen string, ready io.Writer, log *slog.Logger) error {
+//
+// Where secrets is not empty, it is the folder of a certificate and tokens, and callers have to prove who they are.
+func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {
 	clock := &shiftedClock{path: filepath.Join(dir, clockName)}
 	if err := clock.read(); err != nil {
 		return err
@@ -51,14 +53,21 @@ func RunTracker(ctx context.Context, dir, listen string, ready io.Writer, log *s
 	if err != nil {
 		return err
 	}
-	return errors.Join(serve(ctx, db, dir, listen, ready, log, clock), db.Close())
+	return errors.Join(serve(ctx, db, dir, listen, secrets, ready, log, clock), db.Close())
 }
 
-func serve(ctx context.Context, db *records.DB, dir, listen string, ready io.Writer, log *slog.Logger, clock *shiftedClock) error {
+func serve(ctx context.Context, db *records.DB, dir, listen, secrets string, ready io.Writer, log *slog.Logger, clock *shiftedClock) error {
+	var security tracker.Security
+	if secrets != "" {
+		var err error
+		if security, err = readSecrets(secrets, log); err != nil {
+			return err
+		}
+	}
 	t, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), Logger: log, Now: clock.onWall, Clock: clock.even,
 		HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, FirstRetry: firstRetry, MaxRetry: maxRetry,
-		OutageWait: outageWait, FirstRest: firstRest, MaxRest: maxRest,
+		OutageWait: outageWait, FirstRest: firstRest, MaxRest: maxRest, Security: security,
 	})
 	if err != nil {
 		return err

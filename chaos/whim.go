@@ -19,7 +19,7 @@ type whim struct {
 // whims draws one for each job: most have none, and some are paused or cancelled.
 func (d *draw) whims() (out []whim) {
 	for range jobsPerRound {
-		w := whim{at: d.span(0, 3*time.Second), lasts: d.span(50*time.Millisecond, time.Second)}
+		w := whim{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
 		switch d.IntN(6) {
 		case 0:
 			w.method, w.lasts = "cancel", 0
@@ -33,7 +33,7 @@ func (d *draw) whims() (out []whim) {
 
 // indulge has the whim. A job that has ended by then refuses it, which is no failure; the checker sees what was accepted.
 func (w whim) indulge(ctx context.Context, conn *witness, job string) {
-	if w.method == "" || pass(ctx, w.at) != nil {
+	if w.method == "" || retry.Sleep(ctx, w.at) != nil {
 		return
 	}
 	client := tilthv1.NewJobServiceClient(conn)
@@ -49,7 +49,7 @@ func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 		_, err := client.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: job, Reason: "a whim"})
 		return err
 	})
-	for pass(ctx, w.lasts) == nil && !w.resumed(ctx, client, job, call) {
+	for retry.Sleep(ctx, w.lasts) == nil && !w.resumed(ctx, client, job, call) {
 	}
 }
 

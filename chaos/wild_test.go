@@ -327,14 +327,6 @@ func (w *wild) good(path string) proto.Message {
 	return nil
 }
 
-func newMessage(d protoreflect.MessageDescriptor) proto.Message {
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
-	if err != nil {
-		panic(err) // generated with its descriptor
-	}
-	return kind.New().Interface()
-}
-
 // learn keeps the strings of a message by their fields.
 func (w *wild) learn(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {

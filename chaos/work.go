@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -29,7 +30,7 @@ func crashes(digest string) bool { return digest[0] == 'f' }
 
 // build reports a batch as built, but for the candidates that the compiler refuses.
 func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
-	if err := pass(ctx, buildTime); err != nil {
+	if err := retry.Sleep(ctx, buildTime); err != nil {
 		return err
 	}
 	r := &tilthv1.ReportBuildRequest{Lease: token}
@@ -71,7 +72,7 @@ func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work
 		}
 		r := &tilthv1.ReportMeasurementsRequest{Lease: token}
 		for _, c := range part {
-			if err := pass(ctx, trialTime); err != nil {
+			if err := retry.Sleep(ctx, trialTime); err != nil {
 				return err
 			}
 			r.Measurements = append(r.Measurements, p.outcome(c))

@@ -160,43 +160,34 @@ func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retri
 }
 
 // Owners returns the owners of jobs that have not ended, by name.
-func (c *Client) Owners(ctx context.Context) ([]*tilthv1.Owner, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{})
-	if err != nil {
-		return nil, c.explain("list owners", err)
-	}
-	return response.GetOwners(), nil
+func (c *Client) Owners(ctx context.Context) (owners []*tilthv1.Owner, err error) {
+	err = c.pages(ctx, "list owners", func(ctx context.Context, token string) (string, error) {
+		page, err := c.jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{PageSize: itemsPerPage, PageToken: token})
+		owners = append(owners, page.GetOwners()...)
+		return page.GetNextPageToken(), err
+	})
+	return owners, err
 }
 
 // Outage tells of most agents being silent; nil while they are not.
 func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: tilthv1.AgentKind_AGENT_KIND_TUNER})
+	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{PageSize: 1})
 	if err != nil {
 		return nil, c.explain("ask for outages", err)
 	}
 	return response.GetOutage(), nil
 }
 
-const agentsPerPage = 1000
-
 // Agents returns the agents of a kind that joined (unspecified = of every kind), by name.
-func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) ([]*tilthv1.Agent, error) {
-	var agents []*tilthv1.Agent
-	request := &tilthv1.ListAgentsRequest{Kind: kind, PageSize: agentsPerPage}
-	for {
-		page, err := call(ctx, request, c.agents.ListAgents)
-		if err != nil {
-			return nil, c.explain("list agents", err)
-		}
+func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) (agents []*tilthv1.Agent, err error) {
+	err = c.pages(ctx, "list agents", func(ctx context.Context, token string) (string, error) {
+		page, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: kind, PageSize: itemsPerPage, PageToken: token})
 		agents = append(agents, page.GetAgents()...)
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return agents, nil
-		}
-	}
+		return page.GetNextPageToken(), err
+	})
+	return agents, err
 }
 
 // Agent returns one agent.

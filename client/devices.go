@@ -15,14 +15,13 @@ import (
 const drainWait = 20 * time.Second
 
 // Devices returns all devices that ever joined, by name.
-func (c *Client) Devices(ctx context.Context) ([]*tilthv1.Device, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{})
-	if err != nil {
-		return nil, c.explain("list devices", err)
-	}
-	return response.GetDevices(), nil
+func (c *Client) Devices(ctx context.Context) (devices []*tilthv1.Device, err error) {
+	err = c.pages(ctx, "list devices", func(ctx context.Context, token string) (string, error) {
+		page, err := c.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: itemsPerPage, PageToken: token})
+		devices = append(devices, page.GetDevices()...)
+		return page.GetNextPageToken(), err
+	})
+	return devices, err
 }
 
 // Device returns one device.

@@ -15,43 +15,28 @@ func (c *Client) BestRecords(ctx context.Context, target, numerics string, workl
 	if len(workloads) == 0 {
 		return c.bestPages(ctx, target)
 	}
-	for some := range slices.Chunk(workloads, recordsPerPage) {
+	for some := range slices.Chunk(workloads, itemsPerPage) {
 		request := &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: some, Numerics: numerics}
-		response, err := c.bestRecords(ctx, request)
+		response, err := call(ctx, request, c.records.BestRecords)
 		if err != nil {
-			return nil, err
+			return nil, c.explain(lookingUp, err)
 		}
 		best = append(best, response.GetRecords()...)
 	}
 	return best, nil
 }
 
-// recordsPerPage keeps a message far below what a connection takes: a record with its workload has some kilobytes.
-const recordsPerPage = 1000
+const lookingUp = "look up the best records"
 
 // bestPages returns the best record of every workload, a page after the other.
 func (c *Client) bestPages(ctx context.Context, target string) (best []*tilthv1.Record, err error) {
-	request := &tilthv1.BestRecordsRequest{Target: target, PageSize: recordsPerPage}
-	for {
-		response, err := c.bestRecords(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		best = append(best, response.GetRecords()...)
-		if request.PageToken = response.GetNextPageToken(); request.PageToken == "" {
-			return best, nil
-		}
-	}
-}
-
-func (c *Client) bestRecords(ctx context.Context, request *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.records.BestRecords(ctx, request)
-	if err != nil {
-		return nil, c.explain("look up the best records", err)
-	}
-	return response, nil
+	err = c.pages(ctx, lookingUp, func(ctx context.Context, token string) (string, error) {
+		request := &tilthv1.BestRecordsRequest{Target: target, PageSize: itemsPerPage, PageToken: token}
+		page, err := c.records.BestRecords(ctx, request)
+		best = append(best, page.GetRecords()...)
+		return page.GetNextPageToken(), err
+	})
+	return best, err
 }
 
 // ListRecords calls visit with every record that matches; an empty target or workload matches all.

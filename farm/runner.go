@@ -97,7 +97,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		}),
 		Lock:     base.meter.Lock(base.cfg.Lock.Time),
 		Watch:    watch,
-		Packages: base.packages(cfg, artifacts),
+		Packages: base.packages(ctx, cfg, artifacts, box),
 		Scratch:  base.scratch,
 		Sandbox:  box,
 		Seed:     seed,
@@ -126,13 +126,18 @@ const (
 )
 
 // packages is what the runner needs to run packages; nil where it does not.
-func (b *base) packages(cfg RunnerConfig, artifacts *artifact.Client) *runner.Packages {
+func (b *base) packages(ctx context.Context, cfg RunnerConfig, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
 	if len(cfg.Execute) == 0 {
+		return nil
+	}
+	executor := &execute.Executor{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}
+	if err := executor.Try(ctx); err != nil {
+		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
 		return nil
 	}
 	b.spec.Capabilities = append(b.spec.Capabilities, runsPackages)
 	return &runner.Packages{
-		Executor: &execute.Executor{Args: cfg.Execute, Logger: cfg.Logger},
+		Executor: executor,
 		Upload:   artifacts.Upload,
 		Report: func(ctx context.Context, report *tilthv1.ReportRunRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportRun", func(ctx context.Context) error {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 const (
@@ -40,7 +42,7 @@ func Compact(path string) (before, after int64, err error) {
 		before, after, err = dressAs(path, temporary)
 	}
 	if err == nil {
-		err = errors.Join(os.Rename(temporary, path), syncDir(filepath.Dir(path)))
+		err = errors.Join(os.Rename(temporary, path), disk.SyncFolder(filepath.Dir(path)))
 	}
 	if err != nil {
 		err = fmt.Errorf("compact records file %s, which is as it was: %w", path, err)

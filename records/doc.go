@@ -15,6 +15,8 @@
 //	                                         one that the farm gave up, whole
 //	agents     agent name                 -> tilth.v1.Agent of the last session
 //	devices    agent name                 -> DeviceRow of a runner of which something was decided; the bucket may be missing
+//	imports    import(8) chunk(8)         -> records to be imported, each after its length; the bucket may be missing
+//	imports    import(8)                  -> nothing: all of them are there, and the import is to be brought to its end
 //	workloads  workload digest            -> canonical form (bytes)
 //	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest

@@ -1,107 +1,179 @@
 package records
 
 import (
-	"bufio"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
+	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 const (
-	// Records of an import that go into one write, and writes that may be under way.
-	importAtOnce, importWrites = 500, 4
+	// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its own.
+	chunkRecords, chunkBytes = 500, 1 << 20
+	// importWrites may be under way at a time.
+	importWrites = 4
 )
 
-// Import adds the records that next returns until io.EOF. Nothing is added before the last has come and all are valid: an error of next
-// or of a record leaves the store as it was. Records that are already there are skipped, so an import that was interrupted later, by
-// a crash or a full disk, is completed by doing it again. However many there are, few are in memory: they wait in a file beside the
-// store.
+// Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in the file, chunk
+// by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves the store as it was. Then the
+// import is marked as whole, which is what decides, and is brought to its end even when ctx ends, or, after a crash, when the file is
+// opened next. Whoever reads meanwhile may see some of the records. Those that are already there are skipped. However many there are,
+// few are in memory.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
-	spool, err := newSpool(db.path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
-	}
-	defer spool.Close()
-	if err := collect(spool, next); err != nil {
+	db.mu.Lock()
+	db.imports++
+	i := &importing{db: db, number: db.imports}
+	db.mu.Unlock()
+	if err := i.collect(ctx, next); err != nil {
+		_ = i.drop() // or else when the file is opened next
 		return 0, 0, err
 	}
-	if _, err := spool.Seek(0, io.SeekStart); err != nil {
+	whole := &Write{}
+	whole.put(bucketImports, i.key(), nil)
+	if err := errors.Join(i.commit(whole), i.await()); err != nil {
 		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
 	}
-	return db.addAll(ctx, spool)
-}
-
-// newSpool makes a file that is gone when it is closed, or its process ends.
-func newSpool(path string) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".import-*")
-	if err != nil {
-		return nil, err
+	if err := i.finish(); err != nil {
+		return 0, 0, fmt.Errorf("import into records file %s, which goes on when it is opened next: %w", db.path, err)
 	}
-	return f, os.Remove(f.Name())
+	return i.imported, i.skipped, nil
 }
 
-// collect writes all records to the spool.
-func collect(spool io.Writer, next func() (*tilthv1.Record, error)) error {
-	w := bufio.NewWriterSize(spool, 1<<20)
-	for {
+// importing is an import under way. In the file it is its chunks, and its mark once all of them are there.
+type importing struct {
+	db     *DB
+	number uint64
+	chunks uint64     // set aside so far
+	under  []*Pending // few
+	// The counts belong to the writer while writes are under way.
+	imported, skipped uint64
+}
+
+// key is that of the import's mark, which begins those of its chunks.
+func (i *importing) key() []byte { return binary.BigEndian.AppendUint64(nil, i.number) }
+
+// collect sets all records aside.
+func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, error)) error {
+	var chunk bytes.Buffer
+	for n := 1; ; n++ {
 		record, err := next()
 		if errors.Is(err, io.EOF) {
-			return w.Flush()
+			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
+		}
+		if err == nil {
+			err = Validate(record)
 		}
 		if err != nil {
-			return err
-		}
-		if err := Validate(record); err != nil {
 			return err
 		}
 		// The job belongs to the tracker that made it.
 		record.JobId = ""
-		if _, err := protodelim.MarshalTo(w, record); err != nil {
+		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
 			return fmt.Errorf("keep records to import: %w", err)
 		}
-	}
-}
-
-// addAll adds the records of a spool, some in a write.
-func (db *DB) addAll(ctx context.Context, spool io.Reader) (imported, skipped uint64, err error) {
-	var under []*Pending
-	in := bufio.NewReaderSize(spool, 1<<20)
-	for more := true; more; {
-		w := &Write{}
-		if more, err = w.addSome(in, &imported, &skipped); err != nil {
-			return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
-		}
-		if under = append(under, db.Commit(w)); len(under) < importWrites && more {
-			continue
-		}
-		for _, p := range under {
-			// The counts belong to the writer until it is done.
-			if err := p.Wait(ctx); err != nil {
-				return 0, 0, err
+		if n%chunkRecords == 0 || chunk.Len() >= chunkBytes {
+			if err := errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx)); err != nil {
+				return err
 			}
+			chunk.Reset()
 		}
-		under = nil
 	}
-	return imported, skipped, nil
 }
 
-// addSome adds the next records of a spool, and says whether there may be more.
-func (w *Write) addSome(in *bufio.Reader, imported, skipped *uint64) (more bool, err error) {
-	for range importAtOnce {
+// setAside keeps a chunk in the file.
+func (i *importing) setAside(chunk []byte) error {
+	w := &Write{}
+	w.put(bucketImports, binary.BigEndian.AppendUint64(i.key(), i.chunks), bytes.Clone(chunk))
+	i.chunks++
+	return i.commit(w)
+}
+
+// commit hands a write in, and waits for those under way when they are many.
+func (i *importing) commit(w *Write) error {
+	if i.under = append(i.under, i.db.Commit(w)); len(i.under) < importWrites {
+		return nil
+	}
+	return i.await()
+}
+
+// await waits for the writes under way.
+func (i *importing) await() error {
+	for _, p := range i.under {
+		if err := p.Wait(context.Background()); err != nil {
+			return err
+		}
+	}
+	i.under = nil
+	return nil
+}
+
+// finish adds the records of all chunks, in whose place they come, and takes the mark away.
+func (i *importing) finish() error {
+	return i.clear(func(w *Write, chunk []byte) error { return w.addChunk(chunk, &i.imported, &i.skipped) })
+}
+
+// drop removes what was set aside.
+func (i *importing) drop() error {
+	return i.clear(func(*Write, []byte) error { return nil })
+}
+
+// clear removes all chunks, each in a write to which add may add, and in the end the mark.
+func (i *importing) clear(add func(w *Write, chunk []byte) error) error {
+	if err := i.await(); err != nil {
+		return err
+	}
+	for key := i.key(); ; {
+		var chunk []byte
+		err := i.db.view(func(tx *bbolt.Tx) error {
+			c := tx.Bucket(bucketImports).Cursor()
+			k, v := c.Seek(key)
+			if bytes.Equal(k, key) {
+				k, v = c.Next()
+			}
+			if !bytes.HasPrefix(k, i.key()) {
+				k = nil
+			}
+			key, chunk = bytes.Clone(k), bytes.Clone(v)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if key == nil {
+			break
+		}
+		w := &Write{}
+		if err := add(w, chunk); err != nil {
+			return err
+		}
+		w.remove(bucketImports, key)
+		if err := i.commit(w); err != nil {
+			return err
+		}
+	}
+	w := &Write{}
+	w.remove(bucketImports, i.key())
+	return errors.Join(i.commit(w), i.await())
+}
+
+// addChunk adds the records of a chunk.
+func (w *Write) addChunk(chunk []byte, imported, skipped *uint64) error {
+	in := bytes.NewReader(chunk)
+	for {
 		record := &tilthv1.Record{}
 		err := protodelim.UnmarshalOptions{MaxSize: -1}.UnmarshalFrom(in, record)
 		if errors.Is(err, io.EOF) {
-			return false, nil
+			return nil
 		}
 		if err != nil {
-			return false, err
+			return fmt.Errorf("%w: a record to be imported: %v", ErrDamaged, err)
 		}
 		w.addRecord(record, func(added bool) {
 			if added {
@@ -111,5 +183,38 @@ func (w *Write) addSome(in *bufio.Reader, imported, skipped *uint64) (more bool,
 			}
 		})
 	}
-	return true, nil
+}
+
+// settleImports brings the imports that a process left to their end: those that are whole are finished, the others dropped.
+func (db *DB) settleImports() error {
+	whole, parts, err := db.importsLeft()
+	for _, i := range whole {
+		err = errors.Join(err, i.finish())
+	}
+	for _, i := range parts {
+		err = errors.Join(err, i.drop())
+	}
+	return err
+}
+
+// importsLeft returns the imports that are in the file: those that are whole, and the others.
+func (db *DB) importsLeft() (whole, parts []*importing, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		left := tx.Bucket(bucketImports)
+		if left == nil {
+			return nil // by a version that had no such bucket
+		}
+		c := left.Cursor()
+		for k, _ := c.First(); k != nil; {
+			i := &importing{db: db, number: binary.BigEndian.Uint64(k)}
+			if len(k) == len(i.key()) {
+				whole = append(whole, i)
+			} else {
+				parts = append(parts, i)
+			}
+			k, _ = c.Seek(binary.BigEndian.AppendUint64(nil, i.number+1))
+		}
+		return nil
+	})
+	return whole, parts, err
 }

@@ -10,7 +10,7 @@ import (
 const (
 	// mostMappedBytes is about how much of the mapped file is resident in this process at most. The kernel keeps the pages for as
 	// long as it has memory, so what is used again costs a short fault and no reading.
-	mostMappedBytes = 64 << 20
+	mostMappedBytes = 32 << 20
 	// mappedPerPage is how much more becomes resident than is touched: the kernel maps what it has around a page, too.
 	mappedPerPage = 4
 )

@@ -13,6 +13,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // SchemaVersion is the version of the file's layout; a file of another version is refused.
@@ -36,13 +38,14 @@ var (
 	bucketRecords   = []byte("records")
 	bucketBest      = []byte("best")
 	bucketDevices   = []byte("devices")
+	bucketImports   = []byte("imports")
 
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
 	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
-	later      = [][]byte{bucketDevices}
+	later      = [][]byte{bucketDevices, bucketImports}
 	keyVersion = []byte("version")
 )
 
@@ -70,6 +73,7 @@ type DB struct {
 	failed  error
 	observe func(Transaction)
 	closing bool
+	imports uint64 // begun since the file was opened
 	wake    chan struct{}
 	stopped chan struct{}
 }
@@ -88,7 +92,10 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return db.bolt.Update(addLater) }); err != nil {
+	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
+	// a transaction syncs all of the file even when it changes nothing.
+	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(addLater)) })
+	if err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
 	}
@@ -96,11 +103,45 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()
+	if err := db.settleImports(); err != nil {
+		return nil, explain(path, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close())))
+	}
 	return db, nil
 }
 
-// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing.
+// syncName brings the name of a file to the disk.
+func syncName(path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return disk.SyncFolder(filepath.Dir(path))
+}
+
+// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A file in which an
+// import was interrupted is opened for writing first, for the import to be brought to its end.
 func OpenReadOnly(path string, opts Options) (*DB, error) {
+	db, err := open(path, opts, true)
+	if err != nil {
+		return nil, err
+	}
+	whole, _, err := db.importsLeft()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if len(whole) == 0 {
+		return db, nil
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	writing, err := OpenExisting(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := writing.Close(); err != nil {
+		return nil, err
+	}
 	return open(path, opts, true)
 }
 
@@ -169,7 +210,7 @@ func create(path string) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := disk.MakeFolder(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")
@@ -193,15 +234,7 @@ func create(path string) error {
 			return err
 		}
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 func initSchema(tx *bbolt.Tx) error {

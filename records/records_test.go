@@ -23,7 +23,7 @@ import (
 
 // TestMain lets this binary be a process that is killed.
 func TestMain(m *testing.M) {
-	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess,
+	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess, importProcessEnv: importProcess, renameProcessEnv: renameProcess,
 		records.AddressesProcessEnv: records.AddressesProcess} {
 		if path := os.Getenv(name); path != "" {
 			process(path)
@@ -427,22 +427,4 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
-	dir := t.TempDir()
-	db := openDB(t, filepath.Join(dir, "r.db"))
-	n := int64(0)
-	imported, skipped, err := db.Import(t.Context(), func() (*tilthv1.Record, error) {
-		if n++; n > 6000 {
-			return nil, io.EOF
-		}
-		return newRecord("cpu", fmt.Sprint("w", n%3), 1+n%4500, 0.5), nil
-	})
-	if err != nil || imported != 4500 || skipped != 1500 {
-		t.Errorf("imported %d, skipped %d, %v", imported, skipped, err)
-	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-		t.Errorf("the folder has %v, %v", names, err)
-	}
 }

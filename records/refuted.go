@@ -34,7 +34,7 @@ func (st *standing) chooseAgain(tx *bbolt.Tx) error {
 	st.best = [levelCount]held{}
 	err = eachRecord(tx, st.number, func(key []byte, m *tilthv1.Measurement) error {
 		if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && !refuted[m.GetCandidate().GetDigest()] {
-			st.offer(key, gist(m))
+			st.offer(key, m)
 		}
 		return nil
 	})

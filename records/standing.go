@@ -28,7 +28,7 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 		return m.GetLatencySeconds() < best.GetLatencySeconds()
 	}
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
-	if m.GetRemeasured() != "" {
+	if m.GetRemeasured() != "" || best.GetSuspected() != "" {
 		had = min(had, samples) // the one before is in doubt, however many samples it has
 	}
 	if disturbed(m) != disturbed(best) {

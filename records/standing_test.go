@@ -19,6 +19,11 @@ func measured(candidate string, second int64, ratio float64, samples ...float64)
 	return r
 }
 
+func doubted(m *tilthv1.Measurement) *tilthv1.Measurement {
+	m.Suspected = "the device changed"
+	return m
+}
+
 func times(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
 
 func TestSupersedes(t *testing.T) {
@@ -41,6 +46,8 @@ func TestSupersedes(t *testing.T) {
 		{"its own, longer between calibrations that missed what disturbed it", measured("a", 2, 1, times(20, 6.8)...), measured("a", 1, 1, lone...), false},
 		{"its own, shorter in peace", measured("a", 2, 1, times(5, 0.9)...), measured("a", 1, 1.5, long...), true},
 		{"its own, dropped in peace", measured("a", 2, 1, 0.9), measured("a", 1, 1.5, long...), false},
+		{"its own, shorter, of one in doubt", measured("a", 3, 1, times(5, 1.1)...), doubted(measured("a", 2, 1, long...)), true},
+		{"another, slower, of one in doubt", measured("b", 3, 1, times(20, 1.1)...), doubted(measured("a", 2, 1, long...)), false},
 	} {
 		if got := records.Supersedes(c.m, c.best); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -78,6 +85,51 @@ func TestRecordsWithBadIntervalsAreInvalid(t *testing.T) {
 		edit(r.Measurement)
 		if records.Validate(r) == nil {
 			t.Errorf("%s: valid", name)
+		}
+	}
+}
+
+// TestABestInDoubtStandsUntilItIsMeasuredAgain, however shortly, and also after the file was closed.
+func TestABestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T) {
+	path := t.TempDir() + "/r.db"
+	db := openDB(t, path)
+	record := func(workload, device string, second int64, samples ...float64) *tilthv1.Record {
+		r := newRecord("cpu-1", workload, second, 1)
+		r.Measurement = measured("a", second, 1, samples...)
+		r.Measurement.Device = device
+		return r
+	}
+	best := func(workload string) *tilthv1.Measurement {
+		t.Helper()
+		r, err := db.Best("cpu-1", records.Digest([]byte(workload)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.GetMeasurement()
+	}
+	add(t, db, record("early", "board", 10, times(20, 1)...), record("late", "board", 20, times(20, 1)...), record("other", "board-2", 20, times(20, 1)...))
+	var w records.Write
+	w.SuspectBests("board", time.Unix(10, 0), "it changed")
+	if err := db.Commit(&w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second from the file
+		for workload, want := range map[string]string{"early": "", "late": "it changed", "other": ""} {
+			if m := best(workload); m.GetSuspected() != want || m.GetLatencySeconds() != 1 {
+				t.Errorf("the best of %s is %v", workload, m)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = openDB(t, path)
+	}
+	for _, workload := range []string{"early", "late", "other"} {
+		add(t, db, record(workload, "board-3", 30, times(5, 1.1)...))
+	}
+	for workload, want := range map[string]float64{"early": 1, "late": 1.1, "other": 1} {
+		if m := best(workload); m.GetLatencySeconds() != want {
+			t.Errorf("the best of %s, measured again, is %v", workload, m)
 		}
 	}
 }

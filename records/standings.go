@@ -93,7 +93,7 @@ func (st *standing) offer(key []byte, m *tilthv1.Measurement) (changed bool) {
 	}
 	for level := needs; level < levelCount; level++ {
 		if best := &st.best[level]; best.key == nil || Supersedes(m, best.measurement) {
-			*best = held{key: key, measurement: m}
+			*best = held{key: key, measurement: gist(m)}
 			changed = true
 		}
 	}
@@ -123,6 +123,6 @@ func gist(m *tilthv1.Measurement) *tilthv1.Measurement {
 		Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
 		Error:          m.GetError(),
 		LatencySeconds: m.GetLatencySeconds(), SamplesSeconds: m.GetSamplesSeconds(), CalibrationRatio: m.GetCalibrationRatio(),
-		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
+		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(), Suspected: m.GetSuspected(),
 	}
 }

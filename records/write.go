@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -49,23 +50,27 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) {
 	w.put(bucketEvents, eventKey(jobID, event.GetSequence()), row)
 }
 
-// AppendTrial stores a trial's record and the event that reports it. The event's measurement is not stored: it is the record's.
+// recordKeyField is the number of EventRow.record_key.
+const recordKeyField = 2
+
+// AppendTrial stores a trial's record and the event that reports it. The event's measurement is not stored: it is the record's, and must not
+// be changed afterwards.
 func (w *Write) AppendTrial(jobID string, event *tilthv1.JobEvent, record *tilthv1.Record) {
 	add := newRecordOp(record)
 	trial := event.GetTrial()
-	event = &tilthv1.JobEvent{Sequence: event.GetSequence(), At: event.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-		TaskIndex: trial.GetTaskIndex(), BatchId: trial.GetBatchId(), BestSeconds: trial.GetBestSeconds(),
-	}}}
+	row := encode(&storev1.EventRow{Event: &tilthv1.JobEvent{
+		Sequence: event.GetSequence(), At: event.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+			TaskIndex: trial.GetTaskIndex(), BatchId: trial.GetBatchId(), BestSeconds: trial.GetBestSeconds(),
+		}},
+	}})
+	place := eventKey(jobID, event.GetSequence())
 	w.ops = append(w.ops, func(tx *txn) error {
 		key, _, err := add.apply(tx)
 		if err != nil {
 			return err
 		}
-		row, err := proto.Marshal(&storev1.EventRow{Event: event, RecordKey: key})
-		if err != nil {
-			return err
-		}
-		return tx.Bucket(bucketEvents).Put(eventKey(jobID, event.GetSequence()), row)
+		row = protowire.AppendTag(row, recordKeyField, protowire.BytesType) // of the EventRow
+		return tx.Bucket(bucketEvents).Put(place, protowire.AppendBytes(row, key))
 	})
 }
 
@@ -112,7 +117,7 @@ func (w *Write) PutWorkload(digest string, canonical []byte) {
 	w.put(bucketWorkloads, []byte(digest), bytes.Clone(canonical))
 }
 
-// AddRecord stores a record unless it is already there. It is taken as valid (see Validate).
+// AddRecord stores a record unless it is already there. It is taken as valid (see Validate), and must not be changed afterwards.
 func (w *Write) AddRecord(r *tilthv1.Record) { w.addRecord(r, func(bool) {}) }
 
 func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
@@ -169,7 +174,7 @@ func newRecordOp(r *tilthv1.Record) recordOp {
 	value := encode(&tilthv1.Record{Measurement: r.GetMeasurement(), JobId: r.GetJobId()})
 	return recordOp{
 		group:       groupKey(r.GetTarget(), r.GetWorkloadDigest()),
-		measurement: gist(r.GetMeasurement()),
+		measurement: r.GetMeasurement(),
 		value:       value,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -36,7 +37,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		path, release, err := h.Artifacts.Download(ctx, ref)
 		if err != nil {
 			f.release()
-			return nil, &farmError{fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+			return nil, &failure.Farm{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
 		}
 		f.releases = append(f.releases, release)
 		switch ref.GetRole() {
@@ -54,7 +55,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 	}
 	if len(f.candidates) == 0 || f.reference == "" || f.harness == "" {
 		f.release()
-		return nil, &farmError{fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
+		return nil, &failure.Farm{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
 	if err := h.tidy(); err != nil {
 		f.release()

@@ -97,15 +97,6 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return s.flush(ctx)
 }
 
-// farmError is a failure to get hold of the artifacts.
-type farmError struct{ cause error }
-
-// Error is the cause's.
-func (e *farmError) Error() string { return e.cause.Error() }
-
-// Unwrap is the cause.
-func (e *farmError) Unwrap() error { return e.cause }
-
 func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sheet) error {
 	machine, err := h.target(batch.GetTarget())
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -122,7 +123,7 @@ func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) 
 	} {
 		t.Run(constructor, func(t *testing.T) {
 			if constructor == "escapes" && b.lacks(sandbox.Files) {
-				t.Skipf("this machine has no layer %s", sandbox.Files)
+				t.Skipf("this kernel has no layer %s", sandbox.Files)
 			}
 			p := b.between(t, []string{"bombs"}, "-DCONSTRUCTOR="+constructor)
 			want := []wanted{{"good", none, ""}, {"slow", none, ""}, w}
@@ -140,7 +141,7 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	}
 	var outcomes []Outcome
 	err := Measure(t.Context(), p, func(o Outcome) { outcomes = append(outcomes, o) })
-	var farm *farmError
+	var farm *failure.Farm
 	if !errors.As(err, &farm) || !strings.Contains(err.Error(), "the object cannot be loaded") {
 		t.Errorf("got %v", err)
 	}

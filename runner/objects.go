@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -75,7 +76,7 @@ func (o *objects) without(m *measurement, broken *loadError) {
 // rest tells of kernels that are in none of the objects that could be loaded.
 func (o *objects) rest() error {
 	if o.unfit != nil { // which of the broken objects a kernel was in is not known: the batch is not measured, and somebody looks into it
-		return &farmError{o.unfit}
+		return &failure.Farm{Cause: o.unfit}
 	}
 	if o.crashed == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
 )
@@ -27,19 +28,17 @@ func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilth
 	}
 	report := &tilthv1.ReportRunRequest{Lease: lease}
 	result, err := h.runPackages(ctx, job.GetSpec().GetRun())
-	var failure *execute.Failure
-	var farm *farmError
+	var failed *execute.Failure
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("runner: job %s: %w", job.GetId(), context.Cause(ctx))
 	case err == nil:
 		report.Result = result
-	case errors.As(err, &failure):
-		report.Failure = oneLine(failure.Error())
-	case errors.As(err, &farm):
-		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, oneLine(err.Error())
+	case errors.As(err, &failed):
+		report.Failure = failure.Message(failed.Error())
 	default:
-		report.InfraError, report.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, oneLine(err.Error())
+		report.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
+		report.InfraMessage = failure.Message(err.Error())
 	}
 	if err != nil {
 		h.Logger.Warn("packages not run", "job", job.GetId(), "error", err)
@@ -82,18 +81,18 @@ func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilt
 
 func (h *Handler) download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error) {
 	if path, release, err = h.Artifacts.Download(ctx, ref); err != nil {
-		return "", nil, &farmError{fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+		return "", nil, &failure.Farm{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
 	}
 	return path, release, nil
 }
 
-// outputs is an empty file that the process may write, whoever it runs as; the folder is nobody else's.
+// outputs is an empty file.
 func (h *Handler) outputs() (string, error) {
 	f, err := os.CreateTemp(h.Scratch, "outputs-*.npz")
 	if err != nil {
 		return "", err
 	}
-	return f.Name(), errors.Join(f.Chmod(0o666), f.Close())
+	return f.Name(), f.Close()
 }
 
 // alone runs packages while nothing else runs on this machine.
@@ -119,7 +118,7 @@ func (h *Handler) result(ctx context.Context, request execute.Request, ran *exec
 	}
 	var err error
 	if result.Outputs, err = h.Packages.Upload(ctx, "outputs", request.Outputs); err != nil {
-		return nil, &farmError{fmt.Errorf("runner: %w", err)}
+		return nil, &failure.Farm{Cause: fmt.Errorf("runner: %w", err)}
 	}
 	return result, nil
 }

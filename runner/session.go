@@ -5,7 +5,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -81,21 +80,10 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 
-// show lets others read the plan's files, as the harness may run as another user, who is shown nothing else of the folders that they are in.
+// show lets others read the plan's files, as the harness may run as another user.
 func (p Plan) show() error {
 	for _, path := range append([]string{p.Harness, p.Reference}, p.Candidates...) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("harness: %w", err)
-		}
-		mode := info.Mode().Perm() | 0o044
-		if path == p.Harness {
-			mode |= 0o011
-		}
-		if mode == info.Mode().Perm() {
-			continue
-		}
-		if err := os.Chmod(path, mode); err != nil {
+		if err := sandbox.Share(path, path == p.Harness); err != nil {
 			return fmt.Errorf("harness: %w", err)
 		}
 	}

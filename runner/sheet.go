@@ -2,12 +2,11 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -65,7 +64,7 @@ func (s *sheet) add(o Outcome) {
 		return
 	}
 	delete(s.open, o.Kernel)
-	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: oneLine(o.Message), SamplesSeconds: o.Samples,
+	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: failure.Message(o.Message), SamplesSeconds: o.Samples,
 		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds,
 		CalibrationRatio: o.CalibrationRatio, Remeasured: o.Remeasured, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
@@ -82,12 +81,8 @@ func interval(samples []float64) *tilthv1.Interval {
 
 // infra marks the attempt as failed for the candidates without an outcome.
 func (s *sheet) infra(err error) {
-	s.pending.InfraError = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA
-	var farm *farmError
-	if errors.As(err, &farm) {
-		s.pending.InfraError = tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
-	}
-	s.pending.InfraMessage = oneLine(err.Error())
+	s.pending.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
+	s.pending.InfraMessage = failure.Message(err.Error())
 }
 
 // flush reports what was collected, if anything.
@@ -101,10 +96,4 @@ func (s *sheet) flush(ctx context.Context) error {
 	s.pending = &tilthv1.ReportMeasurementsRequest{Lease: s.lease}
 	s.flushed = time.Now()
 	return nil
-}
-
-// oneLine keeps a message to what the wire allows.
-func oneLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }

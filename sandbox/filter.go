@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +40,7 @@ var harmless = []int{
 	unix.SYS_RESTART_SYSCALL, unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRUSAGE, unix.SYS_TIMES,
 	unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETCPU, unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETTIMEOFDAY,
-	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_GETRLIMIT, unix.SYS_SECCOMP, unix.SYS_EXECVE, unix.SYS_PPOLL, unix.SYS_PSELECT6,
+	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_GETRLIMIT, unix.SYS_SECCOMP, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 }
 
 // launching are those that launchers and emulators need besides: they set priorities, and do for a foreign program what it asks for.
@@ -48,16 +49,36 @@ var launching = []int{
 	unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_SCHED_RR_GET_INTERVAL, unix.SYS_GETPRIORITY, unix.SYS_SETPRIORITY,
 	unix.SYS_IOPRIO_GET, unix.SYS_IOPRIO_SET, unix.SYS_GET_MEMPOLICY, unix.SYS_SET_MEMPOLICY, unix.SYS_MBIND, unix.SYS_GETDENTS64, unix.SYS_STATFS,
 	unix.SYS_SETITIMER, unix.SYS_GETITIMER, unix.SYS_TIMER_CREATE, unix.SYS_TIMER_SETTIME, unix.SYS_TIMER_DELETE, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
+	unix.SYS_EXECVE,
 }
 
-// rules are those for a program, or for one that a launcher starts. alone says that the process is the first and only one that it sees.
-func rules(launched, alone bool) []rule {
-	numbers := append(append([]int{}, harmless...), harmlessHere...)
-	if launched {
+// waiting are those by which programs in Go wait.
+var waiting = []int{unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2}
+
+// rules are those for a command. alone says that the process is the first and only one that it sees.
+func (c Command) rules(alone bool) []rule {
+	numbers := append([]int{unix.SYS_EXECVEAT}, harmless...) // by which it begins
+	if len(c.Launcher) > 0 {
 		numbers = append(numbers, launching...)
 	}
-	list := make([]rule, 0, len(numbers)+16)
-	for _, n := range numbers {
+	if c.Events {
+		numbers = append(numbers, waiting...)
+	}
+	self := 0
+	if alone {
+		self = 1
+	}
+	return allowed(numbers, append([]uint32{unix.PR_SET_DUMPABLE, unix.PR_SET_NO_NEW_PRIVS}, naming...), self)
+}
+
+// naming are options of prctl that a program may set and ask.
+var naming = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_SET_THP_DISABLE, unix.PR_SVE_GET_VL, unix.PR_SVE_SET_VL, setVMA}
+
+// allowed are rules for calls whatever their arguments, those of this architecture among them, and for others with certain arguments. self
+// is the process's own number, the only one that it may signal; 0 = not known before it is born.
+func allowed(numbers []int, options []uint32, self int) []rule {
+	list := make([]rule, 0, len(numbers)+len(harmlessHere)+16)
+	for _, n := range slices.Concat(numbers, harmlessHere) {
 		list = append(list, rule{number: n})
 	}
 	zero := []uint32{0}
@@ -68,10 +89,10 @@ func rules(launched, alone bool) []rule {
 		rule{unix.SYS_PRLIMIT64, &condition{0, 0, zero}},
 		rule{unix.SYS_IOCTL, &condition{1, 0, []uint32{unix.TCGETS}}},
 		rule{unix.SYS_FCNTL, &condition{1, 0, []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL}}},
-		rule{unix.SYS_PRCTL, &condition{0, 0, []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_DUMPABLE, unix.PR_GET_DUMPABLE,
-			unix.PR_SET_NO_NEW_PRIVS, unix.PR_SET_THP_DISABLE, unix.PR_SVE_GET_VL, unix.PR_SVE_SET_VL, setVMA}}})
-	if alone { // it is number 1; otherwise its number is not known before it is born
-		list = append(list, rule{unix.SYS_KILL, &condition{0, 0, []uint32{1}}}, rule{unix.SYS_TGKILL, &condition{0, 0, []uint32{1}}})
+		rule{unix.SYS_PRCTL, &condition{0, 0, options}})
+	if self > 0 {
+		own := []uint32{uint32(self)}
+		list = append(list, rule{unix.SYS_KILL, &condition{0, 0, own}}, rule{unix.SYS_TGKILL, &condition{0, 0, own}})
 	}
 	return list
 }

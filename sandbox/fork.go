@@ -52,14 +52,17 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+	report, write, err := os.Pipe()
+	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	report := os.NewFile(uintptr(pipe[0]), "report")
 	defer report.Close()
+	kept, err := unix.FcntlInt(write.Fd(), unix.F_DUPFD_CLOEXEC, firstKept)
+	if err = errors.Join(err, write.Close()); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
 	flags |= unix.CLONE_VM | unix.CLONE_VFORK
-	b := &birth{calls: s.calls, report: uintptr(pipe[1]), all: ^uint64(0), clone: unix.SYS_CLONE, cloneArg: [2]uintptr{flags | uintptr(unix.SIGCHLD)}}
+	b := &birth{calls: s.calls, report: uintptr(kept), all: ^uint64(0), clone: unix.SYS_CLONE, cloneArg: [2]uintptr{flags | uintptr(unix.SIGCHLD)}}
 	if cgroup >= 0 {
 		args := &cloneArgs{flags: uint64(flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(cgroup)}
 		b.clone, b.cloneArg = unix.SYS_CLONE3, [2]uintptr{at(s, args), unsafe.Sizeof(*args)}
@@ -70,7 +73,7 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	syscall.ForkLock.Unlock()
 	runtime.UnlockOSThread()
 	runtime.KeepAlive(s)
-	closing := unix.Close(pipe[1])
+	closing := unix.Close(kept)
 	if errno != 0 {
 		return nil, &birthError{errno}
 	}

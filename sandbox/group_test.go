@@ -14,11 +14,11 @@ import (
 func TestProcessesAreBornInTheirControlGroup(t *testing.T) {
 	own, err := ownGroup()
 	if err != nil {
-		t.Skipf("this machine has no layer %s: %v", Memory, err)
+		t.Skipf("this kernel has no layer %s: %v", Memory, err)
 	}
 	g := &groups{dir: filepath.Join(own, fmt.Sprintf("tilth-test-%d", os.Getpid()))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		t.Skipf("this machine has no layer %s: %v", Memory, err)
+		t.Skipf("this kernel has no layer %s: %v", Memory, err)
 	}
 	t.Cleanup(func() {
 		if err := g.close(); err != nil {

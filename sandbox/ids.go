@@ -33,8 +33,21 @@ func freeID() (int, error) {
 	return 0, fmt.Errorf("all of users and groups %d to %d are taken", firstID, lastID)
 }
 
-// readable says whether another user can read all files, if the program is to be one.
-func (s *Sandbox) readable(files []string) error {
+// readable says whether another user can read all files and run the executable, if there is one, if the program is to be one.
+func (s *Sandbox) readable(files []string, executable *os.File) error {
+	if executable != nil && s.id != 0 {
+		info, err := executable.Stat()
+		if err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+		if info.Mode()&0o005 != 0o005 {
+			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", executable.Fd())) // it may have been opened by such a name itself
+			if err != nil {
+				return fmt.Errorf("sandbox: %w", err)
+			}
+			return fmt.Errorf("sandbox: user %d cannot run %s: allow others to (chmod o+rx)", s.id, path)
+		}
+	}
 	for _, path := range files {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -43,6 +56,26 @@ func (s *Sandbox) readable(files []string) error {
 		if s.id != 0 && info.Mode()&0o004 == 0 {
 			return fmt.Errorf("sandbox: user %d cannot read %s: allow others to (chmod o+r)", s.id, path)
 		}
+	}
+	return nil
+}
+
+// Share lets others read a file, and run it if it is a program: in a sandbox it may be another user's, who is shown nothing else of the
+// folder that it is in.
+func Share(path string, program bool) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	mode := info.Mode().Perm() | 0o044
+	if program {
+		mode |= 0o011
+	}
+	if mode == info.Mode().Perm() {
+		return nil
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
 	}
 	return nil
 }

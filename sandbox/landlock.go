@@ -55,29 +55,27 @@ func handled(version int) *unix.LandlockRulesetAttr {
 // landlockSize is the size of the part of the attributes that all of the versions above know or may be told of.
 const landlockSize = unsafe.Offsetof(unix.LandlockRulesetAttr{}.Scoped) + unsafe.Sizeof(unix.LandlockRulesetAttr{}.Scoped)
 
-// landlock lets the child read libraries and files only, where it cannot have a root of its own. The rules are closed by release.
-func (s *script) landlock(version int, files []string) (release func(), err error) {
+// landlock lets the child read libraries and files only, where it cannot have a root of its own.
+func (s *script) landlock(version int, files []string) error {
 	attr := handled(version)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), landlockSize, 0)
 	if errno != 0 {
-		return nil, fmt.Errorf("sandbox: making rules for files: %w", errno)
+		return fmt.Errorf("sandbox: making rules for files: %w", errno)
 	}
-	release = func() { _ = unix.Close(int(fd)) } // nothing was written
+	defer unix.Close(int(fd))
 	for _, path := range libraries {
 		if err := allow(int(fd), path); err != nil && !os.IsNotExist(err) {
-			release()
-			return nil, err
+			return err
 		}
 	}
 	for _, path := range files {
 		if err := allow(int(fd), path); err != nil {
-			release()
-			return nil, err
+			return err
 		}
 	}
 	s.layer = Files
-	s.add("restrict files", unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0)
-	return release, nil
+	s.add("restrict files", unix.SYS_LANDLOCK_RESTRICT_SELF, s.keep(fd), 0)
+	return nil
 }
 
 // allow lets a ruleset read a file, or what is in a folder.

@@ -10,6 +10,8 @@ import (
 type Limits struct {
 	// MemoryBytes bounds the address space, and what the control group holds.
 	MemoryBytes int64
+	// ReservedBytes of the address space are not counted: what the program's runtime reserves and does not use.
+	ReservedBytes int64
 	// ProcessorTime is that of all threads together, rounded up to seconds; the process is killed afterwards.
 	ProcessorTime time.Duration
 	// Processes counts processes and threads.
@@ -20,13 +22,16 @@ type Limits struct {
 	FileBytes int64
 }
 
+// noCore is too small for any core file; 0 would have cores piped to where the machine collects them.
+const noCore = 1
+
 // limits sets those that the kernel counts for each process. Processes are counted for each user, so they are bounded where the user
 // is the process's own.
 func (s *script) limits(l Limits, ownUser bool) {
 	s.layer = ""
-	s.limit("core files", unix.RLIMIT_CORE, 0)
+	s.limit("core files", unix.RLIMIT_CORE, noCore)
 	if l.MemoryBytes > 0 {
-		s.limit("memory", unix.RLIMIT_AS, uint64(l.MemoryBytes))
+		s.limit("memory", unix.RLIMIT_AS, uint64(l.MemoryBytes+l.ReservedBytes))
 	}
 	if l.ProcessorTime > 0 {
 		s.limit("processor time", unix.RLIMIT_CPU, uint64((l.ProcessorTime+time.Second-1)/time.Second))

@@ -3,9 +3,11 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,6 +24,10 @@ type Command struct {
 	Program string
 	Args    []string
 	Files   []string
+	// Executable, when set, is run in the place of a file of the name Program, and not seen inside.
+	Executable *os.File
+	// Events lets the program wait for events (epoll), as those in Go do.
+	Events bool
 	// Environment is empty by default, Dir the root.
 	Environment []string
 	Dir         string
@@ -44,23 +50,26 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	}
 	command, files, err := c.resolve()
 	if err == nil {
-		err = s.readable(files)
+		err = s.readable(files, c.Executable)
 	}
 	if err != nil {
 		return nil, err
 	}
 	script := &script{}
-	release, err := s.prepare(script, c, files)
-	if err != nil {
+	defer script.release()
+	if err := s.prepare(script, c, files); err != nil {
 		return nil, err
 	}
-	defer release()
 	if s.has[Calls] {
-		script.filter(rules(len(c.Launcher) > 0, s.has[Processes]))
+		script.filter(c.rules(s.has[Processes]))
 	}
 	script.layer = ""
 	script.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, at(script, new(uint64)), 0, unsafe.Sizeof(uint64(0)))
-	script.add("run "+command[0], unix.SYS_EXECVE, script.text(command[0]), script.texts(command), script.texts(c.Environment))
+	path, program := command[0], uintptr(0) // a descriptor is of no account to an absolute path
+	if c.Executable != nil {
+		path, program = "", script.keep(c.Executable.Fd())
+	}
+	script.add("run "+command[0], unix.SYS_EXECVEAT, program, script.text(path), script.texts(command), script.texts(c.Environment), unix.AT_EMPTY_PATH)
 	group, err := s.groups.open(c.Limits)
 	if err != nil {
 		return nil, err
@@ -72,10 +81,10 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	return &Process{p, group}, nil
 }
 
-// prepare writes all of a script but its last step, the program. release is to be called when the program has begun.
-func (s *Sandbox) prepare(script *script, c Command, files []string) (release func(), err error) {
+// prepare writes all of a script but its last steps, the filter and the program.
+func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 	if err := s.hide(script, files, len(c.Launcher) > 0); err != nil {
-		return nil, err
+		return err
 	}
 	script.layer = ""
 	if c.Dir != "" {
@@ -89,14 +98,20 @@ func (s *Sandbox) prepare(script *script, c Command, files []string) (release fu
 	script.limits(c.Limits, s.has[User])
 	s.yield(script)
 	if s.has[Files] && !s.pivots {
+		if c.Executable != nil {
+			files = append(files, fmt.Sprintf("/proc/self/fd/%d", c.Executable.Fd()))
+		}
 		return script.landlock(s.landlock, files)
 	}
-	return func() {}, nil
+	return nil
 }
 
 // resolve returns the whole command, and all files that it needs.
 func (c Command) resolve() (command, files []string, err error) {
-	files = append([]string{c.Program}, c.Files...)
+	files = slices.Clone(c.Files)
+	if c.Executable == nil {
+		files = append(files, c.Program)
+	}
 	for k, word := range c.Launcher {
 		if k == 0 {
 			if word, err = exec.LookPath(word); err == nil {
@@ -119,20 +134,15 @@ func (c Command) resolve() (command, files []string, err error) {
 	return append(append(command, c.Program), c.Args...), files, nil
 }
 
-// descriptors puts files where the program expects them. They are first moved away from there, as one might lie where another belongs.
+// descriptors puts files where the program expects them, and has all others closed when it begins: this process may have been given some
+// that are not marked for that.
 func (s *script) descriptors(files []*os.File) {
 	s.layer = ""
 	for k, f := range files {
-		s.add("keep a descriptor", unix.SYS_DUP3, f.Fd(), uintptr(parking+k), unix.O_CLOEXEC)
+		s.add("place a descriptor", unix.SYS_DUP3, s.keep(f.Fd()), uintptr(k), 0)
 	}
-	for k := range files {
-		s.add("place a descriptor", unix.SYS_DUP3, uintptr(parking+k), uintptr(k), 0)
-	}
-	s.kept = append(s.kept, files)
+	s.add("keep other descriptors", unix.SYS_CLOSE_RANGE, uintptr(len(files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC).optional = true // Linux 5.11
 }
-
-// parking is the first of some descriptors that nothing is expected to have.
-const parking = 200
 
 const (
 	busyAttempts = 20
@@ -156,17 +166,19 @@ func (p *Process) KillGroup() {
 	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // an error means that nothing is left
 }
 
-// Finish waits for the process to end by itself.
-func (p *Process) Finish() (*os.ProcessState, error) {
-	state, err := p.Wait()
-	return state, errors.Join(err, p.group.close())
-}
-
-// End kills the process with all that it started, waits for it, and returns how it ended. exhausted says that the control group's memory
-// was used up.
-func (p *Process) End() (state *os.ProcessState, exhausted bool, err error) {
-	p.KillGroup()
+// Finish waits for the process to end by itself, ends what it left, and returns how it ended. exhausted says that the control group's
+// memory was used up.
+func (p *Process) Finish() (state *os.ProcessState, exhausted bool, err error) {
+	for errors.Is(unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	p.KillGroup() // while nobody else can have its number
 	state, err = p.Wait()
 	exhausted = p.group.exhausted()
 	return state, exhausted, errors.Join(err, p.group.close())
+}
+
+// End kills the process with all that it started, waits for it, and returns how it ended, as Finish does.
+func (p *Process) End() (state *os.ProcessState, exhausted bool, err error) {
+	p.KillGroup()
+	return p.Finish()
 }

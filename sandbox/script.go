@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unsafe"
@@ -28,7 +29,30 @@ type script struct {
 	kept []any
 	// layer is the one that the calls being added serve.
 	layer Layer
-	err   error
+	// held are descriptors of this process's own for the child.
+	held []int
+	err  error
+}
+
+// firstKept is the first descriptor that is kept for a child: programs expect theirs below.
+const firstKept = 64
+
+// keep copies a descriptor to where no other is placed over it, and returns its number.
+func (s *script) keep(descriptor uintptr) uintptr {
+	kept, err := unix.FcntlInt(descriptor, unix.F_DUPFD_CLOEXEC, firstKept)
+	if err != nil {
+		s.err = cmp.Or(s.err, fmt.Errorf("sandbox: keeping a descriptor: %w", err))
+		return 0
+	}
+	s.held = append(s.held, kept)
+	return uintptr(kept)
+}
+
+// release gives up what was kept, once the child has begun its program.
+func (s *script) release() {
+	for _, d := range s.held {
+		_ = unix.Close(d) // nothing was written
+	}
 }
 
 func (s *script) add(what string, number uintptr, args ...uintptr) *call {

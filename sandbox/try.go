@@ -29,19 +29,18 @@ func (s *Sandbox) try() error {
 // probe starts a process with what is had so far, which exits at once.
 func (s *Sandbox) probe() error {
 	c := &script{}
+	defer c.release()
 	if err := s.hide(c, nil, false); err != nil {
 		return err
 	}
 	s.yield(c)
 	if s.has[Files] && !s.pivots {
-		release, err := c.landlock(s.landlock, nil)
-		if err != nil {
+		if err := c.landlock(s.landlock, nil); err != nil {
 			return err
 		}
-		defer release()
 	}
 	if s.has[Calls] {
-		c.filter(rules(false, s.has[Processes]))
+		c.filter(Command{}.rules(s.has[Processes]))
 	}
 	c.add("exit", unix.SYS_EXIT_GROUP, 0)
 	group, err := s.groups.open(Limits{})

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|monitoring|bench ...
+# usage: scripts/packages.sh demo|test|bench ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
-tests=(libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
-monitoring=(prometheus) # has promtool, too
+tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
+# Hosts apart from each other, the check of unit files, and Prometheus with promtool.
+tests+=(iproute2 systemd prometheus)
 peers=(nodejs npm)
 
 wanted=()
@@ -13,10 +14,9 @@ for task in "$@"; do
 	case "$task" in
 	demo) wanted+=("${compilers[@]}") ;;
 	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
-	monitoring) wanted+=("${monitoring[@]}") ;;
 	bench) wanted+=("${compilers[@]}" "${peers[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, monitoring or bench)" >&2
+		echo "packages.sh: no such task: $task (want demo, test or bench)" >&2
 		exit 2
 		;;
 	esac
@@ -28,9 +28,12 @@ present() {
 	case "$1" in
 	clang-19) command -v clang-19 ;;
 	lld-19) command -v ld.lld-19 ;;
-	prometheus) command -v promtool ;;
+	iproute2) command -v ip ;;
+	systemd) command -v systemd-analyze ;;
+	prometheus) command -v prometheus && command -v promtool ;;
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
+	strace) command -v strace ;;
 	*) installed "$1" ;;
 	esac >/dev/null
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -13,7 +14,7 @@ var errInfra = errors.New("simulated failure of this side")
 
 // build takes as long as a build would, and reports some candidates as refused by the compiler.
 func (f *fleet) build(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
-	if err := sleep(ctx, l.dice.around(f.BuildTime)); err != nil {
+	if err := retry.Sleep(ctx, l.dice.around(f.BuildTime)); err != nil {
 		return err
 	}
 	if l.dice.happens(f.Failures.Infra) {

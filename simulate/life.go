@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -35,12 +36,13 @@ func (f *fleet) live(ctx context.Context, spec *tilthv1.AgentSpec, n uint64, slo
 		l := f.line(n, dice)
 		f.use(l)
 		err := f.life(ctx, l, spec, slots, first)
+		first() // one that vanished before it had joined is not waited for
 		f.forget(l)
 		if err != nil {
 			f.stop(err)
 			return
 		}
-		_ = sleep(ctx, dice.exponential(f.Failures.MeanLife/livesToAbsence))
+		_ = retry.Sleep(ctx, dice.exponential(f.Failures.MeanLife/livesToAbsence))
 		f.lives.Add(1)
 	}
 }

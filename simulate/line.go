@@ -95,15 +95,3 @@ func (d *dice) below(n int) int {
 	defer d.mu.Unlock()
 	return d.rng.IntN(n)
 }
-
-// sleep waits, or returns why it need not.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

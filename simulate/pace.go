@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/retry"
 )
 
 // pace spaces out what many want to do, to so many a second.
@@ -30,5 +32,5 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	turn := p.next
 	p.next = p.next.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
 	p.mu.Unlock()
-	return sleep(ctx, turn.Sub(now))
+	return retry.Sleep(ctx, turn.Sub(now))
 }

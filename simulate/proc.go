@@ -5,10 +5,22 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // clockTick is the unit of times in /proc, which is this on every Linux (USER_HZ).
 const clockTick = 0.01
+
+// ownCPU is the processor time that this process took since it began, in seconds.
+func ownCPU() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
 
 // readUsage reads what a process took from /proc (proc_pid_stat(5), proc_pid_status(5)).
 func readUsage(pid int) (u usage, err error) {

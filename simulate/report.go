@@ -41,6 +41,8 @@ type Details struct {
 	// TrackerCPU is the tracker's processor time for each result, and TrackerLoad how many processors it kept busy.
 	TrackerCPUMicroseconds float64 `json:"tracker_cpu_us_per_result"`
 	TrackerLoad            float64 `json:"tracker_load"`
+	// AgentsCPU is the processor time of all that is simulated for each result; it is taken on the same machine.
+	AgentsCPUMicroseconds float64 `json:"agents_cpu_us_per_result"`
 	// RSSAnonymousBytes is the tracker's memory that is not a mapped file's, at the end.
 	RSSAnonymousBytes int64 `json:"rss_anonymous_bytes"`
 	// RestartSeconds is from the start of a process over the data to its first answer, after the kill at the end.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -25,7 +26,7 @@ func (f *fleet) measure(ctx context.Context, l *line, token *tilthv1.LeaseToken,
 		if since < f.ReportInterval && i+1 < len(work.GetCandidates()) {
 			continue
 		}
-		if err := sleep(ctx, since); err != nil {
+		if err := retry.Sleep(ctx, since); err != nil {
 			return err
 		}
 		if err := f.report(ctx, l, work, report); err != nil {

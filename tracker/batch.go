@@ -62,6 +62,14 @@ func (b *batch) pending() (out []*tilthv1.Candidate) {
 	return out
 }
 
+// pendingNames are those candidates without their traces and origins, which a runner does not need: it has their objects.
+func (b *batch) pendingNames() (out []*tilthv1.Candidate) {
+	for _, c := range b.pending() {
+		out = append(out, &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial(), Numerics: c.GetNumerics()})
+	}
+	return out
+}
+
 // place returns the place of a candidate by digest and trial, or -1.
 func (b *batch) place(c *tilthv1.Candidate) int {
 	i := int64(c.GetTrial()) - int64(b.firstTrial)

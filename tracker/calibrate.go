@@ -130,9 +130,11 @@ func (c *change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
 	return q
 }
 
-// suspect has the bests measured again that a device measured after some time; they stand until then. Jobs that have ended have no tuner
-// to ask for that.
+// suspect has the bests measured again that a device measured after some time; they stand until then. Tuners of running jobs do so at
+// once. Jobs that have ended have none: what they recorded is marked, so that the next job of the same workload settles it with its
+// first trials.
 func (c *change) suspect(d *device, since time.Time, reason string) {
+	c.write.SuspectBests(d.name, since, reason)
 	for _, j := range c.jobsByID() {
 		for i, p := range j.progress {
 			best := p.GetBest()

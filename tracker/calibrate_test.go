@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,47 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	})).GetRecords()
 	if len(best) != 1 || best[0].GetMeasurement().GetLatencySeconds() != 1.5 || best[0].GetMeasurement().GetRemeasured() == "" {
 		t.Errorf("the best record is %v", best)
+	}
+}
+
+// TestTheBestOfAnEndedJobIsInDoubtToo, and the next job of the workload settles it though it measures for a shorter time.
+func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
+	c := newClock()
+	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	session, builder := f.calibratingRunner().GetSession(), f.builder()
+	f.calibrate(session, 5, 1)
+	work := spec("conv")
+	best := func() *tilthv1.Measurement {
+		t.Helper()
+		found := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{
+			Target: "cpu-1", WorkloadDigests: []string{work.GetTasks()[0].GetWorkloadDigest()},
+		})).GetRecords()
+		if len(found) != 1 {
+			t.Fatalf("the best records are %v", found)
+		}
+		return found[0].GetMeasurement()
+	}
+	run := func(request string, samples int, latency float64) {
+		t.Helper()
+		c.now = c.now.Add(time.Minute)
+		f.submit(request, work)
+		tuner := f.mustLease(f.tuner()).GetLease()
+		f.propose(tuner, 0, 0, "a")
+		f.reportBuild(f.buildReport(f.mustLease(builder)))
+		w := f.mustLease(session)
+		m := ok(w.GetMeasure().GetCandidates()[0], latency)
+		m.SamplesSeconds = slices.Repeat([]float64{latency}, samples)
+		f.report(w.GetLease(), m)
+		must[*tilthv1.FinishJobResponse](t)(f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: tuner, State: tilthv1.JobState_JOB_STATE_DONE}))
+	}
+	run("r1", 20, 1)
+	f.calibrate(session, 3, 1.05)
+	if m := best(); !strings.Contains(m.GetSuspected(), "changed by 5.0 %") || m.GetLatencySeconds() != 1 {
+		t.Fatalf("the best is %v", m)
+	}
+	run("r2", 5, 1.05)
+	if m := best(); m.GetSuspected() != "" || m.GetLatencySeconds() != 1.05 {
+		t.Errorf("measured again, the best is %v", m)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type change struct {
 	*Tracker
 	write *records.Write
+	at    *timestamppb.Timestamp
 	// Jobs whose rows changed, with their new events, and batches whose rows did.
 	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
@@ -87,7 +88,13 @@ func (t *Tracker) wait(ctx context.Context, p *records.Pending) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping: %v", err)
 }
 
-func (c *change) now() *timestamppb.Timestamp { return timestamppb.New(c.cfg.Now()) }
+// now is when the change is made: one time for all of it, which nobody changes.
+func (c *change) now() *timestamppb.Timestamp {
+	if c.at == nil {
+		c.at = timestamppb.New(c.cfg.Now())
+	}
+	return c.at
+}
 
 // event gives an event the next number of its job. Whoever fills it in has it stored; watchers are told once it is.
 func (c *change) event(j *job) *tilthv1.JobEvent {

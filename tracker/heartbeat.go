@@ -2,6 +2,9 @@ package tracker
 
 import (
 	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -14,7 +17,9 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 		t.mu.Unlock()
 		return nil, err
 	}
-	response := &tilthv1.HeartbeatResponse{Dropped: t.renew(a, req.GetLeases()), Calibrate: t.toCalibrate(a)}
+	response := &tilthv1.HeartbeatResponse{
+		Dropped: t.renew(a, req.GetLeases()), Calibrate: t.toCalibrate(a), HeartbeatInterval: durationpb.New(t.heartbeatInterval()),
+	}
 	unheard := t.unheard(a)
 	if len(unheard) == 0 {
 		t.mu.Unlock()
@@ -30,6 +35,16 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	})
 	t.mu.Unlock()
 	return response, t.wait(ctx, pending)
+}
+
+// heartbeatEach is how much of the tracker's time each agent has for its heartbeats.
+const heartbeatEach = time.Millisecond
+
+// heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several times before they are
+// taken for gone.
+func (t *Tracker) heartbeatInterval() time.Duration {
+	crowded := min(time.Duration(len(t.sessions))*heartbeatEach, t.cfg.LeaseTimeout/3)
+	return max(t.cfg.HeartbeatInterval, crowded)
 }
 
 // renew extends the leases listed by their agent, and returns those that are not in force.
@@ -52,7 +67,7 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 func (t *Tracker) unheard(a *agent) (out []*lease) {
 	for _, l := range a.inOrder() {
 		l.missed++
-		if l.missed >= 2 && a.heard.Sub(l.seen) >= 2*t.cfg.HeartbeatInterval {
+		if l.missed >= 2 && a.heard.Sub(l.seen) >= 2*t.heartbeatInterval() {
 			out = append(out, l)
 		}
 	}

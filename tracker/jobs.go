@@ -11,11 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const (
-	defaultJobsLimit = 100
-	// mostListBytes keeps a response below the 4 MiB that gRPC clients take unless told otherwise.
-	mostListBytes = 3 << 20
-)
+const defaultJobsLimit = 100
 
 // GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
 func (t *Tracker) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,6 +24,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 	}
 	session := rand.Text()
 	calibrate := false
+	var interval time.Duration
 	caller, _ := access.From(ctx)
 	err := t.update(ctx, func(c *change) error {
 		if err := cmp.Or(c.checkTakeover(spec.GetName(), caller.Name), c.roomForAgent(spec.GetName())); err != nil {
@@ -40,7 +42,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 			a.standing = old.standing
 		}
 		c.admit(a)
-		calibrate = c.rejoined(a)
+		calibrate, interval = c.rejoined(a), c.heartbeatInterval()
 		c.write.PutAgent(a.proto())
 		c.log.Info("agent joined", "agent", spec.GetName(), "kind", show.AgentKind(spec.GetKind()), "version", spec.GetVersion())
 		return nil
@@ -48,7 +50,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 	if err != nil {
 		return nil, err
 	}
-	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(t.cfg.HeartbeatInterval), Calibrate: calibrate}, nil
+	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(interval), Calibrate: calibrate}, nil
 }
 
 // checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be lost. A

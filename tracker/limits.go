@@ -36,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// roomForJob refuses a job that the tracker has no room for now.
+// roomForJob refuses a job while the tracker has no room for it.
 func (t *Tracker) roomForJob(spec *tilthv1.JobSpec) error {
 	l := t.cfg.Limits
 	switch {
@@ -49,7 +49,7 @@ func (t *Tracker) roomForJob(spec *tilthv1.JobSpec) error {
 	return nil
 }
 
-// roomForBatch refuses candidates that the tracker has no room for now.
+// roomForBatch refuses candidates while the tracker has no room for them.
 func (t *Tracker) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 	l := t.cfg.Limits
 	if len(j.batches) >= l.JobBatches {
@@ -69,7 +69,7 @@ func (t *Tracker) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 	return nil
 }
 
-// roomForAgent refuses a session that the tracker has no room for now; one that takes another's place needs none.
+// roomForAgent refuses a session while the tracker has no room for it; one that takes another's place needs none.
 func (t *Tracker) roomForAgent(name string) error {
 	if old := t.agents[name]; (old == nil || old.gone) && len(t.sessions) >= t.cfg.Limits.Agents {
 		return t.overloaded("agents", "the tracker has %d agents, and no room for more: try again when some have left", len(t.sessions))

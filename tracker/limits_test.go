@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,8 +98,55 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	if agents, batches := gauge(t, registry, "agents"), gauge(t, registry, "batches"); agents != 10 || batches > 80 {
 		t.Errorf("%v agents and %v batches are held", agents, batches)
 	}
-	if gauge(t, registry, "refused_total") == 0 || gauge(t, registry, "spec_bytes") == 0 {
-		t.Error("nothing of it is counted")
+	refused := refusals(t, registry)
+	if refused["load_batches"]+refused["load_candidates"] != 20 {
+		t.Errorf("of 20 refused batches of candidates are counted %v", refused)
+	}
+	for limit, want := range map[string]float64{"load_jobs": 30, "load_agents": 21, "load_waits": 7, "load_watches": 5} {
+		if refused[limit] != want {
+			t.Errorf("%s counts %v, want %v", limit, refused[limit], want)
+		}
+	}
+}
+
+func TestSpecificationsAreBounded(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{SpecBytes: 1500}})
+	large := spec("conv")
+	large.Target.Descriptor_ = bytes.Repeat([]byte{'x'}, 1000)
+	f.submit("1", large)
+	wantOverload(t, f.trySubmit("2", large), "and no room for 1")
+	if held, refused := gauge(t, registry, "spec_bytes"), refusals(t, registry)["load_specs"]; held < 1000 || held > 1500 || refused != 1 {
+		t.Errorf("%v bytes are held, %v refusals counted", held, refused)
+	}
+}
+
+// refusals are the calls refused so far, by which limit.
+func refusals(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "tilth_tracker_refused_total" {
+			for _, m := range family.GetMetric() {
+				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return counts
+}
+
+// TestEveryLimitIsThereFromTheStart, so that its first refusal is seen as an increase.
+func TestEveryLimitIsThereFromTheStart(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	newFarm(t, tracker.Config{Registerer: registry})
+	want := []string{"load_agents", "load_batches", "load_calls", "load_candidates", "load_jobs", "load_specs", "load_waits", "load_watches",
+		"quota_artifacts", "quota_jobs", "quota_trials"}
+	if got := slices.Sorted(maps.Keys(refusals(t, registry))); !slices.Equal(got, want) {
+		t.Errorf("limits are %v, want %v", got, want)
 	}
 }
 
@@ -152,17 +202,25 @@ func TestAQueueNobodyNeedsIsForgotten(t *testing.T) {
 
 // Calls that wait for the disk are memory, too.
 func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
-	f := newFarm(t, tracker.Config{Limits: tracker.Limits{Calls: 1}})
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{Calls: 1}})
 	var calls sync.WaitGroup
+	var refused atomic.Int64
 	for n := range 200 {
 		calls.Go(func() {
 			err := f.trySubmit(strconv.Itoa(n), spec("conv"))
 			if err != nil && (status.Code(err) != codes.Unavailable || wire.Reason(err) != wire.ReasonOverloaded) {
 				t.Errorf("got %v", err)
 			}
+			if err != nil {
+				refused.Add(1)
+			}
 		})
 	}
 	calls.Wait()
+	if got := refusals(t, registry)["load_calls"]; got != float64(refused.Load()) {
+		t.Errorf("%v refusals counted of %d", got, refused.Load())
+	}
 	if err := f.trySubmit("last", spec("conv")); err != nil {
 		t.Errorf("when it is over: %v", err)
 	}

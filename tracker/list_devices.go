@@ -2,23 +2,19 @@ package tracker
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// ListDevices implements tilthv1.DeviceServiceServer.
-func (t *Tracker) ListDevices(context.Context, *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	response := &tilthv1.ListDevicesResponse{}
-	for _, name := range slices.Sorted(maps.Keys(t.devices)) {
-		if d, err := t.deviceOf(name); err == nil {
-			response.Devices = append(response.Devices, t.describe(d))
+// ListDevices implements tilthv1.DeviceServiceServer; devices come by name.
+func (t *Tracker) ListDevices(_ context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
+	devices, next := page(t, t.devices, req, func(name string, d *device) (*tilthv1.Device, bool) {
+		if _, err := t.deviceOf(name); err != nil {
+			return nil, false
 		}
-	}
-	return response, nil
+		return t.describe(d), true
+	})
+	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, nil
 }
 
 // GetDevice implements tilthv1.DeviceServiceServer.

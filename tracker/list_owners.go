@@ -2,28 +2,23 @@ package tracker
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // ListOwners implements tilthv1.JobServiceServer; owners come by name.
-func (t *Tracker) ListOwners(context.Context, *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	response := &tilthv1.ListOwnersResponse{}
-	for _, name := range slices.Sorted(maps.Keys(t.owners)) {
-		has, may := t.usageOf(name), t.cfg.Shares.Of(name)
-		response.Owners = append(response.Owners, &tilthv1.Owner{
+func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
+	owners, next := page(t, t.owners, req, func(name string, has *usage) (*tilthv1.Owner, bool) {
+		may := t.cfg.Shares.Of(name)
+		return &tilthv1.Owner{
 			Name: name, Weight: may.Weight,
 			Jobs: uint32(has.jobs), MaxJobs: uint32(may.Jobs),
 			Trials: uint64(has.trials), MaxTrials: uint64(may.Trials),
 			ArtifactBytes: uint64(has.artifactBytes), MaxArtifactBytes: uint64(may.ArtifactBytes),
 			Waiting: uint32(t.waiting(name)),
-		})
-	}
-	return response, nil
+		}, true
+	})
+	return &tilthv1.ListOwnersResponse{Owners: owners, NextPageToken: next}, nil
 }
 
 // waiting is how much of an owner's work waits for an agent.

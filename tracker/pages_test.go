@@ -1,8 +1,11 @@
 package tracker_test
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -61,30 +64,109 @@ func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 	}
 }
 
-func TestAgentsAreListedInPages(t *testing.T) {
+// names lists something page by page, and checks that no page is too large.
+func names[M interface {
+	proto.Message
+	GetNextPageToken() string
+}](f *farm, size uint32, list func(token string) (M, error), named func(M) []string) (all []string) {
+	f.Helper()
+	for token := ""; ; {
+		page := must[M](f)(list(token))
+		some := named(page)
+		if size > 0 && len(some) > int(size) || proto.Size(page) > 4<<20 {
+			f.Errorf("a page of %d has %d items, %d bytes", size, len(some), proto.Size(page))
+		}
+		all = append(all, some...)
+		if token = page.GetNextPageToken(); token == "" {
+			return all
+		}
+	}
+}
+
+func (f *farm) agentNames(size uint32, kind tilthv1.AgentKind) []string {
+	f.Helper()
+	return names(f, size, func(token string) (*tilthv1.ListAgentsResponse, error) {
+		return f.agents.ListAgents(f.Context(), &tilthv1.ListAgentsRequest{Kind: kind, PageSize: size, PageToken: token})
+	}, func(page *tilthv1.ListAgentsResponse) (all []string) {
+		for _, a := range page.GetAgents() {
+			all = append(all, a.GetSpec().GetName())
+		}
+		return all
+	})
+}
+
+func (f *farm) deviceNames(size uint32) []string {
+	f.Helper()
+	devices := tilthv1.NewDeviceServiceClient(f.conn)
+	return names(f, size, func(token string) (*tilthv1.ListDevicesResponse, error) {
+		return devices.ListDevices(f.Context(), &tilthv1.ListDevicesRequest{PageSize: size, PageToken: token})
+	}, func(page *tilthv1.ListDevicesResponse) (all []string) {
+		for _, d := range page.GetDevices() {
+			all = append(all, d.GetAgent().GetSpec().GetName())
+		}
+		return all
+	})
+}
+
+func (f *farm) ownerNames(size uint32) []string {
+	f.Helper()
+	return names(f, size, func(token string) (*tilthv1.ListOwnersResponse, error) {
+		return f.jobs.ListOwners(f.Context(), &tilthv1.ListOwnersRequest{PageSize: size, PageToken: token})
+	}, func(page *tilthv1.ListOwnersResponse) (all []string) {
+		for _, o := range page.GetOwners() {
+			all = append(all, o.GetName())
+		}
+		return all
+	})
+}
+
+func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
-	var want []string
+	var boards, owners []string
 	for i := range 7 {
-		want = append(want, fmt.Sprintf("board-%d", i))
-		f.join(want[i], tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		boards = append(boards, fmt.Sprintf("board-%d", i))
+		f.join(boards[i], tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		owners = append(owners, strings.Repeat("o", i)) // one of them has no name
+		must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: fmt.Sprint(i), Spec: specOf(owners[i], 1)}))
 	}
 	f.builder()
 	for _, size := range []uint32{0, 1, 3, 7, 8} {
-		var got []string
-		for request := (&tilthv1.ListAgentsRequest{Kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, PageSize: size}); ; {
-			page := must[*tilthv1.ListAgentsResponse](t)(f.agents.ListAgents(t.Context(), request))
-			for _, a := range page.GetAgents() {
-				got = append(got, a.GetSpec().GetName())
-			}
-			if n := len(page.GetAgents()); size > 0 && n > int(size) {
-				t.Errorf("a page of %d has %d agents", size, n)
-			}
-			if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-				break
+		for of, got := range map[string][]string{"agents": f.agentNames(size, tilthv1.AgentKind_AGENT_KIND_RUNNER), "devices": f.deviceNames(size)} {
+			if !slices.Equal(got, boards) {
+				t.Errorf("pages of %d %s have %v, want %v", size, of, got, boards)
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("pages of %d have %v, want %v", size, got, want)
+		if got := f.ownerNames(size); !slices.Equal(got, owners) {
+			t.Errorf("pages of %d owners have %q, want %q", size, got, owners)
+		}
+	}
+}
+
+// TestAFarmOfManyDevicesIsListed in messages that a connection takes, though all of them would fit no such message.
+func TestAFarmOfManyDevicesIsListed(t *testing.T) {
+	const many = 10_000
+	f := newFarm(t, tracker.Config{})
+	var joining sync.WaitGroup
+	next := make(chan int)
+	for range 100 {
+		joining.Go(func() {
+			for n := range next {
+				spec := agentSpec(fmt.Sprintf("board-%05d", n), tilthv1.AgentKind_AGENT_KIND_RUNNER)
+				spec.DeviceClasses[0].Descriptor_ = bytes.Repeat([]byte{'x'}, 2000)
+				if _, err := f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: spec}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range many {
+		next <- n
+	}
+	close(next)
+	joining.Wait()
+	for of, got := range map[string][]string{"agents": f.agentNames(5000, 0), "devices": f.deviceNames(5000)} {
+		if len(got) != many || !slices.IsSorted(got) {
+			t.Errorf("%d %s are listed, want %d in order", len(got), of, many)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -72,8 +73,22 @@ func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	}
 }
 
+func TestRefusalsForQuotasAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: tracker.Shares{Default: tracker.Share{Jobs: 1, Trials: 12}}})
+	wantStatus(t, f.trySubmit("1", specOf("ana", 13)), codes.ResourceExhausted, wire.ReasonQuota, "12 in all")
+	f.submit("2", specOf("ana", 10))
+	for range 2 {
+		wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, "may have 1")
+	}
+	if refused := refusals(t, registry); refused["quota_trials"] != 1 || refused["quota_jobs"] != 2 {
+		t.Errorf("counted are %v", refused)
+	}
+}
+
 func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
 	f.submit("1", specOf("ana", 100))
 	f.submit("2", specOf("eva", 100))
 	tuner := f.tuner()
@@ -92,6 +107,9 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 		t.Errorf("more was built: %v", w)
 	}
 	wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has 27 bytes of artifacts waiting`)
+	if n := refusals(t, registry)["quota_artifacts"]; n != 1 {
+		t.Errorf("%v refusals counted", n)
+	}
 	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 27, MaxArtifactBytes: 10, Waiting: 2}
 	if got := f.owners(); len(got) != 2 || !proto.Equal(got[0], want) {
 		t.Errorf("owners are %v, want first %v", got, want)

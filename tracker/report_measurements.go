@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -93,9 +91,8 @@ func (b *batch) knows(measured []*tilthv1.Measurement) bool {
 	})
 }
 
-// complete fills in what the runner may leave out.
+// complete fills in what the runner may leave out. The measurement is the tracker's from here on.
 func (b *batch) complete(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
-	m = proto.CloneOf(m)
 	if m.GetDevice() == "" {
 		m.Device = a.spec.GetName()
 	}

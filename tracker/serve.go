@@ -22,9 +22,15 @@ import (
 // stopGrace is how long calls under way may take to end when a server stops.
 const stopGrace = 3 * time.Second
 
-// readBufferBytes is what each connection keeps for reading; what it writes takes a buffer only while that lasts. Of thousands of agents most
-// are silent at any time, and with gRPC's own size their buffers would be most of the tracker's memory.
-const readBufferBytes = 4 << 10
+// Sizes of the buffers through which messages are read and written, which are held only while that lasts; but for reading, TLS keeps one for each
+// connection. Of thousands of agents most are silent at any time, and with gRPC's own sizes their buffers would be much of the tracker's
+// memory.
+const (
+	readBufferBytes  = 4 << 10
+	writeBufferBytes = 16 << 10
+	// What each connection remembers of headers: those that every call has, and some that differ, such as how long it may take.
+	headerTableBytes = 1 << 10
+)
 
 // NewServer returns a gRPC server with the tracker's services, health and reflection, which keeps to the tracker's
 // security.
@@ -39,7 +45,7 @@ func (t *Tracker) newServer(g *gate.Gate, opts ...grpc.ServerOption) *grpc.Serve
 	if security.TLS != nil {
 		own = append(own, grpc.Creds(credentials.NewTLS(security.TLS.Config("h2"))))
 	}
-	own = append(own, grpc.ReadBufferSize(readBufferBytes))
+	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
 	s := grpc.NewServer(append(own, opts...)...)
 	t.Register(s)
 	healthv1.RegisterHealthServer(s, t.health)

@@ -46,7 +46,8 @@ type Config struct {
 	// Clock is what deadlines are judged by; nil = time.Now, which goes on evenly when the wall's clock is set. Only
 	// differences of its times mean anything.
 	Clock func() time.Time
-	// HeartbeatInterval is how often agents are asked to report; 0 = 5 s.
+	// HeartbeatInterval is how often agents are asked to report while they are few; 0 = 5 s. Beyond a thousand in a second they are asked
+	// less often, down to three times in a LeaseTimeout.
 	HeartbeatInterval time.Duration
 	// LeaseTimeout is how long a lease or a session lives without a heartbeat; 0 = 30 s.
 	LeaseTimeout time.Duration

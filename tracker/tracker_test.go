@@ -173,7 +173,7 @@ func TestARunnerThatDiesMidwayLeavesOnlyTheRest(t *testing.T) {
 	first := f.mustLease(f.runner())
 	f.report(first.GetLease(), crashed(first.GetMeasure().GetCandidates()[1]))
 	rest := f.mustLease(f.runner()).GetMeasure().GetCandidates()
-	if len(rest) != 2 || string(rest[0].GetTrace()) != "a" || string(rest[1].GetTrace()) != "c" {
+	if len(rest) != 2 || rest[0].GetDigest() != records.Digest([]byte("a")) || rest[1].GetDigest() != records.Digest([]byte("c")) {
 		t.Errorf("the next runner got %v", rest)
 	}
 }

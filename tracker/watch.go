@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -16,7 +17,7 @@ const eventsPerRead = 256
 
 // WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as they come.
 func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
-	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), stream: stream}
+	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), stream: stream}
 	// Before the log is read, so that nothing falls between the two.
 	if w.events = t.watches.subscribe(w.jobID, t.cfg.Limits.Watches); w.events == nil {
 		return t.overloaded("watches", "the tracker sends %d streams of events, and has no room for more: try again", t.cfg.Limits.Watches)
@@ -35,11 +36,12 @@ func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStrea
 // watcher is one stream of a job's events.
 type watcher struct {
 	*Tracker
-	jobID  string
-	next   uint64 // sequence of the event that is due
-	stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
-	events *subscription
-	ended  bool // the job's last event was sent
+	jobID   string
+	next    uint64 // sequence of the event that is due
+	several bool   // a message may hold several events
+	stream  grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
+	events  *subscription
+	ended   bool // the job's last event was sent
 }
 
 // catchUp sends what is stored.
@@ -94,16 +96,24 @@ func (w *watcher) follow() error {
 	}
 }
 
-// send sends those events that are due.
+// messageBytes is about how large a message with several events may be. A message costs as much as a handful of trials in it.
+const messageBytes = 32 << 10
+
+// send sends those events that are due, several in a message if the watcher takes them.
 func (w *watcher) send(events []*tilthv1.JobEvent) error {
-	for _, e := range events {
-		if e.GetSequence() < w.next {
-			continue
+	for len(events) > 0 && events[0].GetSequence() < w.next {
+		events = events[1:]
+	}
+	for len(events) > 0 {
+		n := 1
+		for size := 0; w.several && n < len(events) && size < messageBytes; n++ {
+			size += proto.Size(events[n])
 		}
-		if err := w.stream.Send(&tilthv1.WatchJobResponse{Event: e}); err != nil {
+		if err := w.stream.Send(&tilthv1.WatchJobResponse{Event: events[0], More: events[1:n]}); err != nil {
 			return err
 		}
-		w.next = e.GetSequence() + 1
+		w.next = events[n-1].GetSequence() + 1
+		events = events[n:]
 	}
 	return nil
 }

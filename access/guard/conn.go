@@ -15,6 +15,7 @@ import (
 // connection's. A peer that calls and never reads would have the server keep answers without end.
 type conn struct {
 	net.Conn
+	ready       *ready // nil where the system cannot tell
 	release     func()
 	unreadBytes int64
 

@@ -74,6 +74,7 @@ func (l Limits) ServerOptions(admit Admit) []grpc.ServerOption {
 	l = l.WithDefaults()
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
+		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
 		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
 		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -32,7 +32,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		host := hostOf(c.RemoteAddr())
 		if l.take(host) {
-			return &conn{Conn: c, unreadBytes: l.unreadBytes, release: sync.OnceFunc(func() { l.release(host) })}, nil
+			return &conn{Conn: c, ready: newReady(c), unreadBytes: l.unreadBytes, release: sync.OnceFunc(func() { l.release(host) })}, nil
 		}
 		_ = c.Close()
 		l.refused(c.RemoteAddr())

@@ -1,4 +1,4 @@
-// Process is a process of a campaign's farm: its tracker, or a pretending agent.
+// Process is a process of a campaign's farm: its tracker, a pretending agent, or what starts all of them.
 package main
 
 import (
@@ -8,30 +8,43 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/tilth-dev/tilth/chaos"
 )
 
 func main() {
-	kind := flag.String("kind", "", "tracker, tuner, builder or runner")
+	kind := flag.String("kind", "", "tracker, tuner, builder or runner; or farm, for all of them and a client")
 	name := flag.String("name", "", "an agent's name")
 	life := flag.Int("life", 0, "an agent's life, over all agents")
 	addr := flag.String("tracker", "", "where the tracker listens, or an agent finds it")
-	dir := flag.String("dir", "", "folder of the tracker's data, or of an agent's journal")
+	dir := flag.String("dir", "", "folder of the tracker's data, of an agent's journal, or of a farm")
+	secrets := flag.String("secrets", "", "folder of the tracker's certificate and tokens; empty = it is open")
+	seed := flag.Uint64("seed", 1, "draws what befalls a farm")
+	points := flag.String("points", "", "failpoints at which a farm's tracker may be killed, between commas")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	var err error
-	if *kind == "tracker" {
-		err = chaos.RunTracker(ctx, *dir, *addr, os.Stdout, log)
-	} else {
-		err = chaos.RunPretender(ctx, chaos.PretenderConfig{Kind: *kind, Name: *name, Life: *life, Tracker: *addr, Dir: *dir, Log: log})
-	}
+	err := run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, log)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", *kind, err)
 		cancel()
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, kind, name string, life int, addr, dir, secrets string, seed uint64, points string, log *slog.Logger) error {
+	switch kind {
+	case "tracker":
+		return chaos.RunTracker(ctx, dir, addr, secrets, os.Stdout, log)
+	case "farm":
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return chaos.RunFarm(ctx, dir, program, seed, strings.Split(points, ","))
+	}
+	return chaos.RunPretender(ctx, chaos.PretenderConfig{Kind: kind, Name: name, Life: life, Tracker: addr, Dir: dir, Log: log})
 }

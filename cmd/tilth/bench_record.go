@@ -85,10 +85,6 @@ const (
 )
 
 func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (err error) {
-	mode, err := f.sandbox.mode()
-	if err != nil {
-		return err
-	}
 	machine, tc, err := localTarget(ctx, f.target, f.threads, f.compiler)
 	if err != nil {
 		return err
@@ -101,7 +97,7 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	box, err := sandbox.Open(mode, filepath.Join(scratch, "sandbox"))
+	box, err := sandbox.Open(f.sandbox.mode, filepath.Join(scratch, "sandbox"))
 	if err != nil {
 		return err
 	}

@@ -30,17 +30,10 @@ func newBuilder(a *app) *cobra.Command {
 		if parallel < 1 {
 			return usagef("--threads %d: want at least 1", parallel)
 		}
-		if _, err := box.mode(); err != nil {
-			return err
-		}
 		return flags.check()
 	}
 	return a.service(c, check, func(ctx context.Context) error {
 		config, err := flags.config(a)
-		if err != nil {
-			return err
-		}
-		mode, err := box.mode()
 		if err != nil {
 			return err
 		}
@@ -49,7 +42,7 @@ func newBuilder(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", tc.Name)
-		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: mode})
+		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode})
 	})
 }
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -24,6 +27,8 @@ func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
 		return m, nil
 	}
 	var err error
-	m.Given, err = costmodel.ReadFile(f.file)
+	if m.Given, err = costmodel.ReadFile(f.file); errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: 'tilth bench model -o' makes one", err)
+	}
 	return m, err
 }

@@ -178,7 +178,7 @@ func TestSetupMakesWhatServicesRead(t *testing.T) {
 
 func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is not installed")
+		t.Fatal("systemd-analyze is not installed: run scripts/packages.sh test")
 	}
 	program, err := exec.LookPath("tilth")
 	if err != nil {

@@ -25,9 +25,12 @@ type deviceRow struct {
 	// State is the runner's: idle, busy or gone.
 	State string `json:"state"`
 	// DeviceState says whether the device is given work: ready or why not.
-	DeviceState string            `json:"device_state"`
-	Cordon      *cordonRow        `json:"cordon,omitempty"`
-	Quarantine  *quarantineRow    `json:"quarantine,omitempty"`
+	DeviceState string         `json:"device_state"`
+	Cordon      *cordonRow     `json:"cordon,omitempty"`
+	Quarantine  *quarantineRow `json:"quarantine,omitempty"`
+	Rest        *restRow       `json:"rest,omitempty"`
+	// Outage is the farm's, not this device's alone.
+	Outage      *outageView       `json:"outage,omitempty"`
 	Calibration *calibrationRow   `json:"calibration,omitempty"`
 	Host        string            `json:"host"`
 	Version     string            `json:"version"`
@@ -56,6 +59,15 @@ type quarantineRow struct {
 	Reason string `json:"reason"`
 	Since  string `json:"since"`
 	Until  string `json:"until"`
+}
+
+// restRow says until when the runner is given no work since its last leases all failed, or none of one job, and why. It is there until a
+// lease succeeds.
+type restRow struct {
+	Reason string `json:"reason"`
+	Until  string `json:"until"`
+
+	until time.Time
 }
 
 // calibrationRow is how a device measures.
@@ -174,6 +186,9 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	if q := d.GetQuarantine(); q != nil {
 		row.Quarantine = &quarantineRow{Reason: q.GetReason(), Since: instant(q.GetSince()), Until: instant(q.GetUntil())}
 	}
+	if until := agent.GetRestingUntil(); until != nil {
+		row.Rest = &restRow{Reason: agent.GetRestReason(), Until: instant(until), until: until.AsTime()}
+	}
 	row.Calibration = newCalibrationRow(d.GetCalibration())
 	for _, c := range d.GetHistory() {
 		row.History = append(row.History, changeRow{
@@ -194,6 +209,9 @@ func instant(t *timestamppb.Timestamp) string {
 // status says in a few words whether the device is there, and whether it is given work.
 func (r deviceRow) status() string {
 	if r.DeviceState == show.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
+		if r.Rest != nil && time.Now().Before(r.Rest.until) {
+			return r.State + ", resting until " + r.Rest.Until
+		}
 		return r.State
 	}
 	text := r.DeviceState
@@ -205,6 +223,7 @@ func (r deviceRow) status() string {
 	}
 	return text
 }
+
 func (r deviceRow) labels() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -29,16 +30,26 @@ func newDevicesList(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		outage, err := outage(ctx, tracker)
+		if err != nil {
+			return err
+		}
 		var rows []deviceRow
 		for _, d := range devices {
-			rows = append(rows, newDeviceRow(d))
+			row := newDeviceRow(d)
+			row.Outage = outage
+			rows = append(rows, row)
 		}
 		table := show.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES")
-		return list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
+		err = list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
 			return []string{
 				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),
 				r.Seen, r.classNames(),
 			}
 		})
+		if err == nil && outage != nil && !asJSON {
+			_, err = fmt.Fprintf(a.stdout, "\n%s\n", outage.text())
+		}
+		return err
 	})
 }

@@ -34,6 +34,9 @@ func newDevicesShow(a *app) *cobra.Command {
 			return err
 		}
 		row := newDeviceRow(d)
+		if row.Outage, err = outage(ctx, tracker); err != nil {
+			return err
+		}
 		if asJSON {
 			return writeJSON(a.stdout, row)
 		}
@@ -52,6 +55,12 @@ func (r deviceRow) write(w io.Writer) error {
 	head.Row("seen:", r.Seen)
 	if q := r.Quarantine; q != nil {
 		head.Row("quarantine:", q.Reason+"; tried again at "+q.Until)
+	}
+	if r.Rest != nil {
+		head.Row("rest:", "until "+r.Rest.Until+", "+r.Rest.Reason)
+	}
+	if r.Outage != nil {
+		head.Row("outage:", r.Outage.text())
 	}
 	if err := head.Write(w); err != nil {
 		return err

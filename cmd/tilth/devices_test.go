@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // startDevice is a farm of a tracker and a runner.
@@ -23,18 +22,10 @@ func startDevice(t *testing.T) *farmUnderTest {
 
 // awaitDevice returns when the runner has joined.
 func (f *farmUnderTest) awaitDevice(ctx context.Context) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := f.client.Device(ctx, "test/runner"); err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			f.t.Fatal("the runner has not joined")
-		}
-	}
+	f.until(ctx, "the runner has not joined", func() bool {
+		_, err := f.client.Device(ctx, "test/runner")
+		return err == nil
+	})
 }
 
 // device runs a command about the device and reads what it prints.
@@ -87,15 +78,7 @@ func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	defer cancel()
 	f := startDevice(t)
 	f.awaitDevice(ctx)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for f.device(ctx, "show").Calibration == nil {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("no calibration was reported")
-		}
-	}
+	f.until(ctx, "no calibration was reported", func() bool { return f.device(ctx, "show").Calibration != nil })
 	show := f.tilth(ctx, "devices", "show", "test/runner", "--tracker", f.tracker)
 	show.mustRun()
 	for _, want := range []string{"CALIBRATION", "last", "reference"} {
@@ -105,5 +88,69 @@ func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	}
 	if d := f.device(ctx, "recalibrate", "--reason", "new fan"); d.DeviceState != "ready" || d.Calibration != nil && d.Calibration.Reference != nil {
 		t.Errorf("recalibrated it is %+v", d)
+	}
+}
+
+// TestADeviceThatRestsIsShown has a runner whose harness cannot start.
+func TestADeviceThatRestsIsShown(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := newFarmUnderTest(t)
+	f.more = map[string][]string{"runner": {"--emulator", "/bin/false"}}
+	f.launchAll()
+	f.awaitAgents(ctx)
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	f.tilth(ctx, "jobs", "submit", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-2").mustRun()
+	f.until(ctx, "the device does not rest", func() bool {
+		d, err := f.client.Device(ctx, "test/runner")
+		return err == nil && d.GetAgent().GetRestingUntil() != nil
+	})
+	d := f.device(ctx, "show")
+	if !strings.Contains(d.Rest.Reason, "leases in a row failed, the last: ") || d.Rest.Until == "" {
+		t.Errorf("it rests: %+v", d.Rest)
+	}
+	show := f.tilth(ctx, "devices", "show", "test/runner", "--tracker", f.tracker)
+	show.mustRun()
+	if !strings.Contains(show.stdout.String(), "rest:     until 20") {
+		t.Errorf("no rest in\n%s", show.stdout.String())
+	}
+	f.until(ctx, "the list shows no rest", func() bool { // until it fails again, when a rest is over
+		list := f.tilth(ctx, "devices", "list", "--tracker", f.tracker)
+		list.mustRun()
+		return strings.Contains(list.stdout.String(), "idle, resting until 20")
+	})
+}
+
+func TestAnOutageIsShownWithTheDevices(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := newFarmUnderTest(t)
+	f.more = map[string][]string{"tracker": {"--lease-timeout", "15s", "--grace", "15s"}}
+	f.launchAll()
+	f.awaitAgents(ctx)
+	if d := f.device(ctx, "show"); d.Outage != nil {
+		t.Errorf("an outage before there is one: %+v", d.Outage)
+	}
+	for _, agent := range []string{"tuner", "builder", "runner"} {
+		f.kill(agent)
+	}
+	f.until(ctx, "no outage is noticed", func() bool {
+		outage, err := f.client.Outage(ctx)
+		return err == nil && outage != nil
+	})
+	if d := f.device(ctx, "show"); d.Outage == nil || d.Outage.Silent != 3 || d.Outage.Agents != 3 {
+		t.Errorf("the outage is %+v", d.Outage)
+	}
+	for command, want := range map[string]string{"list": "\n\n3 of 3 agents fell silent at 20", "show": "outage:   3 of 3 agents fell silent at 20"} {
+		args := []string{"devices", command, "--tracker", f.tracker}
+		if command == "show" {
+			args = append(args, "test/runner")
+		}
+		p := f.tilth(ctx, args...)
+		p.mustRun()
+		if !strings.Contains(p.stdout.String(), want) {
+			t.Errorf("%q is not in\n%s", want, p.stdout.String())
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,36 @@ func TestFarmSurvivesKills(t *testing.T) {
 	}
 	if len(records) != budget {
 		t.Errorf("the tracker has %d records, want %d", len(records), budget)
+	}
+}
+
+// TestATunerUsesTheCostModelItIsGiven, and says so.
+func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	given, err := filepath.Abs("../../costmodel/prior/x86.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFarmUnderTest(t)
+	f.more = map[string][]string{"tuner": {"--cost-model", given}}
+	f.launchAll()
+	f.awaitAgents(ctx)
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	const budget = 24
+	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "2", "--trials", fmt.Sprint(budget), "--json")
+	tune.mustRun()
+	var summary trials.Summary
+	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.State != "done" || summary.Trials != budget {
+		t.Errorf("job ended %s (%s) with %d trials", summary.State, summary.Reason, summary.Trials)
+	}
+	log, err := os.ReadFile(filepath.Join(f.dir, "tuner.log"))
+	if err != nil || !strings.Contains(string(log), "cost_model="+given) {
+		t.Errorf("the tuner says, %v:\n%s", err, log)
 	}
 }
 
@@ -210,17 +241,22 @@ func (f *farmUnderTest) awaitAgents(ctx context.Context) { f.await(ctx, 3) }
 func (f *farmUnderTest) awaitTracker(ctx context.Context) { f.await(ctx, 0) }
 
 func (f *farmUnderTest) await(ctx context.Context, n int) {
+	f.until(ctx, "agents have not joined", func() bool {
+		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
+		return err == nil && len(agents) == n
+	})
+}
+
+// until returns when something is so; else the test fails with what is wrong when ctx ends.
+func (f *farmUnderTest) until(ctx context.Context, wrong string, so func() bool) {
+	f.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		agents, err := f.client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED)
-		if err == nil && len(agents) == n {
-			return
-		}
+	for !so() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			f.t.Fatalf("agents have not joined: %d, %v", len(agents), err)
+			f.t.Fatal(wrong)
 		}
 	}
 }

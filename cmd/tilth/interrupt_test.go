@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,20 +93,20 @@ func TestInterruptStopsTiming(t *testing.T) {
 }
 
 // TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that was
-// left open does not come back, but all that it logged is known.
+// left open does not come back, but all that it logged is known, and nothing of it is measured again but the three fastest.
 func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := &farmUnderTest{t: t, dir: t.TempDir()}
 	model, log, db := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "log.jsonl"), filepath.Join(f.dir, "r.db")
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
-	killed := f.tilth(ctx, "tune", model, "--threads", "1", "--time", "10m", "--log", log, "--records", db)
+	killed := f.tilth(ctx, "tune", model, "--tasks", "2", "--threads", "1", "--time", "10m", "--log", log, "--records", db)
 	killed.start()
-	awaitLines(ctx, t, log, 3)
+	awaitLines(ctx, t, log, 8)
 	_ = killed.cmd.Process.Kill()
 	_ = killed.cmd.Wait() // says that it was killed
 
-	again := f.tilth(ctx, "tune", model, "--threads", "1", "--trials", "3", "--records", db, "--json")
+	again := f.tilth(ctx, "tune", model, "--tasks", "2", "--threads", "1", "--trials", "12", "--records", db, "--json")
 	again.mustRun()
 	for _, pattern := range []string{"tilth-farm-*", "tilth/scratch/*"} {
 		if left, err := filepath.Glob(filepath.Join(f.dir, pattern)); err != nil || len(left) > 0 {
@@ -116,12 +117,29 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	if err := json.Unmarshal(again.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
-	if summary.State != "done" || summary.Trials != 3 {
-		t.Errorf("job ended %s with %d trials, want done with 3", summary.State, summary.Trials)
+	if summary.State != "done" || summary.Trials != 12 {
+		t.Errorf("job ended %s with %d trials, want done with 12", summary.State, summary.Trials)
 	}
 	logged := distinctTrials(t, log)
 	want := fmt.Sprintf("resumed: %d trials of an earlier run are known\n", summary.KnownTrials)
 	if summary.KnownTrials < logged || !strings.HasPrefix(again.stderr.String(), want) {
 		t.Errorf("%d trials are known, want the %d that were logged; it said\n%s", summary.KnownTrials, logged, again.stderr.String())
+	}
+	list := f.tilth(ctx, "records", "list", "--records", db, "--json")
+	list.mustRun()
+	var rows []recordRow
+	if err := json.Unmarshal(list.stdout.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	known, twice := map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		known[r.Candidate] = known[r.Candidate] || r.Job != summary.Job
+	}
+	for _, r := range rows {
+		twice[r.Candidate] = twice[r.Candidate] || r.Job == summary.Job && known[r.Candidate]
+	}
+	maps.DeleteFunc(twice, func(_ string, is bool) bool { return !is })
+	if len(twice) > 3 {
+		t.Errorf("%d candidates are measured again", len(twice))
 	}
 }

@@ -124,11 +124,10 @@ func (f *meteredFarm) compareWithDocument(ctx context.Context, t *testing.T) {
 	}
 }
 
-// needs skips a test where a program of Debian's package prometheus is not installed.
 func needs(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed: apt-get install prometheus", program)
+		t.Fatalf("%s is not installed: run scripts/packages.sh test", program)
 	}
 }
 

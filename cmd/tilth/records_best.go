@@ -23,6 +23,8 @@ type bestRow struct {
 	At             time.Time `json:"at"`
 	Candidate      string    `json:"candidate"`
 	Origin         string    `json:"origin"`
+	// Suspected says why the measurement is in doubt.
+	Suspected string `json:"suspected,omitempty"`
 }
 
 func newRecordsBest(a *app) *cobra.Command {
@@ -68,6 +70,7 @@ func newBestRow(r *tilthv1.Record) bestRow {
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(),
 		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		Suspected: m.GetSuspected(),
 	}
 	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
 		row.Flop = w.Flop()

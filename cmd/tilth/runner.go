@@ -31,10 +31,10 @@ Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. Unless told otherwise a runner offers every number up to that
 of its physical cores.
 
-Candidates run in a sandbox: as another user or in a user namespace, without
-network, other processes, other files and privileges, and with bounded means. What
-this machine lacks of that is logged and shown by "tilth devices show"; with
---sandbox required the runner does not start then.
+Candidates and packages run in a sandbox: as another user or in a user namespace,
+without network, other processes, other files and privileges, and with bounded
+means. What this machine lacks of that is logged and shown by "tilth devices
+show"; with --sandbox required the runner does not start then.
 
 When it starts it times what the machine can do at most, if there is a C compiler,
 so that latencies are shown beside its limits.`,
@@ -51,18 +51,8 @@ so that latencies are shown beside its limits.`,
 	c.Flags().StringToStringVar(&labels, "label", nil, "free labels for choosing devices, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: fixed work is timed when it asks, some 0.1 s every few minutes")
 	box.add(c)
-	check := func() error {
-		if _, err := box.mode(); err != nil {
-			return err
-		}
-		return flags.check()
-	}
-	return a.service(c, check, func(ctx context.Context) error {
+	return a.service(c, flags.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
-		if err != nil {
-			return err
-		}
-		mode, err := box.mode()
 		if err != nil {
 			return err
 		}
@@ -87,7 +77,7 @@ so that latencies are shown beside its limits.`,
 		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels, Calibrate: calibrate, Execute: execute,
-			Rates: rates(ctx, config, targets, emulator), Sandbox: mode,
+			Rates: rates(ctx, config, targets, emulator), Sandbox: box.mode,
 		})
 	})
 }

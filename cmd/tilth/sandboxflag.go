@@ -1,23 +1,33 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
-// sandboxFlag says what to do about walls around candidates that this machine lacks.
-type sandboxFlag struct{ name string }
+// sandboxFlag says what to do about walls around candidates, packages and compilers that this machine lacks.
+type sandboxFlag struct{ mode sandbox.Mode }
 
 func (f *sandboxFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "sandbox", string(sandbox.BestEffort),
-		"around candidates and compilers: required (refuse to run when a layer is missing), best-effort or off")
+	f.mode = sandbox.BestEffort
+	c.Flags().Var(f, "sandbox", "around what runs here for others: required (refuse to run when a layer is missing), best-effort or off")
 }
 
-func (f *sandboxFlag) mode() (sandbox.Mode, error) {
-	m, err := sandbox.ParseMode(f.name)
+// Set implements pflag.Value.
+func (f *sandboxFlag) Set(text string) error {
+	mode, err := sandbox.ParseMode(text)
 	if err != nil {
-		return "", usagef("--sandbox %s: want %s, %s or %s", f.name, sandbox.Required, sandbox.BestEffort, sandbox.Off)
+		return fmt.Errorf("want %s, %s or %s", sandbox.Required, sandbox.BestEffort, sandbox.Off)
 	}
-	return m, nil
+	f.mode = mode
+	return nil
 }
+
+// String implements pflag.Value.
+func (f *sandboxFlag) String() string { return string(f.mode) }
+
+// Type implements pflag.Value.
+func (f *sandboxFlag) Type() string { return "mode" }

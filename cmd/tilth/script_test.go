@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "onnx": writeONNX, "truncate": truncate, "serving": serving,
+			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
 		},
 	})
 }
@@ -85,6 +86,15 @@ func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.ParseInt(args[0], 10, 64)
 	ts.Check(err)
 	ts.Check(os.Truncate(ts.MkAbs(args[1]), n))
+}
+
+// rename replaces a word of a file by another: rename FILE WORD OTHER.
+func rename(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: rename FILE WORD OTHER")
+	}
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), args[1], args[2])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
 // writeONNX writes a model that cannot be imported: onnx KIND FILE.

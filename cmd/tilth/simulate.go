@@ -120,6 +120,7 @@ func writeSimulation(w io.Writer, d *simulate.Details) error {
 	row("memory", "%s", show.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", show.Bytes(d.RSSAnonymousBytes)))
 	row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
 	row("tracker's CPU, us a result", "%.1f", d.TrackerCPUMicroseconds, fmt.Sprintf("%.2f processors busy, %.0f calls/s", d.TrackerLoad, d.CallsPerSecond))
+	row("agents' CPU, us a result", "%.1f", d.AgentsCPUMicroseconds, "on the same machine")
 	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with a records file of %s", show.Bytes(d.FileBytes)))
 	row("lost", "%d", d.Lost, "")
 	row("duplicated", "%d", d.Duplicated, "")

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Where a tracker is found unless said otherwise.
@@ -73,7 +73,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 			return err
 		}
 		// What is in it is not for everybody on this machine; a folder that is there already keeps its mode.
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := disk.MakeFolder(dir, 0o700); err != nil {
 			return fmt.Errorf("tracker: %w: name another folder with --data", err)
 		}
 		logger := log.logger(a.stderr)

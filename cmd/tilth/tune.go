@@ -81,10 +81,6 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
-	box, err := t.sandbox.mode()
-	if err != nil {
-		return err
-	}
 	o, err := t.objective.load(paths)
 	if err != nil {
 		return err
@@ -122,7 +118,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Sandbox: box,
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Sandbox: t.sandbox.mode,
 		Version: version, Logger: log,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ func newTuner(a *app) *cobra.Command {
 	var model costModelFlag
 	c := &cobra.Command{
 		Use: "tuner", Short: "Run a tuner: it leases jobs and proposes candidates",
-		Example: "  tilth tuner --tracker 127.0.0.1:9190",
+		Example: "  tilth tuner --tracker 127.0.0.1:9190\n  tilth tuner --cost-model model.txt",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
@@ -27,6 +28,7 @@ func newTuner(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		config.Logger.Info("tuner starts", "tracker", config.Tracker, "cost_model", cmp.Or(model.file, "learnt from records"))
 		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models})
 	})
 }

@@ -39,8 +39,8 @@ type ctensor struct {
 }
 
 // loadObject maps a shared object that never appears in the file system where it can be told from a file in memory.
-func loadObject(object []byte) (*capi, error) {
-	path, done, err := objectFile(object)
+func (l Loader) loadObject(object []byte) (*capi, error) {
+	path, done, err := l.unpack(object)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,17 @@ func (a *capi) unload() error {
 		return fmt.Errorf("unloading %s: %w", objectName, err)
 	}
 	return nil
+}
+
+// unpack gives the bytes a path until done is called.
+func (l Loader) unpack(object []byte) (path string, done func(), err error) {
+	if l.Object == nil {
+		return objectFile(object)
+	}
+	if _, err := l.Object.Write(object); err != nil {
+		return "", nil, fmt.Errorf("unpacking %s: %w", objectName, err)
+	}
+	return l.Object.Name(), func() {}, nil
 }
 
 // objectFile gives the bytes a path until done is called. The path is never the same twice: the dynamic linker takes an

@@ -100,7 +100,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	if _, err := Compile(t.Context(), p, o); err != nil {
 		t.Fatal(err)
 	}
-	object, err := loadObject(contents(t, o.Output)[objectName])
+	object, err := Loader{}.loadObject(contents(t, o.Output)[objectName])
 	if err != nil {
 		t.Fatal(err)
 	}

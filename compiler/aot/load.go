@@ -16,7 +16,21 @@ func Load(path string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	m, err := load(path, machine)
+	return Loader{Machine: machine}.Load(path)
+}
+
+// Loader opens packages in a process that sees little of its machine.
+type Loader struct {
+	// Machine is what packages must fit.
+	Machine *target.Target
+	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to. It is for one
+	// package. nil = a file in memory.
+	Object *os.File
+}
+
+// Load is the package's Load.
+func (l Loader) Load(path string) (*Model, error) {
+	m, err := l.load(path)
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
@@ -50,7 +64,7 @@ func readManifest(f *os.File) (*Manifest, map[string]extent, error) {
 	return m, members, err
 }
 
-func load(path string, machine *target.Target) (*Model, error) {
+func (l Loader) load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -60,7 +74,7 @@ func load(path string, machine *target.Target) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := manifest.runsHere(machine); err != nil {
+	if err := manifest.runsHere(l.Machine); err != nil {
 		return nil, err
 	}
 	object, err := readMember(f, members, objectName)
@@ -77,7 +91,7 @@ func load(path string, machine *target.Target) (*Model, error) {
 	if err := verifyWeights(f, manifest, weights); err != nil {
 		return nil, err
 	}
-	api, err := loadObject(object)
+	api, err := l.loadObject(object)
 	if err != nil {
 		return nil, err
 	}

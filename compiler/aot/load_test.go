@@ -140,7 +140,7 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	}
 	older := *machine
 	older.Features = slices.DeleteFunc(slices.Clone(machine.Features), func(f string) bool { return f == machine.Features[0] })
-	_, err = load(path, &older)
+	_, err = Loader{Machine: &older}.load(path)
 	if err == nil || !strings.Contains(err.Error(), "it needs "+machine.Features[0]+", which this processor lacks") {
 		t.Errorf("got %v", err)
 	}

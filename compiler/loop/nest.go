@@ -90,13 +90,18 @@ func (n *nest) value(it *schedule.Iter) (v expr.Expr, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		b := expr.I(n.extent(it.Fuse.B))
-		if it == it.Fuse.A {
-			return expr.Bin(expr.FloorDiv, f, b), true
-		}
-		return expr.Bin(expr.FloorMod, f, b), true
+		return n.unfused(it, f), true
 	}
 	return nil, false
+}
+
+// unfused is the value of an iterator that was fused, where the one it was fused into has the value f.
+func (n *nest) unfused(it *schedule.Iter, f expr.Expr) expr.Expr {
+	b := expr.I(n.extent(it.Fuse.B))
+	if it == it.Fuse.A {
+		return expr.Bin(expr.FloorDiv, f, b)
+	}
+	return expr.Bin(expr.FloorMod, f, b)
 }
 
 // base is the first element of a split's current tile.

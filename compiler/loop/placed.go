@@ -75,11 +75,7 @@ func (n *nest) placed(it *schedule.Iter, leaves map[*schedule.Iter]*expr.Var, ra
 		if !ok {
 			return nil, false
 		}
-		b := expr.I(n.extent(it.Fuse.B))
-		if it == it.Fuse.A {
-			return expr.Bin(expr.FloorDiv, f, b), true
-		}
-		return expr.Bin(expr.FloorMod, f, b), true
+		return n.unfused(it, f), true
 	}
 	if leaves[it] == nil {
 		leaf := &expr.Var{Name: fmt.Sprintf("l%d", it.ID), Extent: n.extent(it)}

@@ -141,7 +141,8 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 		}
 	}
 	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
-	if err := b.Limits.run(ctx, tc.box, step, dir, path, append(args, "-c", source, "-o", object)...); err != nil {
+	args = append(args, "-c", source, "-o", object)
+	if err := b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box, loaded: tc.servers}); err != nil {
 		return err
 	}
 	if b.Objects != nil {

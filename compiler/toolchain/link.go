@@ -20,10 +20,11 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 		args := append([]string{"-shared", "-o", linked}, objects...)
 		switch needsOf(dir, objects) {
 		case needsNothing:
-			return b.Limits.run(ctx, tc.box, step, dir, ld, args...)
+			return b.Limits.run(ctx, step, program{dir: dir, path: ld, args: args, box: tc.box})
 		case needsLibraries:
 			if b.Target.IsHost() && filepath.Base(ld) != "ld.lld" { // it knows the folders of the libraries
-				return b.Limits.run(ctx, tc.box, step, dir, ld, append(args, "--as-needed", "-z", "defs", "-lm", "-lc")...)
+				args = append(args, "--as-needed", "-z", "defs", "-lm", "-lc")
+				return b.Limits.run(ctx, step, program{dir: dir, path: ld, args: args, box: tc.box})
 			}
 		}
 	}
@@ -41,7 +42,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	default:
 		args = append(args, "-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined")
 	}
-	return b.Limits.run(ctx, tc.box, step, dir, path, args...)
+	return b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box})
 }
 
 // driverFlags choose lld where it is there: it links for every architecture.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -32,65 +33,136 @@ const (
 	maxOutput = 64 << 10
 )
 
-// run executes a program in dir, in a process group of its own that is killed as a whole at the time limit or when ctx ends. Its walls
-// are those of box; nil = limits only.
-func (l Limits) run(ctx context.Context, box *sandbox.Sandbox, step, dir, path string, args ...string) error {
+// program is something to run in a folder.
+type program struct {
+	dir, path string
+	args      []string
+	// box has the walls around it; nil = limits only.
+	box *sandbox.Sandbox
+	// loaded, if not nil, has the program in memory.
+	loaded *servers
+}
+
+// run executes a program, in a process group that is killed as a whole at the time limit or when ctx ends.
+func (l Limits) run(ctx context.Context, step string, p program) error {
 	l.Time, l.MemoryBytes = cmp.Or(l.Time, defaultTime), cmp.Or(l.MemoryBytes, defaultMemory)
 	limited, cancel := context.WithTimeout(ctx, wallFactor*l.Time)
 	defer cancel()
-	output, state, err := l.finish(limited, box, dir, path, args)
+	output, exit, err := l.finish(limited, p)
 	switch {
 	case err != nil:
-		return &Error{Kind: Infra, Step: step, Message: fmt.Sprintf("cannot run %s: %v", path, err), Err: err}
-	case state.Success():
+		return &Error{Kind: Infra, Step: step, Message: fmt.Sprintf("cannot run %s: %v", p.path, err), Err: err}
+	case exit.Status == 0:
 		return nil
 	case ctx.Err() != nil:
 		return &Error{Kind: Infra, Step: step, Message: "abandoned: " + context.Cause(ctx).Error(), Err: ctx.Err()}
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
 		return &Error{Kind: Limit, Step: step, Message: fmt.Sprintf("took longer than %v", wallFactor*l.Time), Err: limited.Err()}
 	}
-	return l.failure(step, output, state)
+	return l.failure(step, output, exit)
 }
 
 // finish runs a program to its end and returns what it said.
-func (l Limits) finish(ctx context.Context, box *sandbox.Sandbox, dir, path string, args []string) (string, *os.ProcessState, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return "", nil, err
-	}
-	defer null.Close()
+func (l Limits) finish(ctx context.Context, p program) (string, forkserver.Exit, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return "", nil, err
+		return "", forkserver.Exit{}, err
 	}
 	defer read.Close()
-	p, err := box.Start(sandbox.Command{
-		Program: path, Args: args, Dir: dir, Environment: append(os.Environ(), "LC_ALL=C"), // gcc's messages are told apart by their words
-		Descriptors: []*os.File{null, write, write}, Limits: sandbox.Limits{MemoryBytes: int64(l.MemoryBytes), ProcessorTime: l.Time},
-	})
+	r, err := l.start(p, write)
 	if err = errors.Join(err, write.Close()); err != nil {
-		return "", nil, err
+		return "", forkserver.Exit{}, err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		p.KillGroup()
+		r.kill()
 		_ = read.SetReadDeadline(time.Unix(1, 0)) // something that left the group may still have the pipe; fails when it is closed
 	})
 	defer stop()
 	var output head
 	_, _ = io.Copy(&output, read) // ends with the last of the group, or at the deadline
-	state, err := p.Finish()
-	return output.String(), state, err
+	exit, err := r.wait()
+	if errors.Is(err, errServerGone) {
+		if ctx.Err() == nil {
+			p.loaded = nil
+			return l.finish(ctx, p)
+		}
+		exit, err = forkserver.Exit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
+	}
+	return output.String(), exit, err
 }
+
+// running is a program that was started.
+type running struct {
+	kill func()
+	wait func() (forkserver.Exit, error)
+}
+
+// start begins a program whose outputs go to a file, in one that has loaded it where there is one.
+func (l Limits) start(p program, output *os.File) (running, error) {
+	limits := sandbox.Limits{MemoryBytes: int64(l.MemoryBytes), ProcessorTime: l.Time}
+	if server := p.loaded.take(); server != nil {
+		if r, ok := p.begin(server, output, limits); ok {
+			return r, nil
+		}
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return running{}, err
+	}
+	defer null.Close()
+	process, err := p.box.Start(sandbox.Command{
+		Program: p.path, Args: p.args, Dir: p.dir, Environment: environment(), Descriptors: []*os.File{null, output, output}, Limits: limits,
+	})
+	if err != nil {
+		return running{}, err
+	}
+	return running{kill: process.KillGroup, wait: func() (forkserver.Exit, error) {
+		state, _, err := process.Finish()
+		if err != nil {
+			return forkserver.Exit{}, err
+		}
+		return forkserver.Exit{Status: state.Sys().(syscall.WaitStatus), Used: state.UserTime() + state.SystemTime()}, nil
+	}}, nil
+}
+
+// errServerGone is that a server was killed with its run: with it by who gave that up, or for itself by a stranger.
+var errServerGone = errors.New("the compiler in memory is gone")
+
+// begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder is gone.
+func (p program) begin(server *forkserver.Server, output *os.File, limits sandbox.Limits) (r running, ok bool) {
+	dir, err := os.Open(p.dir)
+	if err != nil {
+		p.loaded.put(server)
+		return running{}, false
+	}
+	defer dir.Close()
+	if err := server.Request(dir, append([]string{p.path}, p.args...), output, limits); err != nil {
+		server.Close()
+		return running{}, false
+	}
+	return running{kill: server.Kill, wait: func() (forkserver.Exit, error) {
+		exit, err := server.Wait()
+		if err != nil {
+			server.Close()
+			return forkserver.Exit{}, errServerGone
+		}
+		p.loaded.put(server)
+		return exit, nil
+	}}, true
+}
+
+// environment is what compilers and linkers see. gcc's messages are told apart by their words.
+func environment() []string { return append(os.Environ(), "LC_ALL=C") }
 
 // seconds is the limit on processor time, rounded up.
 func (l Limits) seconds() uint64 { return uint64((l.Time + time.Second - 1) / time.Second) }
 
 // failure says whose fault it is that a program ended badly.
-func (l Limits) failure(step, output string, state *os.ProcessState) error {
-	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(state.String())}
+func (l Limits) failure(step, output string, exit forkserver.Exit) error {
+	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(ending(exit.Status))}
 	// The kernel enforces the limit by counting ticks, of which a busy machine gives out too many: one of 1 s was seen to end at 0.88 s.
-	spent := state.UserTime()+state.SystemTime() >= l.Time/2
-	switch killed := isKilled(output, state); {
+	spent := exit.Used >= l.Time/2
+	switch killed := isKilled(output, exit.Status); {
 	case killed && spent:
 		e.Kind, e.Message = Limit, fmt.Sprintf("took more than %d s of processor time", l.seconds())
 	case killed: // by none of the limits: memory beyond them is refused, not punished
@@ -98,15 +170,21 @@ func (l Limits) failure(step, output string, state *os.ProcessState) error {
 	case e.Kind == Limit:
 		e.Message += fmt.Sprintf(" (memory limit %d MiB)", l.MemoryBytes>>20)
 	case e.Message == "":
-		e.Message = state.String()
+		e.Message = ending(exit.Status)
 	}
 	return e
 }
 
+func ending(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return "signal: " + status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
+}
+
 // isKilled says whether a program was killed, or tells that something was that it had started.
-func isKilled(output string, state *os.ProcessState) bool {
-	status, ok := state.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL || slices.ContainsFunc(killedWords, func(words string) bool {
+func isKilled(output string, status syscall.WaitStatus) bool {
+	return status.Signaled() && status.Signal() == syscall.SIGKILL || slices.ContainsFunc(killedWords, func(words string) bool {
 		return strings.Contains(output, words)
 	})
 }

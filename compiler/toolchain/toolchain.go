@@ -31,12 +31,15 @@ type Toolchain struct {
 	family string
 	// box is what compilers and linkers run in.
 	box *sandbox.Sandbox
+	// servers have the compiler in memory; nil = it is loaded for each run.
+	servers *servers
 }
 
 // In is the same toolchain in a sandbox, of which only the layers without which compilers can do are used: no network, and no privileges.
 func (tc *Toolchain) In(box *sandbox.Sandbox) *Toolchain {
 	confined := *tc
 	confined.box = box.Only(sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges)
+	confined.servers = confined.newServers()
 	return &confined
 }
 
@@ -59,7 +62,9 @@ func Find(ctx context.Context, override string) (*Toolchain, error) {
 	if err != nil {
 		return nil, &Error{Kind: Infra, Step: "finding a compiler", Message: fmt.Sprintf("%s: %v; %s", path, err, remedy)}
 	}
-	return &Toolchain{Name: family + "-" + version, path: path, family: family}, nil
+	tc := &Toolchain{Name: family + "-" + version, path: path, family: family}
+	tc.servers = tc.newServers()
+	return tc, nil
 }
 
 // versionTimeout bounds how long a compiler may take to say its version; network file systems are slow at first use.

@@ -63,10 +63,20 @@ func TestBuildMakesWhatIsAsked(t *testing.T) {
 	}
 }
 
+// slow takes the compiler long.
+const slow = "#define A(x) x x x x x x x x x x\n#define B A(A(A(A(A(A(A(A(x++;))))))))\nint f(int x) { B return x; }"
+
 func TestBuildTellsWhoseFaultItIs(t *testing.T) {
 	tc, machine := here(t)
+	unloaded := *tc
+	unloaded.servers = nil
+	t.Run("loaded for each run", func(t *testing.T) { tellWhoseFault(t, &unloaded, machine) })
+	tc = loaded(t, tc, machine)
+	t.Run("in memory", func(t *testing.T) { tellWhoseFault(t, tc, machine) })
+}
+
+func tellWhoseFault(t *testing.T, tc *Toolchain, machine *target.Target) {
 	deep := "int x = " + strings.Repeat("sizeof(int[", 1<<20)
-	slow := "#define A(x) x x x x x x x x x x\n#define B A(A(A(A(A(A(A(A(x++;))))))))\nint f(int x) { B return x; }"
 	cases := map[string]struct {
 		text   string
 		limits Limits
@@ -184,11 +194,17 @@ func TestSelfContainedKernelsNeedNoLibrary(t *testing.T) {
 
 func BenchmarkKernels(b *testing.B) {
 	tc, machine := here(b)
-	out := filepath.Join(b.TempDir(), "k.so")
-	for b.Loop() {
-		if err := tc.Build(b.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, out); err != nil {
-			b.Fatal(err)
-		}
+	unloaded := *tc
+	unloaded.servers = nil
+	for name, tc := range map[string]*Toolchain{"loaded for each run": &unloaded, "in memory": loaded(b, tc, machine)} {
+		b.Run(name, func(b *testing.B) {
+			out := filepath.Join(b.TempDir(), "k.so")
+			for b.Loop() {
+				if err := tc.Build(b.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, out); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -198,7 +214,7 @@ func TestMessagesAreInEnglish(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"error: $LC_ALL\" >&2\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := Limits{}.run(t.Context(), nil, "compiling", t.TempDir(), script)
+	err := Limits{}.run(t.Context(), "compiling", program{dir: t.TempDir(), path: script})
 	if err == nil || !strings.Contains(err.Error(), "error: C") {
 		t.Errorf("got %v", err)
 	}
@@ -220,7 +236,7 @@ func TestAKilledCompilerIsNotTheSourcesFault(t *testing.T) {
 		"a linker from clang": "echo 'clang: error: unable to execute command: Killed' >&2; exit 1",
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Limits{}.run(t.Context(), nil, "compiling", t.TempDir(), "/bin/sh", "-c", script)
+			err := Limits{}.run(t.Context(), "compiling", program{dir: t.TempDir(), path: "/bin/sh", args: []string{"-c", script}})
 			checkError(t, err, Infra, "out of memory: run fewer compilers at once")
 		})
 	}
@@ -237,12 +253,13 @@ func TestCompilersInASandboxHaveNoNetworkAndDoTheirWork(t *testing.T) {
 	if err := tc.Build(t.Context(), Build{Target: machine, Form: Kernels, Sources: source(good)}, filepath.Join(t.TempDir(), "k.so")); err != nil {
 		t.Error(err)
 	}
-	err = Limits{}.run(t.Context(), tc.box, "compiling", t.TempDir(), "/bin/sh", "-c", "cat /proc/self/net/dev | tail -n +3 | grep -v lo: && exit 1; exit 0")
+	const look = "cat /proc/self/net/dev | tail -n +3 | grep -v lo: && exit 1; exit 0"
+	err = Limits{}.run(t.Context(), "compiling", program{dir: t.TempDir(), path: "/bin/sh", args: []string{"-c", look}, box: tc.box})
 	if len(tc.box.States()) != 4 {
 		t.Errorf("layers %v", tc.box.States())
 	}
 	if slices.ContainsFunc(tc.box.States(), func(s sandbox.State) bool { return s.Layer == sandbox.Network && s.How == "" }) {
-		t.Skip("this machine has no layer network")
+		t.Skip("this kernel has no layer network")
 	}
 	if err != nil {
 		t.Errorf("a compiler sees a network: %v", err)

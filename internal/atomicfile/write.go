@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Write has the file at path written by fill, and replaces what is there only when all of it has reached the disk. On
@@ -58,7 +60,7 @@ func write(path string, fill func(io.Writer) error, settle func(f *os.File, old 
 	if err := errors.Join(buffered(f, fill), settle(f, info), f.Sync(), f.Close()); err != nil {
 		return explain(path, err)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := errors.Join(os.Rename(f.Name(), path), disk.SyncFolder(filepath.Dir(path))); err != nil {
 		return explain(path, err)
 	}
 	return nil

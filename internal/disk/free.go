@@ -1,4 +1,4 @@
-// Package disk tells about file systems.
+// Package disk tells about file systems, and has them keep the names of folders.
 package disk
 
 import (

@@ -50,7 +50,12 @@ func (b *Backoff) Reset() { b.failed = 0 }
 
 // Wait waits for the next attempt, or until ctx ends and returns its cause.
 func (b *Backoff) Wait(ctx context.Context) error {
-	timer := time.NewTimer(b.Next())
+	return Sleep(ctx, b.Next())
+}
+
+// Sleep waits for d, or until ctx ends and returns its cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,20 +1,22 @@
 package execute
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Failure is the packages' own fault, or that of their inputs: it would come again.
@@ -26,173 +28,189 @@ func (f *Failure) Error() string { return f.message }
 // Executor runs packages in processes of their own.
 type Executor struct {
 	// Args start a process that calls Serve, of this very program, whatever has become of its file: its name and arguments.
-	Args   []string
-	Logger *slog.Logger
+	Args []string
+	// Sandbox is what processes run in; nil = limits only.
+	Sandbox *sandbox.Sandbox
+	// Scratch is the absolute path of a folder for temporary files.
+	Scratch string
 }
 
-// mostAnswerBytes bounds what is read of a process.
-const mostAnswerBytes = 64 << 20
+const (
+	// mostAnswerBytes bounds what a process answers: less than a tracker takes of a result.
+	mostAnswerBytes = 6 << 20
+	// mostComplaintBytes bounds what it may say besides.
+	mostComplaintBytes = 1 << 20
+	mostOpenFiles      = 256
+	// spareThreads are those of the runtime, and of runners beside this one, whose processes may belong to the same user.
+	spareThreads = 512
+	// reservedBytes are more than Go's runtime reserves, which is 1.6 GiB.
+	reservedBytes = 2 << 30
+	// lingering is how long pipes may stay open after a process: something may have them that it started, where no sandbox forbids that.
+	lingering = time.Second
+)
+
+// Try starts a process that runs nothing. The error says why none can run packages.
+func (e *Executor) Try(ctx context.Context) error {
+	_, err := e.Run(ctx, Request{}, Limits{})
+	return err
+}
 
 // Run runs packages in a process and returns what they came to. The error is a Failure, the cause with which ctx ended, or the machine's
-// fault. The request's paths are this process's.
+// fault. The request's paths are this process's and absolute; others are let read the files.
 func (e *Executor) Run(ctx context.Context, request Request, limits Limits) (*Result, error) {
 	limits = limits.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &Failure{fmt.Sprintf("takes longer than %v: allow more time, or ask for fewer executions", limits.Time)})
 	defer cancel()
-	dir, err := e.folder()
-	if err != nil {
-		return nil, fmt.Errorf("run packages: %w", err)
+	p := &process{order: order{Request: request}}
+	defer p.close()
+	err := p.prepare(e.Scratch)
+	if err == nil {
+		err = p.run(ctx, e, limits)
 	}
-	defer os.RemoveAll(dir)
-	passed, inside, err := request.pass()
-	defer func() {
-		for _, f := range passed {
-			f.Close()
-		}
-	}()
-	if err != nil {
-		return nil, fmt.Errorf("run packages: %w", err)
-	}
-	inside.Limits = limits
-	text, err := json.Marshal(inside)
-	if err != nil {
-		return nil, fmt.Errorf("run packages: %w", err)
-	}
-	p := &process{dir: dir, passed: passed, request: text}
-	err = p.run(ctx, e)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("run packages: %w", err)
 	}
-	return p.result(request, err)
+	return p.result()
 }
-
-// folder is one that the process may write to, which nobody can but through folders open to all.
-func (e *Executor) folder() (string, error) {
-	if os.Geteuid() != 0 {
-		return os.MkdirTemp("", "tilth-run-")
-	}
-	parent := os.TempDir()
-	if !open(parent) {
-		parent = "/tmp"
-	}
-	dir, err := os.MkdirTemp(parent, "tilth-run-")
-	if err != nil {
-		return "", err
-	}
-	return dir, os.Chown(dir, nobody, nobody)
-}
-
-// open says whether everybody may pass through a folder and those that it is in.
-func open(dir string) bool {
-	for {
-		if info, err := os.Stat(dir); err != nil || info.Mode()&1 == 0 {
-			return false
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return true
-		}
-		dir = parent
-	}
-}
-
-// pass opens the request's files for the process, and returns the request as it reads inside.
-func (r Request) pass() (files []*os.File, inside Request, err error) {
-	inside = r
-	inside.Packages = nil
-	pass := func(path string, flag int) string {
-		f, failed := os.OpenFile(path, flag, 0)
-		if failed != nil {
-			err = errors.Join(err, failed)
-			return ""
-		}
-		files = append(files, f)
-		return fmt.Sprintf("/proc/self/fd/%d", firstPassed+len(files)-1)
-	}
-	for _, p := range r.Packages {
-		inside.Packages = append(inside.Packages, Package{Path: pass(p.Path, os.O_RDONLY), Name: p.Name})
-	}
-	if r.Inputs != "" {
-		inside.Inputs = pass(r.Inputs, os.O_RDONLY)
-	}
-	if r.Outputs != "" {
-		inside.Outputs = pass(r.Outputs, os.O_RDWR)
-	}
-	return files, inside, err
-}
-
-// firstPassed is the number of the first descriptor that a process is passed.
-const firstPassed = 3
 
 // process is one that runs packages.
 type process struct {
-	dir            string
-	passed         []*os.File
-	request        []byte
-	stdout, stderr bytes.Buffer
-	state          *os.ProcessState
+	order order
+	// opened are all files of this process for it, temporary those of them to be removed. failed is why one could not be opened.
+	opened    []*os.File
+	temporary []string
+	failed    error
+	// inside are its descriptors, and its ends of the pipes answer and complaint.
+	executable        *os.File
+	inside            []*os.File
+	answer, complaint *os.File
+
+	state           *os.ProcessState
+	exhausted       bool
+	said, complains []byte
 }
 
-// run starts the process as far from others as this machine lets it, and waits for its end.
-func (p *process) run(ctx context.Context, e *Executor) error {
-	runtime.LockOSThread() // the process is told to end with the thread that started it
-	defer runtime.UnlockOSThread()
-	cmd := p.command(e, apart())
-	err := cmd.Start()
-	if isolated := cmd.SysProcAttr.Cloneflags != 0 || cmd.SysProcAttr.Credential != nil; err != nil && isolated {
-		e.Logger.Warn("packages run with the runner's own rights: this machine gives a process none of its own", "error", err)
-		cmd = p.command(e, &syscall.SysProcAttr{})
-		err = cmd.Start()
+// own takes over a file that was opened.
+func (p *process) own(f *os.File, err error) *os.File {
+	p.failed = cmp.Or(p.failed, err)
+	if f != nil {
+		p.opened = append(p.opened, f)
 	}
+	return f
+}
+
+func (p *process) ownTemporary(scratch, pattern string) *os.File {
+	f := p.own(os.CreateTemp(scratch, pattern))
+	if f != nil {
+		p.temporary = append(p.temporary, f.Name())
+	}
+	return f
+}
+
+func (p *process) ownPipe() (read, write *os.File) {
+	read, write, err := os.Pipe()
+	return p.own(read, err), p.own(write, err)
+}
+
+// close gives up what prepare opened.
+func (p *process) close() {
+	for _, f := range p.opened {
+		_ = f.Close() // some are closed already; nothing was written by this process but its order
+	}
+	for _, path := range p.temporary {
+		_ = os.Remove(path) // the folder is emptied when a runner starts
+	}
+}
+
+// prepare opens what the process finds open: it opens no file for writing itself.
+func (p *process) prepare(scratch string) error {
+	machine, err := target.Native(0)
 	if err != nil {
-		return fmt.Errorf("run packages: %w", err)
+		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	defer stop()
-	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind
-	p.state = cmd.ProcessState
+	p.order.Machine = machine.Encode()
+	p.executable = p.own(os.Open("/proc/self/exe"))
+	input := p.ownTemporary(scratch, "order-*.json")
+	outputs := p.own(os.OpenFile(cmp.Or(p.order.Outputs, os.DevNull), os.O_WRONLY, 0))
+	var answer, complaint *os.File
+	p.answer, answer = p.ownPipe()
+	p.complaint, complaint = p.ownPipe()
+	p.inside = []*os.File{input, answer, complaint, outputs}
+	for range p.order.Packages {
+		if object := p.ownTemporary(scratch, "object-*.so"); object != nil {
+			p.inside, p.order.Objects = append(p.inside, object), append(p.order.Objects, object.Name())
+		}
+	}
+	if p.failed != nil {
+		return p.failed
+	}
+	for _, path := range p.order.files() {
+		if err := sandbox.Share(path, false); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(p.order)
+	if err != nil {
+		return err
+	}
+	_, err = input.WriteAt(text, 0) // the process reads it from where the file is at
 	return err
 }
 
-func (p *process) command(e *Executor, attributes *syscall.SysProcAttr) *exec.Cmd {
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: e.Args}
-	cmd.Dir, cmd.Env = p.dir, []string{"TMPDIR=" + p.dir}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.request), &limited{to: &p.stdout, left: mostAnswerBytes}, &limited{to: &p.stderr, left: 4 << 10}
-	cmd.ExtraFiles = p.passed
-	attributes.Setpgid, attributes.Pdeathsig = true, syscall.SIGKILL
-	cmd.SysProcAttr = attributes
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
-	return cmd
+// command is what starts the process.
+func (p *process) command(e *Executor, l Limits) sandbox.Command {
+	processors := target.Processors()
+	return sandbox.Command{Executable: p.executable, Program: e.Args[0], Args: e.Args[1:], Dir: "/", Files: p.order.files(), Events: true,
+		Descriptors: p.inside, Limits: sandbox.Limits{MemoryBytes: l.MemoryBytes, ReservedBytes: reservedBytes,
+			ProcessorTime: time.Duration(processors) * l.Time, Processes: processors + spareThreads, OpenFiles: mostOpenFiles, FileBytes: l.OutputBytes}}
 }
 
-// limited keeps the beginning of what is written and drops the rest.
-type limited struct {
-	to   io.Writer
-	left int
-}
-
-// Write implements io.Writer.
-func (l *limited) Write(b []byte) (int, error) {
-	n := min(len(b), l.left)
-	l.left -= n
-	if _, err := l.to.Write(b[:n]); err != nil {
-		return 0, err
+// run starts the process and waits for its end, which comes with ctx's at the latest.
+func (p *process) run(ctx context.Context, e *Executor, l Limits) error {
+	began, err := e.Sandbox.Start(p.command(e, l))
+	if err != nil {
+		return err
 	}
-	return len(b), nil
+	stop := context.AfterFunc(ctx, began.KillGroup)
+	defer stop()
+	for _, f := range p.inside {
+		_ = f.Close() // it has its own
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { p.said = gather(began, p.answer, mostAnswerBytes) })
+	reading.Go(func() { p.complains = gather(began, p.complaint, mostComplaintBytes) })
+	p.state, p.exhausted, err = began.Finish()
+	end := time.Now().Add(lingering)
+	err = errors.Join(err, p.answer.SetReadDeadline(end), p.complaint.SetReadDeadline(end))
+	reading.Wait()
+	return err
+}
+
+// gather reads what a process says. One that says more than most is ended.
+func gather(p *sandbox.Process, from *os.File, most int64) []byte {
+	text, _ := io.ReadAll(io.LimitReader(from, most+1)) // to its end or to the deadline
+	if int64(len(text)) > most {
+		p.KillGroup()
+	}
+	return text
 }
 
 // result reads the answer of a process that has ended.
-func (p *process) result(request Request, ended error) (*Result, error) {
-	if p.state == nil {
-		return nil, ended
+func (p *process) result() (*Result, error) {
+	if p.exhausted {
+		return nil, &Failure{"crashes: uses up its memory"}
 	}
-	var a answer
-	if err := json.Unmarshal(p.stdout.Bytes(), &a); err == nil && ended == nil {
-		switch {
-		case a.Error != "":
-			return nil, &Failure{a.Error}
-		case a.Result != nil && len(a.Result.Packages) == len(request.Packages):
+	if len(p.said) > mostAnswerBytes || len(p.complains) > mostComplaintBytes {
+		return nil, &Failure{"crashes: floods its output"}
+	}
+	if p.state.Success() {
+		var a answer
+		if err := json.Unmarshal(p.said, &a); err == nil && a.Error != "" {
+			return nil, &Failure{failure.Message(a.Error)}
+		} else if err == nil && a.Result.fits(p.order.Request) {
 			return a.Result, nil
 		}
 	}
@@ -200,6 +218,15 @@ func (p *process) result(request Request, ended error) (*Result, error) {
 	if status.Signaled() {
 		return nil, &Failure{fmt.Sprintf("crashes: ended by %s", strings.ToLower(status.Signal().String()))}
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.String()), "\n")
-	return nil, &Failure{fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), line)}
+	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), failure.Message(string(p.complains))))}
+}
+
+// fits says whether a result, which packages may have forged, is one of a request.
+func (r *Result) fits(request Request) bool {
+	if r == nil || len(r.Packages) != len(request.Packages) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Packages, func(p PackageResult) bool {
+		return len(p.Samples) != request.Repeat || slices.ContainsFunc(p.Samples, func(seconds float64) bool { return seconds < 0 })
+	})
 }

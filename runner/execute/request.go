@@ -1,9 +1,10 @@
 // Package execute runs model packages in a process of their own: what nobody vouches for does not share one with a runner. The process is
-// this program again, which serves one request on its standard input and output (see Serve); Run starts it, bounds it and reads its answer.
+// this program again, which serves one request on its standard input and output (see Serve); Run starts it in a sandbox and reads its answer.
 package execute
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -20,8 +21,33 @@ type Request struct {
 	Number int `json:"number,omitempty"`
 	// Profile times each kernel call of the first package, the median of so many executions; 0 = not.
 	Profile int `json:"profile,omitempty"`
-	// Limits are the process's own; Run sets them.
-	Limits Limits `json:"limits"`
+}
+
+// order is a request with what the process cannot see for itself.
+type order struct {
+	Request
+	// Machine is a target.Target: what packages must fit.
+	Machine []byte `json:"machine"`
+	// Objects are files to unpack packages' code to, which the process finds open for writing.
+	Objects []string `json:"objects"`
+}
+
+// Descriptors of the process beside those of any.
+const (
+	outputsDescriptor = 3
+	firstObject       = 4
+)
+
+// files are all that the process sees by its name.
+func (o order) files() []string {
+	files := slices.Clone(o.Objects)
+	for _, p := range o.Packages {
+		files = append(files, p.Path)
+	}
+	if o.Inputs != "" {
+		files = append(files, o.Inputs)
+	}
+	return files
 }
 
 // Package is a package's file, and its name in messages.
@@ -56,9 +82,9 @@ type answer struct {
 type Limits struct {
 	// Time is on the wall's clock, loading included; 10 min by default.
 	Time time.Duration
-	// MemoryBytes bounds the address space; no bound by default.
+	// MemoryBytes bounds the memory; no bound by default.
 	MemoryBytes int64
-	// OutputBytes bounds the outputs' file; 1 GiB by default.
+	// OutputBytes bounds each file that is written: the outputs and packages' code; 1 GiB by default.
 	OutputBytes int64
 }
 

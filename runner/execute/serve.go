@@ -11,24 +11,25 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/profile"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Serve is the process's life: it reads a request, and writes an answer. The error says that it could do neither.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	var request Request
-	if err := json.NewDecoder(bufio.NewReader(stdin)).Decode(&request); err != nil {
+	var o order
+	if err := json.NewDecoder(bufio.NewReader(stdin)).Decode(&o); err != nil {
 		return fmt.Errorf("run packages: reading the request: %w", err)
 	}
-	if err := confine(request.Limits); err != nil {
+	if err := sandbox.Seal(); err != nil {
 		return fmt.Errorf("run packages: %w", err)
 	}
 	var a answer
-	result, err := Packages(ctx, request)
+	result, err := o.run(ctx)
 	if err != nil {
-		a.Error = request.named(err.Error())
+		a.Error = o.named(err.Error())
 	} else {
 		a.Result = result
 	}
@@ -49,25 +50,29 @@ func (r Request) named(message string) string {
 	return message
 }
 
-// Packages runs packages in this very process.
-func Packages(ctx context.Context, r Request) (result *Result, err error) {
-	models := make([]*aot.Model, 0, len(r.Packages))
+// run runs packages in this very process.
+func (o order) run(ctx context.Context) (result *Result, err error) {
+	machine, err := target.Decode(o.Machine)
+	if err != nil {
+		return nil, err
+	}
+	models := make([]*aot.Model, 0, len(o.Packages))
 	defer func() {
 		for _, m := range models {
 			err = errors.Join(err, m.Close())
 		}
 	}()
-	for _, p := range r.Packages {
-		m, err := aot.Load(p.Path)
+	for i, p := range o.Packages {
+		m, err := aot.Loader{Machine: machine, Object: os.NewFile(uintptr(firstObject+i), o.Objects[i])}.Load(p.Path)
 		if err != nil {
 			return nil, err
 		}
 		models = append(models, m)
-		if err := r.execute(m); err != nil {
+		if err := o.execute(m, o.Outputs != "" && i == 0); err != nil {
 			return nil, err
 		}
 	}
-	samples, err := Turns(ctx, models, r.Repeat, r.Number)
+	samples, err := Turns(ctx, models, o.Repeat, o.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +82,8 @@ func Packages(ctx context.Context, r Request) (result *Result, err error) {
 		if p.Manifest, err = describe(m.Manifest()); err != nil {
 			return nil, err
 		}
-		if r.Profile > 0 && i == 0 {
-			if p.Profile, err = profileOf(ctx, m, r.Profile); err != nil {
+		if o.Profile > 0 && i == 0 {
+			if p.Profile, err = profileOf(ctx, m, o.Profile); err != nil {
 				return nil, err
 			}
 		}
@@ -87,8 +92,8 @@ func Packages(ctx context.Context, r Request) (result *Result, err error) {
 	return result, nil
 }
 
-// execute runs a model once, on the inputs asked for, and keeps the outputs where that is wanted.
-func (r Request) execute(m *aot.Model) error {
+// execute runs a model once, on the inputs asked for, and writes the outputs where that is wanted.
+func (r Request) execute(m *aot.Model, keep bool) error {
 	inputs := MadeUpInputs(m.Manifest())
 	if r.Inputs != "" {
 		var err error
@@ -97,18 +102,11 @@ func (r Request) execute(m *aot.Model) error {
 		}
 	}
 	outputs, err := m.Run(inputs)
-	if err != nil || r.Outputs == "" {
+	if err != nil || !keep {
 		return err
 	}
-	return write(r.Outputs, outputs)
-}
-
-func write(path string, arrays map[string]*array.Array) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return fmt.Errorf("writing the outputs: %w", err)
-	}
-	if err := errors.Join(npz.Write(f, arrays), f.Close()); err != nil {
+	f := os.NewFile(outputsDescriptor, "outputs")
+	if err := errors.Join(npz.Write(f, outputs), f.Close()); err != nil {
 		return fmt.Errorf("writing the outputs: %w", err)
 	}
 	return nil

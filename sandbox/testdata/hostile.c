@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -96,6 +97,13 @@ static int tells_the_host(void) {
   return gethostname(name, sizeof name - 1) == 0 && strcmp(name, given.host) == 0;
 }
 
+/* descriptors */
+static int finds_descriptors(void) {
+  for (int fd = 3; fd < 1024; fd++)
+    if (fcntl(fd, F_GETFD) >= 0) return 1;
+  return 0;
+}
+
 /* privileges */
 static int becomes_root(void) { return setuid(0) == 0 || setresuid(0, 0, 0) == 0; }
 static int gains_by_program(void) {
@@ -131,6 +139,7 @@ static int makes_files_in_memory(void) { return memfd_create("x", 0) >= 0; }
 static int watches_files(void) { return inotify_init() >= 0; }
 static int opens_by_handle(void) { return syscall(SYS_open_by_handle_at, -1, 0, 0) >= 0 || errno != EPERM; }
 static int changes_priority(void) { return setpriority(PRIO_PROCESS, 0, 1) == 0; }
+static int types_for_others(void) { return ioctl(0, TIOCSTI, "x") == 0 || errno != EPERM; }
 static int fills_pipes(void) { return fcntl(1, F_SETPIPE_SZ, 1 << 20) > 0; }
 
 static const struct {
@@ -150,6 +159,7 @@ static const struct {
     {"calls", "loads_programs", loads_programs}, {"calls", "counts_events", counts_events}, {"calls", "makes_rings", makes_rings},
     {"calls", "handles_faults", handles_faults}, {"calls", "makes_files_in_memory", makes_files_in_memory}, {"calls", "watches_files", watches_files},
     {"calls", "opens_by_handle", opens_by_handle}, {"calls", "changes_priority", changes_priority}, {"calls", "fills_pipes", fills_pipes},
+    {"calls", "types_for_others", types_for_others}, {"descriptors", "finds_descriptors", finds_descriptors},
     {"privileges", "gains_by_program", gains_by_program},
 };
 

@@ -677,9 +677,11 @@ type HeartbeatResponse struct {
 	// Leases of the request that are no longer held (cancelled, lost): drop the work.
 	Dropped []*LeaseToken `protobuf:"bytes,1,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	// The device is to be calibrated now, unless that is under way.
-	Calibrate     bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Calibrate bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
+	// How often to send a heartbeat from now on; absent = as before.
+	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,60,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
@@ -724,6 +726,13 @@ func (x *HeartbeatResponse) GetCalibrate() bool {
 		return x.Calibrate
 	}
 	return false
+}
+
+func (x *HeartbeatResponse) GetHeartbeatInterval() *durationpb.Duration {
+	if x != nil {
+		return x.HeartbeatInterval
+	}
+	return nil
 }
 
 type LeaseWorkRequest struct {
@@ -1026,13 +1035,14 @@ func (x *BuildWork) GetCandidates() []*Candidate {
 
 // MeasureWork is a batch to measure: the candidates that were built and the artifacts they are in.
 type MeasureWork struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	BatchId    string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	JobId      string                 `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	Target     *TargetSpec            `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
-	Task       *TaskSpec              `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
-	Candidates []*Candidate           `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	Artifacts  []*ArtifactRef         `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	JobId   string                 `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Target  *TargetSpec            `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
+	Task    *TaskSpec              `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	// Without their traces and origins.
+	Candidates []*Candidate   `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Artifacts  []*ArtifactRef `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Best latency of the task so far, in seconds; 0 = none. Measuring may stop early on what is clearly slower.
 	BestSeconds float64   `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	Mode        BatchMode `protobuf:"varint,8,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
@@ -2152,10 +2162,11 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\"Z\n" +
 	"\x10HeartbeatRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"a\n" +
+	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"\xab\x01\n" +
 	"\x11HeartbeatResponse\x12.\n" +
 	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\x12\x1c\n" +
-	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"[\n" +
+	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\x12H\n" +
+	"\x12heartbeat_interval\x18< \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\"[\n" +
 	"\x10LeaseWorkRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12-\n" +
 	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xfe\x01\n" +
@@ -2359,68 +2370,69 @@ var file_tilth_v1_agent_proto_depIdxs = []int32{
 	36, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
 	7,  // 11: tilth.v1.HeartbeatRequest.leases:type_name -> tilth.v1.LeaseToken
 	7,  // 12: tilth.v1.HeartbeatResponse.dropped:type_name -> tilth.v1.LeaseToken
-	36, // 13: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 14: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
-	12, // 15: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
-	13, // 16: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
-	14, // 17: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
-	15, // 18: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
-	37, // 19: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
-	38, // 20: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 21: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 22: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
-	38, // 23: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 24: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 25: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
-	41, // 26: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	42, // 27: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
-	43, // 28: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
-	37, // 29: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
-	7,  // 30: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
-	0,  // 31: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
-	4,  // 32: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	44, // 33: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
-	4,  // 34: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
-	7,  // 35: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	40, // 36: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	42, // 37: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
-	7,  // 38: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	45, // 39: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	46, // 40: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
-	7,  // 41: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	28, // 42: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	41, // 43: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	46, // 44: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	7,  // 45: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	43, // 46: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	46, // 47: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	5,  // 48: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
-	8,  // 49: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
-	10, // 50: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	16, // 51: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	18, // 52: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	20, // 53: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	22, // 54: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	24, // 55: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	26, // 56: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	29, // 57: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	31, // 58: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 59: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 60: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	11, // 61: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	17, // 62: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	19, // 63: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	21, // 64: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	23, // 65: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	25, // 66: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	27, // 67: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	30, // 68: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	32, // 69: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	59, // [59:70] is the sub-list for method output_type
-	48, // [48:59] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	36, // 13: tilth.v1.HeartbeatResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	36, // 14: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
+	7,  // 15: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
+	12, // 16: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
+	13, // 17: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
+	14, // 18: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
+	15, // 19: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
+	37, // 20: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
+	38, // 21: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 22: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 23: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
+	38, // 24: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 25: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 26: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
+	41, // 27: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
+	42, // 28: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	43, // 29: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	37, // 30: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
+	7,  // 31: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
+	0,  // 32: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
+	4,  // 33: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
+	44, // 34: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
+	4,  // 35: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
+	7,  // 36: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
+	40, // 37: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	42, // 38: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	7,  // 39: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
+	45, // 40: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	46, // 41: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	7,  // 42: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
+	28, // 43: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	41, // 44: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	46, // 45: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	7,  // 46: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
+	43, // 47: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	46, // 48: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	5,  // 49: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
+	8,  // 50: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
+	10, // 51: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
+	16, // 52: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	18, // 53: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	20, // 54: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	22, // 55: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	24, // 56: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	26, // 57: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	29, // 58: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	31, // 59: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 60: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 61: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	11, // 62: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	17, // 63: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	19, // 64: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	21, // 65: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	23, // 66: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	25, // 67: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	27, // 68: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	30, // 69: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	32, // 70: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	60, // [60:71] is the sub-list for method output_type
+	49, // [49:60] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_agent_proto_init() }

@@ -943,7 +943,11 @@ func (x *DeviceChange) GetBy() string {
 }
 
 type ListDevicesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most so many devices in a response, and fewer where they are large; 0 = all in one.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -978,9 +982,26 @@ func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
 	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
+func (x *ListDevicesRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListDevicesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListDevicesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Devices       []*Device              `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Devices []*Device `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Where the next page begins; empty after the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1020,6 +1041,13 @@ func (x *ListDevicesResponse) GetDevices() []*Device {
 		return x.Devices
 	}
 	return nil
+}
+
+func (x *ListDevicesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetDeviceRequest struct {
@@ -1708,10 +1736,14 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\x14\n" +
-	"\x12ListDevicesRequest\"A\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"P\n" +
+	"\x12ListDevicesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"i\n" +
 	"\x13ListDevicesResponse\x12*\n" +
-	"\adevices\x18\x01 \x03(\v2\x10.tilth.v1.DeviceR\adevices\"&\n" +
+	"\adevices\x18\x01 \x03(\v2\x10.tilth.v1.DeviceR\adevices\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"&\n" +
 	"\x10GetDeviceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"=\n" +
 	"\x11GetDeviceResponse\x12(\n" +

@@ -1155,7 +1155,9 @@ type WatchJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	JobId string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// First sequence number wanted; sequences begin at 1, and 0 means 1.
-	FromSequence  uint64 `protobuf:"varint,2,opt,name=from_sequence,json=fromSequence,proto3" json:"from_sequence,omitempty"`
+	FromSequence uint64 `protobuf:"varint,2,opt,name=from_sequence,json=fromSequence,proto3" json:"from_sequence,omitempty"`
+	// The caller takes several events in one message: see WatchJobResponse.more.
+	Several       bool `protobuf:"varint,60,opt,name=several,proto3" json:"several,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,9 +1206,18 @@ func (x *WatchJobRequest) GetFromSequence() uint64 {
 	return 0
 }
 
+func (x *WatchJobRequest) GetSeveral() bool {
+	if x != nil {
+		return x.Several
+	}
+	return false
+}
+
 type WatchJobResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Event         *JobEvent              `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Event *JobEvent              `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Events that follow it, in their order; only for who takes several.
+	More          []*JobEvent `protobuf:"bytes,60,rep,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1244,6 +1255,13 @@ func (*WatchJobResponse) Descriptor() ([]byte, []int) {
 func (x *WatchJobResponse) GetEvent() *JobEvent {
 	if x != nil {
 		return x.Event
+	}
+	return nil
+}
+
+func (x *WatchJobResponse) GetMore() []*JobEvent {
+	if x != nil {
+		return x.More
 	}
 	return nil
 }
@@ -2262,12 +2280,14 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"page_token\x18) \x01(\tR\tpageToken\"]\n" +
 	"\x10ListJobsResponse\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"M\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"g\n" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
-	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\"<\n" +
+	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\x12\x18\n" +
+	"\aseveral\x18< \x01(\bR\aseveral\"d\n" +
 	"\x10WatchJobResponse\x12(\n" +
-	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\"A\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12&\n" +
+	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\"A\n" +
 	"\x10CancelJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
@@ -2440,45 +2460,46 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	0,  // 23: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
 	5,  // 24: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
 	24, // 25: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	5,  // 26: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 27: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 28: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 29: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	34, // 30: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	25, // 31: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	26, // 32: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	29, // 33: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 34: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	28, // 35: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	27, // 36: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 37: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	39, // 38: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	40, // 39: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	39, // 40: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	36, // 41: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 42: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 43: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 44: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 45: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 46: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	18, // 47: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	20, // 48: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	22, // 49: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	41, // 50: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 51: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 52: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 53: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 54: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 55: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	19, // 56: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	21, // 57: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	23, // 58: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	42, // 59: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	51, // [51:60] is the sub-list for method output_type
-	42, // [42:51] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	24, // 26: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	5,  // 27: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 28: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 29: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 30: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	34, // 31: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	25, // 32: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	26, // 33: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	29, // 34: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 35: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	28, // 36: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	27, // 37: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 38: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	39, // 39: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	40, // 40: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	39, // 41: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	36, // 42: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 43: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 44: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 45: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	14, // 46: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	16, // 47: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	18, // 48: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	20, // 49: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	22, // 50: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	41, // 51: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 52: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 53: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 54: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	15, // 55: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	17, // 56: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	19, // 57: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	21, // 58: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	23, // 59: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	42, // 60: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	52, // [52:61] is the sub-list for method output_type
+	43, // [43:52] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }

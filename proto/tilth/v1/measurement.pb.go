@@ -333,7 +333,10 @@ type Measurement struct {
 	// Time of the calibration kernel beside this measurement over the device's best known: 1 on a quiet device. 0 = not known.
 	CalibrationRatio float64 `protobuf:"fixed64,12,opt,name=calibration_ratio,json=calibrationRatio,proto3" json:"calibration_ratio,omitempty"`
 	// Why the candidate was measured again though nothing was wrong with it, such as that the device had changed; empty for others.
-	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	// Why the measurement is in doubt, such as that the device changed meanwhile: it stands until the candidate is measured again. Set by
+	// the tracker; empty for others.
+	Suspected     string `protobuf:"bytes,31,opt,name=suspected,proto3" json:"suspected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +462,13 @@ func (x *Measurement) GetRemeasured() string {
 	return ""
 }
 
+func (x *Measurement) GetSuspected() string {
+	if x != nil {
+		return x.Suspected
+	}
+	return ""
+}
+
 // Record is a measurement together with what it belongs to: the unit of the records store, of export and of import.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -554,7 +564,7 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
 	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\x01R\x05level\"\x86\x04\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\xa4\x04\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
@@ -572,7 +582,8 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\x12\x1e\n" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\"\xb5\x01\n" +
+	"remeasured\x12\x1c\n" +
+	"\tsuspected\x18\x1f \x01(\tR\tsuspected\"\xb5\x01\n" +
 	"\x06Record\x12'\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x02 \x01(\fR\bworkload\x12\x16\n" +

@@ -138,7 +138,11 @@ func (x *Owner) GetWaiting() uint32 {
 }
 
 type ListOwnersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most so many owners in a response, and fewer where they are large; 0 = all in one.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -173,9 +177,26 @@ func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
 	return file_tilth_v1_owner_proto_rawDescGZIP(), []int{1}
 }
 
+func (x *ListOwnersRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListOwnersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListOwnersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Owners        []*Owner               `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Owners []*Owner `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	// Where the next page begins; empty after the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +238,13 @@ func (x *ListOwnersResponse) GetOwners() []*Owner {
 	return nil
 }
 
+func (x *ListOwnersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_tilth_v1_owner_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_owner_proto_rawDesc = "" +
@@ -232,10 +260,14 @@ const file_tilth_v1_owner_proto_rawDesc = "" +
 	"max_trials\x18\x06 \x01(\x04R\tmaxTrials\x12%\n" +
 	"\x0eartifact_bytes\x18\a \x01(\x04R\rartifactBytes\x12,\n" +
 	"\x12max_artifact_bytes\x18\b \x01(\x04R\x10maxArtifactBytes\x12\x18\n" +
-	"\awaiting\x18\t \x01(\rR\awaiting\"\x13\n" +
-	"\x11ListOwnersRequest\"=\n" +
+	"\awaiting\x18\t \x01(\rR\awaiting\"O\n" +
+	"\x11ListOwnersRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"e\n" +
 	"\x12ListOwnersResponse\x12'\n" +
-	"\x06owners\x18\x01 \x03(\v2\x0f.tilth.v1.OwnerR\x06ownersB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x06owners\x18\x01 \x03(\v2\x0f.tilth.v1.OwnerR\x06owners\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageTokenB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_owner_proto_rawDescOnce sync.Once

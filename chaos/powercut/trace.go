@@ -1,0 +1,265 @@
+package powercut
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Calls that are followed, and those that are watched for, since a program that made them could not be replayed. A question mark is
+// for those that some processors lack.
+var (
+	followed = "openat,write,pwrite64,lseek,ftruncate,fsync,fdatasync,renameat,renameat2,linkat,unlinkat,mkdirat"
+	foreign  = "?open,?creat,?rename,?link,?unlink,?rmdir,?mkdir,?symlink,symlinkat,truncate,fallocate,writev,pwritev,pwritev2," +
+		"copy_file_range,sendfile,splice,sync_file_range,mmap"
+)
+
+// mostBytes bounds what a single write may have.
+const mostBytes = 1 << 28
+
+// Trace is what processes did to the files below a folder, call by call.
+type Trace struct {
+	root   string
+	before []entry
+	steps  []step
+}
+
+// entry is a file or folder that was there before.
+type entry struct {
+	path    string
+	file    bool // or a folder
+	content []byte
+}
+
+// step is a call that took effect.
+type step struct {
+	began int // as many steps had ended when it began
+	call  call
+}
+
+// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is what was written, which is
+// not among the arguments then.
+type call struct {
+	name   string
+	args   []string
+	data   []byte
+	result int64
+}
+
+// Run has a command, which is not started, run to its end under strace, and returns what it and all processes that it started did to
+// the files below a folder, which is an absolute path without links. What is in it when the command starts counts as synced. A command
+// that fails is an error, but one that was killed is none.
+func Run(cmd *exec.Cmd, root string) (*Trace, error) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		return nil, errors.New("recording what a program writes needs strace: scripts/packages.sh test installs it")
+	}
+	t := &Trace{root: filepath.Clean(root)}
+	if err := t.readBefore(); err != nil {
+		return nil, err
+	}
+	out, err := os.CreateTemp("", "trace")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Args = append([]string{
+		strace, "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-y", "-xx", "-s", strconv.Itoa(mostBytes), "-o", out.Name(),
+		"-e", "trace=" + followed + "," + foreign, "--", cmd.Path,
+	}, cmd.Args[1:]...)
+	cmd.Path = strace
+	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != -1 {
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args[len(cmd.Args)-1:], " "), err)
+	}
+	if err := t.read(out); err != nil {
+		return nil, fmt.Errorf("trace of %s: %w", root, err)
+	}
+	return t, nil
+}
+
+func (t *Trace) readBefore() error {
+	return filepath.WalkDir(t.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == t.root {
+			return err
+		}
+		e := entry{path: strings.TrimPrefix(path, t.root+"/")}
+		if d.Type().IsRegular() {
+			if e.content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+			e.file = true
+		}
+		t.before = append(t.before, e)
+		return nil
+	})
+}
+
+// Len is how many steps there are. The instants of a trace are 0, before all of them, to Len, after the last.
+func (t *Trace) Len() int { return len(t.steps) }
+
+// read reads what strace wrote. The calls of one thread may be told in two lines, between which those of others are:
+//
+//	17 fsync(3<\x2f\x61> <unfinished ...>
+//	17 <... fsync resumed>) = 0
+func (t *Trace) read(in io.Reader) error {
+	type half struct {
+		text  string
+		began int
+	}
+	halves := map[string]half{}
+	root := escape(t.root)
+	// A path in quotes, or one behind a descriptor.
+	concerns := func(text string) bool { return strings.Contains(text, `"`+root) || strings.Contains(text, "<"+root) }
+	lines := bufio.NewReaderSize(in, 1<<20)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) && line == "" {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		thread, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		text = strings.TrimSpace(text)
+		began := len(t.steps)
+		if first, is := strings.CutSuffix(text, " <unfinished ...>"); is {
+			if concerns(first) {
+				halves[thread] = half{first, began}
+			}
+			continue
+		}
+		if rest, is := strings.CutPrefix(text, "<... "); is {
+			h := halves[thread]
+			delete(halves, thread)
+			_, rest, _ = strings.Cut(rest, " resumed>")
+			text, began = h.text+rest, h.began
+		}
+		if !concerns(text) {
+			continue
+		}
+		if err := t.add(text, began); err != nil {
+			return err
+		}
+	}
+	for _, h := range halves {
+		if err := t.add(h.text+") = ?", h.began); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a call if it took effect.
+func (t *Trace) add(text string, began int) error {
+	c, err := parse(text)
+	switch {
+	case err != nil:
+		return err
+	case c.result == unknown && c.writes() && !strings.HasSuffix(c.name, "sync"):
+		return fmt.Errorf("%s was cut short by the end of its process, and nobody knows whether it took effect", c.name)
+	case c.result < 0 || !c.writes():
+	case !slices.Contains(strings.Split(followed, ","), c.name):
+		return fmt.Errorf("%s is not followed: write the files in another way, or follow it", c.name)
+	default:
+		t.steps = append(t.steps, step{began, c})
+	}
+	return nil
+}
+
+// writes says whether a call changes what is kept, or where it is written to.
+func (c call) writes() bool {
+	switch c.name {
+	case "openat":
+		return strings.Contains(c.args[2], "O_WRONLY") || strings.Contains(c.args[2], "O_RDWR")
+	case "mmap":
+		return strings.Contains(c.args[2], "PROT_WRITE") && strings.Contains(c.args[3], "MAP_SHARED")
+	}
+	return true
+}
+
+// unknown is the result of a call whose thread ended meanwhile.
+const unknown = math.MinInt64
+
+// parse reads a call. All text in it is escaped, so commas and brackets are those between arguments.
+func parse(text string) (call, error) {
+	name, rest, ok := strings.Cut(text, "(")
+	at := strings.LastIndex(rest, ") = ")
+	if at < 0 {
+		at = strings.LastIndex(rest, ") ") // strace aligns short ones
+	}
+	_, result, found := strings.Cut(rest[max(at, 0):], "= ")
+	if !ok || at < 0 || !found {
+		return call{}, fmt.Errorf("not a line of strace: %.100s", text)
+	}
+	result, _, _ = strings.Cut(result, " ")
+	result, _, _ = strings.Cut(result, "<")
+	c := call{name: name, args: strings.Split(rest[:at], ", ")}
+	if result == "?" { // its thread ended
+		c.result = unknown
+		return c, nil
+	}
+	n, err := strconv.ParseInt(result, 0, 64)
+	if err != nil {
+		return call{}, fmt.Errorf("result of %s: %w", name, err)
+	}
+	c.result = n
+	if n >= 0 && (name == "write" || name == "pwrite64") {
+		if c.data, err = unescape(c.args[1]); err != nil {
+			return call{}, fmt.Errorf("%s: %w", name, err)
+		}
+		c.data, c.args[1] = c.data[:n:n], ""
+	}
+	for i, arg := range c.args {
+		c.args[i] = strings.Clone(arg) // not to keep the whole line
+	}
+	return c, nil
+}
+
+// escape is text as strace writes it.
+func escape(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&b, "\\x%02x", c)
+	}
+	return b.String()
+}
+
+// unescape is the bytes of an argument "\x61\x62".
+func unescape(arg string) ([]byte, error) {
+	text, is := strings.CutPrefix(arg, `"`)
+	text, ends := strings.CutSuffix(text, `"`)
+	if !is || !ends {
+		return nil, fmt.Errorf("not text, or cut short: %.40s", arg)
+	}
+	return unhex(text)
+}
+
+func unhex(text string) ([]byte, error) {
+	return hex.DecodeString(string(bytes.ReplaceAll([]byte(text), []byte(`\x`), nil)))
+}
+
+// descriptor is the path of an argument 3<\x2f\x61>.
+func descriptor(arg string) (string, error) {
+	_, text, ok := strings.Cut(arg, "<")
+	text, _, ends := strings.Cut(text, ">")
+	if !ok || !ends {
+		return "", fmt.Errorf("a descriptor without a path: %.40s", arg)
+	}
+	path, err := unhex(text)
+	return string(path), err
+}
+
+// deleted ends a descriptor whose file has no name any more.
+const deleted = "(deleted)"

@@ -1,0 +1,69 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/target"
+	compilers "github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/job"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner"
+)
+
+var real = flag.Int("real", 1, "how many rounds with agents that do their work")
+
+// realTrials are those of each job of such a round.
+const realTrials = 24
+
+// TestPromisesHoldOfRealAgents has faults befall a farm whose agents are the program's own: they search, compile and measure, over TLS
+// and with tokens.
+func TestPromisesHoldOfRealAgents(t *testing.T) {
+	if *real == 0 {
+		return
+	}
+	binary, tilth := buildProgram(t), filepath.Join(t.TempDir(), "tilth")
+	if out, err := exec.Command("go", slices.Concat([]string{"build", "-o", tilth}, raceFlags, []string{"github.com/tilth-dev/tilth/cmd/tilth"})...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := newCampaign(t)
+	spec := tuneModel(t.Context(), t)
+	for n := range uint64(*real) {
+		c.run(Round{Seed: *seed + n, Binary: binary, Points: boundaries, Tilth: tilth, Spec: spec})
+	}
+	c.tell()
+}
+
+// tuneModel makes jobs that tune a task each of a small model on this machine.
+func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
+	t.Helper()
+	m, err := model.Build("mlp", model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tc, err := compilers.Find(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := job.Join(job.Model{Tasks: p.Tasks, Weight: 1})
+	return func(n int) *tilthv1.JobSpec {
+		return job.Spec(tasks[n:n+1], job.Options{
+			Name: fmt.Sprint("mlp-", n), Owner: "chaos", Target: machine.WithToolchain(tc.Name), Trials: realTrials, Tuner: tuner.Best, Seed: uint64(n), Priority: 10,
+		})
+	}
+}

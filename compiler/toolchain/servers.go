@@ -1,0 +1,110 @@
+package toolchain
+
+import (
+	"context"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
+	"github.com/tilth-dev/tilth/sandbox"
+)
+
+// servers are compilers in memory, one for each that runs at a time: of a small kernel's 45 ms, loading takes 15 to 20. Where they cannot
+// be had, compilers are loaded for each run.
+type servers struct {
+	path string
+	box  *sandbox.Sandbox
+
+	mu sync.Mutex
+	// runs counts those asked for, until there is a library.
+	runs    int
+	library *os.File
+	// making says that somebody makes the library; broken, that this compiler cannot be a server.
+	making, broken bool
+	idle           []*forkserver.Server
+}
+
+// newServers are for clang: gcc is a small program that starts others. Who preloads a library into compilers has it in each run.
+func (tc *Toolchain) newServers() *servers {
+	if tc.family != "clang" || os.Getenv("LD_PRELOAD") != "" {
+		return nil
+	}
+	return &servers{path: tc.path, box: tc.box}
+}
+
+// worthServers is the run from which on servers are worth the making: the library costs about as much as they save in three.
+const worthServers = 4
+
+// take returns a server to run the compiler with, or nil when there is none.
+func (p *servers) take() *forkserver.Server {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	if p.runs++; p.broken || p.making || p.runs < worthServers {
+		p.mu.Unlock()
+		return nil
+	}
+	if n := len(p.idle); n > 0 {
+		s := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return s
+	}
+	library := p.library
+	p.making = library == nil
+	p.mu.Unlock()
+	var err error
+	if library == nil {
+		library, err = p.make()
+	}
+	var s *forkserver.Server
+	if err == nil {
+		s, err = forkserver.Start(p.box, p.path, library, environment())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.library, p.making, p.broken = library, false, p.broken || err != nil
+	return s
+}
+
+// put keeps a server for another run, as many as there are processors.
+func (p *servers) put(s *forkserver.Server) {
+	p.mu.Lock()
+	if keep := len(p.idle) < runtime.GOMAXPROCS(0); keep {
+		p.idle = append(p.idle, s)
+		s = nil
+	}
+	p.mu.Unlock()
+	if s != nil {
+		s.Close()
+	}
+}
+
+// make compiles the library. The file stays open, and has no name any more.
+func (p *servers) make() (*os.File, error) {
+	executable, err := elf.Open(p.path)
+	if err != nil {
+		return nil, err // a script: what it starts would be the server
+	}
+	_ = executable.Close()
+	dir, err := os.MkdirTemp("", "tilth-forkserver-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), defaultTime)
+	defer cancel()
+	source, object := filepath.Join(dir, "serve.c"), filepath.Join(dir, "serve.so")
+	if err := os.WriteFile(source, []byte(forkserver.Source), 0o600); err != nil {
+		return nil, err
+	}
+	if err := exec.CommandContext(ctx, p.path, "-std=gnu11", "-O1", "-shared", "-fPIC", source, "-o", object, "-ldl").Run(); err != nil {
+		return nil, err
+	}
+	return os.Open(object)
+}

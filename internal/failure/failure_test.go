@@ -1,0 +1,36 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func TestTheFarmIsToBlameForWhatItCaused(t *testing.T) {
+	const own, farm = tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
+	lost := fmt.Errorf("batch 7: %w", &Farm{io.ErrUnexpectedEOF})
+	if Class(lost, own) != farm || Class(io.EOF, own) != own {
+		t.Errorf("%v, %v", Class(lost, own), Class(io.EOF, own))
+	}
+	if !errors.Is(lost, io.ErrUnexpectedEOF) || lost.Error() != "batch 7: unexpected EOF" {
+		t.Error(lost)
+	}
+}
+
+func TestAMessageIsALineOfUTF8(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"one line":                        "one line",
+		"no such file: \xff.c\ninclude …": "no such file: \uFFFD.c",
+		"\x1b[2J gone\r\n":                "[2J gone",
+		strings.Repeat("x", maxMessage+1): strings.Repeat("x", maxMessage),
+	} {
+		if got := Message(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

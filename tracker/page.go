@@ -1,0 +1,61 @@
+package tracker
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// mostListBytes keeps a response below the 4 MiB that gRPC clients take unless told otherwise.
+const mostListBytes = 3 << 20
+
+// pageRequest asks for a part of a listing by name.
+type pageRequest interface {
+	// GetPageSize is how many items are wanted at most; 0 = all in one response.
+	GetPageSize() uint32
+	// GetPageToken is the token of this page; empty = the first one.
+	GetPageToken() string
+}
+
+// page lists what comes after the request's token, by name, and returns the next page's token, which is empty after the last one. show
+// makes an item, or says that there is none to show; it is called under the tracker's lock.
+func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, show func(name string, v V) (item M, ok bool)) (items []M, next string) {
+	names := namesAfter(t, of, req.GetPageToken())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	most, bytes := int(req.GetPageSize()), 0
+	for i, name := range names {
+		v, there := of[name]
+		if !there {
+			continue // forgotten just now
+		}
+		item, ok := show(name, v)
+		if !ok {
+			continue
+		}
+		bytes += proto.Size(item)
+		if most > 0 && len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
+			return items, afterName + names[i-1]
+		}
+		items = append(items, item)
+	}
+	return items, ""
+}
+
+// afterName begins a token, which goes on with the name that the page before ended with. A name may be empty.
+const afterName = ">"
+
+// namesAfter returns the names of a page and all that follow, sorted, which it does without the tracker's lock.
+func namesAfter[V any](t *Tracker, of map[string]V, token string) (names []string) {
+	after := strings.TrimPrefix(token, afterName)
+	t.mu.Lock()
+	for name := range of {
+		if token == "" || name > after {
+			names = append(names, name)
+		}
+	}
+	t.mu.Unlock()
+	slices.Sort(names)
+	return names
+}
