@@ -201,7 +201,7 @@ func TestAHandlerThatFailsFailsItsAttempt(t *testing.T) {
 	id := f.submit("r1")
 	within(t, failed)
 	stop()
-	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || j.GetReason() != "no such search: ?" {
+	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || j.GetReason() != "no such search: \uFFFD" {
 		t.Errorf("the job is %v: %s", j.GetState(), j.GetReason())
 	}
 }

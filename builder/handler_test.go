@@ -73,7 +73,8 @@ func newFarm(t *testing.T, c *Compiler, machine *target.Target) *farm {
 	logger := slog.New(slog.DiscardHandler)
 	f.builder = NewHandler(Config{Compiler: c, Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
 		Report: func(_ context.Context, r *tilthv1.ReportBuildRequest) error { f.built = r; return nil }})
-	f.runner = runner.NewHandler(runner.Config{Device: "board-1", Classes: runner.Classes(machine, 2), Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
+	classes := []*tilthv1.DeviceClass{{Name: machine.DeviceClass(), Descriptor_: machine.Encode()}}
+	f.runner = runner.NewHandler(runner.Config{Device: "board-1", Classes: classes, Artifacts: f.folder, Scratch: t.TempDir(), Logger: logger,
 		Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error {
 			f.measured = append(f.measured, r)
 			return nil

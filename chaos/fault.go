@@ -43,10 +43,10 @@ type draw struct {
 	within time.Duration
 }
 
-// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start.
+// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start, and meet more of them.
 const (
 	faultsWithin     = 3 * time.Second
-	realFaultsWithin = 15 * time.Second
+	realFaultsWithin = 9 * time.Second
 )
 
 func (d *draw) span(low, high time.Duration) time.Duration {
@@ -73,7 +73,7 @@ func nameOf(process int) string {
 
 // faults draws a round's, in the order in which they begin.
 func (d *draw) faults() (out []*fault) {
-	for range 4 + d.IntN(8) {
+	for range (4 + d.IntN(8)) * int(d.within/faultsWithin) {
 		f := faultKinds[d.IntN(len(faultKinds))](d)
 		f.At = d.span(0, d.within)
 		if f.For == 0 {

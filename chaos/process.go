@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/chaos/failpoint"
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -158,6 +159,27 @@ func (p *process) signal(s syscall.Signal) {
 
 // drainTime is how long a process may take to end when it is asked to.
 const drainTime = 20 * time.Second
+
+// stopped says whether all threads have stopped, as SIGSTOP or a tracer has them.
+func (p *process) stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return true
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, state, _ := strings.Cut(string(text), ") ")
+		if !strings.HasPrefix(strings.ToLower(state), "t") {
+			return false
+		}
+	}
+	return true
+}
 
 // What is in a round's folder: the tracker's data, or what was kept of them when their disk went, and the journals.
 const (
@@ -340,28 +362,61 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 		if left--; left < 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s=%d:kill", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))
+		return fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))
 	}
 	whims := d.whims()
 	if err := f.start(arm()); err != nil {
 		return err
 	}
 	keeping, stopKeeping := context.WithCancel(ctx)
-	var kept sync.WaitGroup
+	killing, stopKilling := context.WithCancel(ctx)
+	var kept, killed sync.WaitGroup
 	var keepErr error
 	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
+	killed.Go(func() { f.killAtPoints(killing) })
 	_, err = f.follow(ctx, 0, whims, jobSpec)
 	stopKeeping()
 	kept.Wait()
-	if err = errors.Join(err, keepErr, f.stop()); err != nil {
+	err = errors.Join(err, keepErr, f.stop())
+	stopKilling()
+	killed.Wait()
+	if err != nil {
 		return err
 	}
-	for range len(deaths) {
-		if how := <-deaths; !strings.HasPrefix(how, f.tracker.name) {
-			return errors.New(how)
-		}
+	if len(deaths) > 0 {
+		return errors.New(<-deaths)
 	}
 	return nil
+}
+
+// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were doing has ended: of a
+// call that is cut short by the end of its process strace does not tell whether it took effect.
+func (f *farm) killAtPoints(ctx context.Context) {
+	fired := 0
+	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
+		log, _ := os.ReadFile(f.tracker.log) // it is there as soon as there is something to see
+		now := 0
+		for _, times := range failpoint.Fired(string(log)) {
+			now += times
+		}
+		if now > fired {
+			fired = now
+			f.tracker.signal(syscall.SIGSTOP)
+			f.awaitStandstill(ctx)
+			f.tracker.kill(false)
+		}
+	}
+}
+
+// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number of calls that strace
+// sees: it then has told of all that went before.
+func (f *farm) awaitStandstill(ctx context.Context) {
+	for still := 0; still < 20 && retry.Sleep(ctx, 5*time.Millisecond) == nil; still++ {
+		if !f.tracker.stopped() {
+			still = 0
+		}
+		_ = os.WriteFile(filepath.Join(f.dir, "beat"), []byte{byte(still)}, 0o644) // only to be seen
+	}
 }
 
 // close ends all that is left.

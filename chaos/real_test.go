@@ -60,7 +60,7 @@ func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := job.Tasks(p)
+	tasks := job.Join(job.Model{Tasks: p.Tasks, Weight: 1})
 	return func(n int) *tilthv1.JobSpec {
 		return job.Spec(tasks[n:n+1], job.Options{
 			Name: fmt.Sprint("mlp-", n), Owner: "chaos", Target: machine.WithToolchain(tc.Name), Trials: realTrials, Tuner: tuner.Best, Seed: uint64(n), Priority: 10,

@@ -37,7 +37,10 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	}
 	whole := &Write{}
 	whole.put(bucketImports, i.key(), nil)
-	if err := errors.Join(i.commit(whole), i.finish()); err != nil {
+	if err := errors.Join(i.commit(whole), i.await()); err != nil {
+		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
+	}
+	if err := i.finish(); err != nil {
 		return 0, 0, fmt.Errorf("import into records file %s, which goes on when it is opened next: %w", db.path, err)
 	}
 	return i.imported, i.skipped, nil

@@ -41,7 +41,11 @@ func (s *Sandbox) readable(files []string, executable *os.File) error {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 		if info.Mode()&0o005 != 0o005 {
-			return fmt.Errorf("sandbox: user %d cannot run %s: allow others to (chmod o+rx)", s.id, executable.Name())
+			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", executable.Fd())) // it may have been opened by such a name itself
+			if err != nil {
+				return fmt.Errorf("sandbox: %w", err)
+			}
+			return fmt.Errorf("sandbox: user %d cannot run %s: allow others to (chmod o+rx)", s.id, path)
 		}
 	}
 	for _, path := range files {

@@ -153,7 +153,7 @@ func (d *Disk) onFile(c call, f func(*node)) error {
 	if err != nil {
 		return err
 	}
-	if _, within := d.below(path); !within || strings.HasSuffix(path, deleted) {
+	if _, within := d.below(path); !within || strings.HasSuffix(c.args[0], deleted) {
 		return nil
 	}
 	n := d.lookup(path)

@@ -43,7 +43,14 @@ func process(dir string) error {
 	if err = errors.Join(err, err1); err != nil {
 		return err
 	}
-	_, err = f.WriteString("one")
+	gone, err := os.Create(at("data/gone"))
+	if err := errors.Join(err, os.Remove(at("data/gone"))); err != nil {
+		return err
+	}
+	_, err = gone.WriteString("nobody sees it")
+	err = errors.Join(err, gone.Sync(), gone.Close())
+	_, err1 = f.WriteString("one")
+	err = errors.Join(err, err1)
 	_, err1 = f.WriteString("two")
 	return errors.Join(err, err1, f.Truncate(5), f.Close(), sync(at("data")), os.Link(at("data/log"), at("data/copy")), os.Remove(at("data/log")))
 }

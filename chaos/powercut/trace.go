@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,7 +126,7 @@ func (t *Trace) read(in io.Reader) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			return nil
+			break
 		}
 		if err != nil {
 			return err
@@ -148,18 +149,33 @@ func (t *Trace) read(in io.Reader) error {
 		if !concerns(text) {
 			continue
 		}
-		c, err := parse(text)
-		if err != nil {
+		if err := t.add(text, began); err != nil {
 			return err
 		}
-		if c.result < 0 || !c.writes() {
-			continue
+	}
+	for _, h := range halves {
+		if err := t.add(h.text+") = ?", h.began); err != nil {
+			return err
 		}
-		if !slices.Contains(strings.Split(followed, ","), c.name) {
-			return fmt.Errorf("%s is not followed: write the files in another way, or follow it", c.name)
-		}
+	}
+	return nil
+}
+
+// add adds a call if it took effect.
+func (t *Trace) add(text string, began int) error {
+	c, err := parse(text)
+	switch {
+	case err != nil:
+		return err
+	case c.result == unknown && c.writes() && !strings.HasSuffix(c.name, "sync"):
+		return fmt.Errorf("%s was cut short by the end of its process, and nobody knows whether it took effect", c.name)
+	case c.result < 0 || !c.writes():
+	case !slices.Contains(strings.Split(followed, ","), c.name):
+		return fmt.Errorf("%s is not followed: write the files in another way, or follow it", c.name)
+	default:
 		t.steps = append(t.steps, step{began, c})
 	}
+	return nil
 }
 
 // writes says whether a call changes what is kept, or where it is written to.
@@ -172,6 +188,9 @@ func (c call) writes() bool {
 	}
 	return true
 }
+
+// unknown is the result of a call whose thread ended meanwhile.
+const unknown = math.MinInt64
 
 // parse reads a call. All text in it is escaped, so commas and brackets are those between arguments.
 func parse(text string) (call, error) {
@@ -188,7 +207,7 @@ func parse(text string) (call, error) {
 	result, _, _ = strings.Cut(result, "<")
 	c := call{name: name, args: strings.Split(rest[:at], ", ")}
 	if result == "?" { // its thread ended
-		c.result = -1
+		c.result = unknown
 		return c, nil
 	}
 	n, err := strconv.ParseInt(result, 0, 64)
@@ -231,7 +250,7 @@ func unhex(text string) ([]byte, error) {
 	return hex.DecodeString(string(bytes.ReplaceAll([]byte(text), []byte(`\x`), nil)))
 }
 
-// descriptor is the path of an argument 3<\x2f\x61>; it ends with deleted when the file has no name any more.
+// descriptor is the path of an argument 3<\x2f\x61>.
 func descriptor(arg string) (string, error) {
 	_, text, ok := strings.Cut(arg, "<")
 	text, _, ends := strings.Cut(text, ">")
@@ -242,5 +261,5 @@ func descriptor(arg string) (string, error) {
 	return string(path), err
 }
 
-// deleted ends the path of a descriptor whose file has no name any more.
+// deleted ends a descriptor whose file has no name any more.
 const deleted = "(deleted)"

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -72,7 +73,7 @@ so that latencies are shown beside its limits.`,
 			return err
 		}
 		var execute []string
-		if emulator == "" {
+		if emulator == "" && aot.Loads {
 			execute = runServer()
 		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{

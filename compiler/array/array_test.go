@@ -11,13 +11,13 @@ func TestHalvesAreRoundedToTheNearest(t *testing.T) {
 		0x1p-14: 0x0400, 1 + 0x1p-11: 0x3c00, 1 + 0x3p-11: 0x3c02, math.Inf(-1): 0xfc00,
 	}
 	for v, want := range cases {
-		if got := Float64ToFloat16(v); got != want {
+		if got := float64ToFloat16(v); got != want {
 			t.Errorf("%g became %#04x, want %#04x", v, got, want)
 		}
 	}
 	for h := range 1 << 16 {
-		v := Float16ToFloat64(uint16(h))
-		if got := Float64ToFloat16(v); got != uint16(h) && !math.IsNaN(v) {
+		v := float16ToFloat64(uint16(h))
+		if got := float64ToFloat16(v); got != uint16(h) && !math.IsNaN(v) {
 			t.Fatalf("%#04x is %g, which becomes %#04x", h, v, got)
 		}
 	}

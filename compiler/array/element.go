@@ -31,7 +31,7 @@ func (a *Array) Float(i int64) float64 {
 	case Float64:
 		return math.Float64frombits(binary.LittleEndian.Uint64(a.Data[8*i:]))
 	case Float16:
-		return Float16ToFloat64(binary.LittleEndian.Uint16(a.Data[2*i:]))
+		return float16ToFloat64(binary.LittleEndian.Uint16(a.Data[2*i:]))
 	case BFloat16:
 		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(a.Data[2*i:])) << 16))
 	case Uint64:
@@ -72,7 +72,7 @@ func (a *Array) SetFloat(i int64, v float64) {
 	case Float64:
 		binary.LittleEndian.PutUint64(a.Data[8*i:], math.Float64bits(v))
 	case Float16:
-		binary.LittleEndian.PutUint16(a.Data[2*i:], Float64ToFloat16(v))
+		binary.LittleEndian.PutUint16(a.Data[2*i:], float64ToFloat16(v))
 	case BFloat16:
 		binary.LittleEndian.PutUint16(a.Data[2*i:], float64ToBFloat16(v))
 	default:
@@ -102,8 +102,8 @@ func (a *Array) SetInt(i int64, v int64) {
 	}
 }
 
-// Float16ToFloat64 widens an IEEE 754 binary16.
-func Float16ToFloat64(h uint16) float64 {
+// float16ToFloat64 widens an IEEE 754 binary16.
+func float16ToFloat64(h uint16) float64 {
 	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 != 0 {
 		sign = -1
@@ -121,8 +121,8 @@ func Float16ToFloat64(h uint16) float64 {
 	}
 }
 
-// Float64ToFloat16 rounds to the nearest IEEE 754 binary16, ties to even.
-func Float64ToFloat16(v float64) uint16 {
+// float64ToFloat16 rounds to the nearest IEEE 754 binary16, ties to even.
+func float64ToFloat16(v float64) uint16 {
 	sign := uint16(math.Float64bits(v) >> 48 & 0x8000)
 	a := math.Abs(v)
 	switch {

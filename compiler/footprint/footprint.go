@@ -4,8 +4,8 @@ package footprint
 
 import "github.com/tilth-dev/tilth/compiler/target"
 
-// PageBytes is the size of a page of memory.
-const PageBytes = 4096
+// pageBytes is the size of a page of memory.
+const pageBytes = 4096
 
 // Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it reaches. Packed
 // tensors lie in the order in which they are read, so that any box of them is contiguous.
@@ -30,9 +30,9 @@ func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (li
 	if gap%lineBytes != 0 { // runs begin anywhere in a line
 		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
 	}
-	pages = float64(runs) * (float64(run)/PageBytes + 1)
-	if gap < PageBytes {
-		pages = float64(runs*max(gap, run))/PageBytes + 1
+	pages = float64(runs) * (float64(run)/pageBytes + 1)
+	if gap < pageBytes {
+		pages = float64(runs*max(gap, run))/pageBytes + 1
 	}
 	return lines, pages
 }

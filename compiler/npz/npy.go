@@ -27,8 +27,8 @@ var descriptors = map[string]array.DType{
 	"u1": array.Uint8, "u2": array.Uint16, "u4": array.Uint32, "u8": array.Uint64,
 }
 
-// ReadArray reads one .npy array.
-func ReadArray(r io.Reader) (*array.Array, error) {
+// readArray reads one .npy array.
+func readArray(r io.Reader) (*array.Array, error) {
 	text, err := readHeader(r)
 	if err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func fromFortran(a *array.Array) *array.Array {
 	return out
 }
 
-// WriteArray writes one array as .npy version 1.
-func WriteArray(w io.Writer, a *array.Array) error {
+// writeArray writes one array as .npy version 1.
+func writeArray(w io.Writer, a *array.Array) error {
 	if err := a.Check(); err != nil {
 		return err
 	}

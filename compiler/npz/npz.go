@@ -75,7 +75,7 @@ func readEntry(f *zip.File) (*array.Array, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return ReadArray(r)
+	return readArray(r)
 }
 
 // Write writes arrays as an archive, in the order of their names, stored without compression. Equal arrays give equal bytes.
@@ -86,7 +86,7 @@ func Write(w io.Writer, arrays map[string]*array.Array) error {
 		if err != nil {
 			return err
 		}
-		if err := WriteArray(f, arrays[name]); err != nil {
+		if err := writeArray(f, arrays[name]); err != nil {
 			return fmt.Errorf("array %q: %w", name, err)
 		}
 	}

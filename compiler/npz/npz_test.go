@@ -89,7 +89,7 @@ func TestHeaders(t *testing.T) {
 		{"overflow", npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", nil), nil, "too large"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := ReadArray(bytes.NewReader(c.data))
+			a, err := readArray(bytes.NewReader(c.data))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got %v, want an error with %q", err, c.err)
@@ -115,7 +115,7 @@ func TestReadInflates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteArray(f, array.New(array.Float32, 1000)); err != nil {
+	if err := writeArray(f, array.New(array.Float32, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {
@@ -155,7 +155,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			arrays = map[string]*array.Array{}
 		}
-		if a, err := ReadArray(bytes.NewReader(data)); err == nil {
+		if a, err := readArray(bytes.NewReader(data)); err == nil {
 			arrays["alone"] = a
 		}
 		for name, a := range arrays {

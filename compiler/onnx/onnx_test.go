@@ -103,7 +103,7 @@ func TestTypedTensorFields(t *testing.T) {
 		{"empty", tensorWith(7, []int64{0}, func(*message) {}), nil, array.Int64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ReadTensor(c.data)
+			got, err := readTensor(c.data)
 			if err != nil {
 				t.Fatal(err)
 			}

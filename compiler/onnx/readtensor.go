@@ -9,9 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// ReadTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
-func ReadTensor(data []byte) (*Tensor, error) { return readTensor(data) }
-
 // rawTensor is a TensorProto as it stands in the file.
 type rawTensor struct {
 	name     string
@@ -24,6 +21,7 @@ type rawTensor struct {
 	fields []field
 }
 
+// readTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
 func readTensor(data []byte) (*Tensor, error) {
 	var r rawTensor
 	err := eachField(data, r.part)

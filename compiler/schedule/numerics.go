@@ -42,17 +42,6 @@ func ParseNumerics(name string) (Numerics, error) {
 	return Numerics(k), nil
 }
 
-// TraceNumerics is the least level that allows a trace. It reads the names of the primitives only, so that it can tell of any
-// trace without its workload.
-func TraceNumerics(trace []byte) Numerics {
-	for line := range strings.Lines(string(trace)) {
-		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name == "winograd" || name == "strassen" {
-			return Default
-		}
-	}
-	return Strict
-}
-
 // algorithm is one that the schedule uses in place of a direct sum.
 type algorithm struct {
 	name string

@@ -13,12 +13,12 @@ func TestPartsAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := Begin("other") + "stays\n" + End("other")
-	write(other + "before\n" + Begin("table") + "old\n" + End("table") + "after\n")
+	other := begin("other") + "stays\n" + end("other")
+	write(other + "before\n" + begin("table") + "old\n" + end("table") + "after\n")
 	if err := Splice(path, "table", "new\n"); err != nil {
 		t.Fatal(err)
 	}
-	want := other + "before\n" + Begin("table") + "new\n\n" + End("table") + "after\n"
+	want := other + "before\n" + begin("table") + "new\n\n" + end("table") + "after\n"
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
 		t.Errorf("got %q, %v", got, err)
 	}

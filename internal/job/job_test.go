@@ -22,7 +22,7 @@ func tasks(t *testing.T) []Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Tasks(p)
+	return Join(Model{Tasks: p.Tasks, Weight: 1})
 }
 
 func TestSelect(t *testing.T) {

@@ -21,9 +21,6 @@ type Model struct {
 	Weight float64
 }
 
-// Tasks lists a program's tasks.
-func Tasks(p *graph.Program) []Task { return Join(Model{Tasks: p.Tasks, Weight: 1}) }
-
 // Join lists the tasks of several models, in their order. Those with equal workloads are one, with their weights added up.
 func Join(models ...Model) []Task {
 	taken, at := map[string]int{}, map[string]int{}

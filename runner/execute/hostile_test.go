@@ -170,7 +170,7 @@ func TestHostilePackagesDoHarmWithoutASandbox(t *testing.T) {
 func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 	h := newHostile(t, sandbox.BestEffort, "serves", len(harmless))
 	if missing := h.executor.Sandbox.Missing(); len(missing) > 0 {
-		t.Skipf("this machine lacks layers: %s", strings.Join(missing, "; "))
+		t.Skipf("this kernel lacks layers: %s", strings.Join(missing, "; "))
 	}
 	for _, way := range harmless {
 		t.Run(way, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 		"loops":      "takes longer than 2s: allow more time, or ask for fewer executions",
 		"floods":     "crashes: floods its output",
 		"complains":  "crashes: floods its output",
-		"paints":     "crashes: exits with status 9  [2J ]0;owned oh ?",
+		"paints":     "crashes: exits with status 9 [2J ]0;owned oh \ufffd",
 		"forges":     "crashes: exits with status 0",
 		"closes_all": "crashes: exits with status",
 		"crashes":    "crashes: ",

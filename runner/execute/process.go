@@ -218,7 +218,7 @@ func (p *process) result() (*Result, error) {
 	if status.Signaled() {
 		return nil, &Failure{fmt.Sprintf("crashes: ended by %s", strings.ToLower(status.Signal().String()))}
 	}
-	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), failure.Message(strings.TrimSpace(string(p.complains)))))}
+	return nil, &Failure{strings.TrimSpace(fmt.Sprintf("crashes: exits with status %d %s", status.ExitStatus(), failure.Message(string(p.complains))))}
 }
 
 // fits says whether a result, which packages may have forged, is one of a request.

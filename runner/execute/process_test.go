@@ -143,7 +143,7 @@ func TestAPackageIsKeptApart(t *testing.T) {
 	}
 	defer listener.Close()
 	_, err = run(t, Limits{}, "spies", listener.Addr().String(), strconv.Itoa(os.Getpid()))
-	if err == nil || err.Error() != "did: " {
+	if err == nil || err.Error() != "did:" {
 		t.Errorf("it %v", err)
 	}
 }
