@@ -37,7 +37,7 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	return response, t.wait(ctx, pending)
 }
 
-// heartbeatEach is how much of the tracker's time each agent has for its heartbeats.
+// heartbeatEach is the least time between two heartbeats of all agents together, in the mean.
 const heartbeatEach = time.Millisecond
 
 // heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several times before they are
