@@ -95,11 +95,11 @@ func TestARetryWaitsAndGoesElsewhere(t *testing.T) {
 			t.Fatal("it was not tried again")
 		}
 		f.broken(w)
-		pass(1100 * time.Millisecond)
+		pass(950 * time.Millisecond)
 		if f.build(one) != nil || f.build(other) != nil {
 			t.Error("the second wait is no longer than the first")
 		}
-		pass(time.Second)
+		pass(1100 * time.Millisecond)
 		if f.build(one) == nil {
 			t.Error("it is not tried where it failed though it failed everywhere")
 		}
