@@ -22,6 +22,8 @@ type process struct {
 	events *eventReader
 	ended  atomic.Bool
 	stop   func() bool
+	// began says that the reference was started.
+	began bool
 }
 
 // wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input, and candidates
