@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,8 +23,9 @@ type process struct {
 	events *eventReader
 	ended  atomic.Bool
 	stop   func() bool
-	// began says that the reference was started.
-	began bool
+	// launcher is the command that starts the harness, if any; began says that the harness was heard of.
+	launcher []string
+	began    bool
 }
 
 // wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input, and candidates
@@ -77,7 +79,7 @@ func start(box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*pr
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	return &process{Process: p, report: read, events: newEventReader(read, secret)}, nil
+	return &process{Process: p, report: read, events: newEventReader(read, secret), launcher: command.Launcher}, nil
 }
 
 // filled is the reading end of a pipe with a text in it that is shorter than what any pipe holds.
@@ -101,7 +103,12 @@ func (p *process) next(limit time.Duration) (event, error) {
 	if p.ended.Load() { // after the deadline was set: the other order would miss an end in between
 		return event{}, os.ErrDeadlineExceeded
 	}
-	return p.events.next()
+	e, err := p.events.next()
+	if errors.Is(err, io.EOF) && !p.began && len(p.launcher) > 0 {
+		err = fmt.Errorf("%w (it did not begin under %s, which may lack rights that --sandbox off leaves it)", err, strings.Join(p.launcher, " "))
+	}
+	p.began = p.began || err == nil
+	return e, err
 }
 
 // How a process ends that was still running when its report ended: by kill, or by itself, as it cannot report any longer.

@@ -336,7 +336,7 @@ func TestDeviceFaultsAreErrors(t *testing.T) {
 		"no candidates":     {func(p *Plan) { p.Candidates = []string{b.path("none.so")} }, "none.so: no such file"},
 		"no kernels at all": {func(p *Plan) { p.Candidates = []string{p.Harness} }, "loading kernels"},
 		"too little memory": {func(p *Plan) { p.Limits.MemoryBytes = 1 << 20 }, "harness"},
-		"bad emulator":      {func(p *Plan) { p.Emulator = []string{"/bin/false"} }, "does not begin under /bin/false, which exits with status 1"},
+		"bad emulator":      {func(p *Plan) { p.Emulator = []string{"/bin/false"} }, "did not begin under /bin/false"},
 		"bad threads":       {func(p *Plan) { p.Threads = 0 }, "bad argument: --threads"},
 	}
 	for name, c := range cases {
