@@ -98,6 +98,15 @@ func TestLimitsAreEachRunsOwn(t *testing.T) {
 }
 
 func TestAKilledServerTakesItsRunAlong(t *testing.T) {
+	for name, kill := range map[string]func(s *Server){
+		"with its group": (*Server).Kill,
+		"alone":          func(s *Server) { _ = s.process.Kill() }, // as when this process ends
+	} {
+		t.Run(name, func(t *testing.T) { takeAlong(t, kill) })
+	}
+}
+
+func takeAlong(t *testing.T, kill func(s *Server)) {
 	s := start(t, "/bin/sh")
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -109,14 +118,14 @@ func TestAKilledServerTakesItsRunAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := s.Request(root, []string{"sh", "-c", "echo here; sleep 1000"}, write, generous); err != nil {
+	if err := s.Request(root, []string{"sh", "-c", "echo here; exec sleep 1000"}, write, generous); err != nil {
 		t.Fatal(err)
 	}
 	_ = write.Close()
 	if _, err := read.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	s.Kill()
+	kill(s)
 	if _, err := io.ReadAll(read); err != nil { // ends when nobody has the other end
 		t.Error(err)
 	}

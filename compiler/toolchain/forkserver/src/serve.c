@@ -5,9 +5,11 @@
 // that output goes to. The answer to it is a struct answer. The first answer, before any request, says that the server is there.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,14 +30,15 @@ static void limit(int resource, rlim_t value) {
 	if (setrlimit(resource, &l) != 0) _exit(failed);
 }
 
-// run is the child.
-static void run(const struct request *r, char *text, size_t size, int dir, int output) {
+// run is the child, which ends with its server.
+static void run(pid_t server, const struct request *r, char *text, size_t size, int dir, int output) {
 	static char *arguments[most_arguments + 1];
 	int n = 0;
 	for (char *at = text; at < text + size; at += strlen(at) + 1) {
 		if (n == most_arguments) _exit(failed);
 		arguments[n++] = at;
 	}
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server) _exit(failed);
 	if (fchdir(dir) != 0 || dup2(1, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(failed);
 	close(dir);
 	close(output);
@@ -71,9 +74,9 @@ static int serve(int argc, char **argv, char **environment) {
 	for (;;) {
 		int files[2];
 		size_t size = receive(packet, files);
-		pid_t child = fork();
+		pid_t server = getpid(), child = fork();
 		if (child < 0) _exit(failed);
-		if (child == 0) run((void *)packet, packet + sizeof(struct request), size - sizeof(struct request), files[0], files[1]);
+		if (child == 0) run(server, (void *)packet, packet + sizeof(struct request), size - sizeof(struct request), files[0], files[1]);
 		close(files[0]);
 		close(files[1]);
 		struct answer a = {0};
