@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/bystander"
 	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
@@ -41,20 +41,13 @@ func (b *bench) lacks(layer sandbox.Layer) bool {
 // victim is a process and a file that a candidate must not reach.
 func victim(t *testing.T) (flags []string, lives func() bool, file string) {
 	t.Helper()
-	sleeper := exec.Command("sleep", "600")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = sleeper.Process.Kill()
-		_ = sleeper.Wait()
-	})
+	sleeper := bystander.Process(t)
 	file = filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lives = func() bool { return sleeper.Process.Signal(syscall.Signal(0)) == nil }
-	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Process.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
+	lives = func() bool { return sleeper.Signal(syscall.Signal(0)) == nil }
+	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
 }
 
 // TestHostileCandidatesCostOnlyThemselves: what they try fails, or ends them; those beside them are measured.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/bystander"
 )
 
 func open(t testing.TB) *Sandbox {
@@ -129,14 +131,7 @@ type victims struct{ args []string }
 
 func newVictims(t *testing.T, program string) victims {
 	t.Helper()
-	sleeper := exec.Command("sleep", "600")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = sleeper.Process.Kill()
-		_ = sleeper.Wait()
-	})
+	sleeper := bystander.Process(t)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +170,7 @@ func newVictims(t *testing.T, program string) victims {
 		_, port, _ := net.SplitHostPort(a.String())
 		return port
 	}
-	return victims{[]string{strconv.Itoa(sleeper.Process.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
+	return victims{[]string{strconv.Itoa(sleeper.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
 }
 
 // setUserID copies a program so that it runs as its owner.

@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -47,16 +47,9 @@ type hostile struct {
 // loaded is how many ways are tried when the package is loaded.
 func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hostile {
 	t.Helper()
-	sleeper := exec.Command("sleep", "600")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = sleeper.Process.Kill()
-		_ = sleeper.Wait()
-	})
+	sleeper := bystander.Process(t)
 	dir := t.TempDir()
-	h := &hostile{executor: executor(t, mode, role), pkg: filepath.Join(dir, "hostile.tar"), token: filepath.Join(dir, "token"), sleeper: sleeper.Process}
+	h := &hostile{executor: executor(t, mode, role), pkg: filepath.Join(dir, "hostile.tar"), token: filepath.Join(dir, "token"), sleeper: sleeper}
 	if err := os.WriteFile(h.token, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +68,7 @@ func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hosti
 	}
 	object := filepath.Join(dir, "model.so")
 	err = tc.Build(t.Context(), toolchain.Build{Target: machine, Form: toolchain.Library, Sources: []toolchain.File{{Name: "hostile.c", Text: string(source)}},
-		Headers: []toolchain.File{runtime.Interface()}, Flags: []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Process.Pid),
+		Headers: []toolchain.File{runtime.Interface()}, Flags: []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Pid),
 			fmt.Sprintf("-DTOKEN=%q", h.token), fmt.Sprintf("-DHARMLESS=%d", loaded), "-DWAYS=W(" + strings.Join(h.ways, "),W(") + ")"}}, object)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,22 @@
+// Package bystander is for tests of what hostile programs can reach.
+package bystander
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Process starts a process of this user that does nothing, and must not be harmed. It ends with the test.
+func Process(t testing.TB) *os.Process {
+	t.Helper()
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+	})
+	return sleeper.Process
+}
