@@ -6,7 +6,7 @@ import (
 )
 
 // deadlines tell which sessions and leases are due to be looked at, and what is to be forgotten, without a look at all of them. A deadline that was put off is found
-// out when the earlier one has come, so that a heartbeat costs nothing here.
+// out when the earlier one has come, so that a heartbeat costs nothing here. A lease that ends is taken out: kept until it is due, each would hold its batch for as long.
 type deadlines []deadline
 
 // deadline is when an agent, a lease or a range of closed batches is due; the others are nil.
@@ -22,6 +22,13 @@ func (d *deadlines) agent(a *agent) { heap.Push(d, deadline{at: a.deadline, agen
 
 // lease has a lease looked at when it is due.
 func (d *deadlines) lease(l *lease) { heap.Push(d, deadline{at: l.deadline, lease: l}) }
+
+// drop takes out a lease that has ended.
+func (d *deadlines) drop(l *lease) {
+	if l.place >= 0 {
+		heap.Remove(d, l.place)
+	}
+}
 
 // closed has a range of closed batches forgotten.
 func (d *deadlines) closed(r closedRange, at time.Time) { heap.Push(d, deadline{at: at, closed: &r}) }
@@ -41,10 +48,24 @@ func (d deadlines) Len() int { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].at.Before(d[j].at) }
 
 // Swap implements heap.Interface.
-func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d.tell(i)
+	d.tell(j)
+}
+
+// tell lets what is at place i know where it is.
+func (d deadlines) tell(i int) {
+	if l := d[i].lease; l != nil {
+		l.place = i
+	}
+}
 
 // Push implements heap.Interface.
-func (d *deadlines) Push(x any) { *d = append(*d, x.(deadline)) }
+func (d *deadlines) Push(x any) {
+	*d = append(*d, x.(deadline))
+	d.tell(len(*d) - 1)
+}
 
 // Pop implements heap.Interface.
 func (d *deadlines) Pop() any {
@@ -52,5 +73,8 @@ func (d *deadlines) Pop() any {
 	x := (*d)[last]
 	(*d)[last] = deadline{}
 	*d = (*d)[:last]
+	if l := x.lease; l != nil {
+		l.place = -1
+	}
 	return x
 }

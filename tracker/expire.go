@@ -60,7 +60,7 @@ func (c *change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 			if now.After(a.deadline) {
 				sessions = append(sessions, a)
 			}
-		case l != nil && c.leases[l.token.GetSubject()] == l:
+		case l != nil:
 			again = append(again, deadline{at: l.deadline, lease: l})
 			if now.After(l.deadline) {
 				leases = append(leases, l)

@@ -23,6 +23,8 @@ type lease struct {
 	listed bool
 	// Heartbeats since then.
 	missed int
+	// Where its deadline is among the tracker's; -1 = not there.
+	place int
 	cost
 }
 
@@ -104,6 +106,7 @@ func (c *change) release(w work) {
 		return
 	}
 	delete(c.leases, w.subject())
+	c.deadlines.drop(h.lease)
 	a := h.lease.agent
 	delete(a.leases, w.subject())
 	c.metrics.held(h.lease, c.cfg.Clock())

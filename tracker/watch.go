@@ -96,8 +96,9 @@ func (w *watcher) follow() error {
 	}
 }
 
-// messageBytes is about how large a message with several events may be. A message costs as much as a handful of trials in it.
-const messageBytes = 32 << 10
+// messageBytes is how large a message with several events is at most. A message costs as much as a handful of trials in it, and the next larger buffers of
+// gRPC have a megabyte.
+const messageBytes = 30 << 10
 
 // send sends those events that are due, several in a message if the watcher takes them.
 func (w *watcher) send(events []*tilthv1.JobEvent) error {
@@ -106,8 +107,10 @@ func (w *watcher) send(events []*tilthv1.JobEvent) error {
 	}
 	for len(events) > 0 {
 		n := 1
-		for size := 0; w.several && n < len(events) && size < messageBytes; n++ {
-			size += proto.Size(events[n])
+		for size := proto.Size(events[0]); w.several && n < len(events); n++ {
+			if size += proto.Size(events[n]); size > messageBytes {
+				break
+			}
 		}
 		if err := w.stream.Send(&tilthv1.WatchJobResponse{Event: events[0], More: events[1:n]}); err != nil {
 			return err
