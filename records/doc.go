@@ -9,7 +9,8 @@
 //	open       job id                     -> nothing: jobs that have not ended
 //	progress   job id 0 task(4)           -> tilth.v1.TaskProgress
 //	requests   request id                 -> job id (text)
-//	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job
+//	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job, and the key has that of the row's
+//	                                         last event
 //	batches    batch id                   -> BatchRow of a batch under way
 //	closed     batch id                   -> BatchRow of a batch whose trials are all recorded, cut to what repeats need; or, of
 //	                                         one that the farm gave up, whole

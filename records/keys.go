@@ -14,7 +14,8 @@ func progressKey(jobID string, task uint32) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte(jobID), 0), task)
 }
 
-// eventKey is job id 0 sequence.
+// eventKey is job id 0 sequence: that of a row's last event, so that the row in which an event is, or would be, is the first from the event's
+// own key on.
 func eventKey(jobID string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(jobID), 0), sequence)
 }
@@ -24,11 +25,14 @@ func groupKey(target, workloadDigest string) []byte {
 	return append(append([]byte(target), 0), workloadDigest...)
 }
 
-// recordKey is group time ident; two measurements with the same key are the same measurement.
-func recordKey(group []byte, m *tilthv1.Measurement) []byte {
-	key := make([]byte, 0, recordKeyBytes)
-	key = append(key, group...)
-	key = binary.BigEndian.AppendUint64(key, uint64(m.GetAt().AsTime().UnixNano()))
+// recordKey is group time ident.
+func recordKey(group, within []byte) []byte {
+	return append(append(make([]byte, 0, recordKeyBytes), group...), within...)
+}
+
+// keyWithinGroup is time ident; two measurements of a group with the same key are the same measurement.
+func keyWithinGroup(m *tilthv1.Measurement) []byte {
 	ident := sha256.Sum256([]byte(m.GetCandidate().GetDigest() + "\x00" + m.GetDevice()))
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+8), uint64(m.GetAt().AsTime().UnixNano()))
 	return append(key, ident[:8]...)
 }

@@ -17,8 +17,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// SchemaVersion is the version of the file's layout; a file of another version is refused.
-const SchemaVersion = 1
+// SchemaVersion is the version of the file's layout. Opening a file of an earlier one for writing makes it one of this; a file of a later one is refused.
+//
+//	1	each trial has a row among the events
+//	2	trials that were recorded together have one
+const SchemaVersion = 2
 
 const defaultLockTimeout = 2 * time.Second
 
@@ -94,7 +97,7 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	}
 	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
 	// a transaction syncs all of the file even when it changes nothing.
-	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(addLater)) })
+	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(upgrade)) })
 	if err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
@@ -246,13 +249,14 @@ func initSchema(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
-func addLater(tx *bbolt.Tx) error {
+// upgrade makes a file one of this version: rows as earlier ones wrote them are still read.
+func upgrade(tx *bbolt.Tx) error {
 	for _, name := range later {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
 	}
-	return nil
+	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
 func checkSchema(tx *bbolt.Tx) error {
@@ -264,8 +268,8 @@ func checkSchema(tx *bbolt.Tx) error {
 	if len(version) != 4 {
 		return fmt.Errorf("%w: it has no version", ErrDamaged)
 	}
-	if v := binary.BigEndian.Uint32(version); v != SchemaVersion {
-		return fmt.Errorf("%w: schema %d, this one reads %d", ErrVersion, v, SchemaVersion)
+	if v := binary.BigEndian.Uint32(version); v < 1 || v > SchemaVersion {
+		return fmt.Errorf("%w: schema %d, this one reads 1 to %d", ErrVersion, v, SchemaVersion)
 	}
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {

@@ -127,12 +127,13 @@ func TestAPrunedRecordLeavesItsEvent(t *testing.T) {
 	w := &records.Write{}
 	w.PutSpec("job", "r", &tilthv1.JobSpec{})
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_DONE}})
-	for sequence := range uint64(2) {
-		r := newRecord("cpu", "conv", int64(sequence)+1, float64(sequence)+1)
-		w.AppendTrial("job", &tilthv1.JobEvent{Sequence: sequence + 1, Event: &tilthv1.JobEvent_Trial{
-			Trial: &tilthv1.TrialRecorded{BestSeconds: 1},
-		}}, r)
+	var trials []*tilthv1.JobEvent
+	for i := range uint64(2) {
+		trials = append(trials, &tilthv1.JobEvent{Sequence: i + 1, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+			Measurement: newRecord("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
+		}}})
 	}
+	w.AppendTrials("job", "cpu", "conv", trials)
 	if err := db.Commit(w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

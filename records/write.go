@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -50,28 +49,24 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) {
 	w.put(bucketEvents, eventKey(jobID, event.GetSequence()), row)
 }
 
-// recordKeyField is the number of EventRow.record_key.
-const recordKeyField = 2
-
-// AppendTrial stores a trial's record and the event that reports it. The event's measurement is not stored: it is the record's, and must not
-// be changed afterwards.
-func (w *Write) AppendTrial(jobID string, event *tilthv1.JobEvent, record *tilthv1.Record) {
-	add := newRecordOp(record)
-	trial := event.GetTrial()
-	row := encode(&storev1.EventRow{Event: &tilthv1.JobEvent{
-		Sequence: event.GetSequence(), At: event.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-			TaskIndex: trial.GetTaskIndex(), BatchId: trial.GetBatchId(), BestSeconds: trial.GetBestSeconds(),
-		}},
-	}})
-	place := eventKey(jobID, event.GetSequence())
-	w.ops = append(w.ops, func(tx *txn) error {
-		key, _, err := add.apply(tx)
-		if err != nil {
-			return err
-		}
-		row = protowire.AppendTag(row, recordKeyField, protowire.BytesType) // of the EventRow
-		return tx.Bucket(bucketEvents).Put(place, protowire.AppendBytes(row, key))
-	})
+// AppendTrials stores trials of one batch, of a job's task, that were recorded together: their records, and the events that report them, in one row. The
+// sequences of the events follow each other. Their measurements are not stored with them: they are the records', and must not be changed afterwards.
+func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*tilthv1.JobEvent) {
+	first, last := events[0], events[len(events)-1]
+	op := trialsOp{
+		group: groupKey(target, workloadDigest), place: eventKey(jobID, last.GetSequence()), records: make([]recordOp, len(events)),
+		row: &storev1.EventRow{
+			Event: &tilthv1.JobEvent{Sequence: first.GetSequence(), At: first.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+				TaskIndex: first.GetTrial().GetTaskIndex(), BatchId: first.GetTrial().GetBatchId(),
+			}}},
+			Trials: make([]*storev1.TrialRow, len(events)),
+		},
+	}
+	for i, e := range events {
+		op.records[i] = newRecordOp(jobID, e.GetTrial().GetMeasurement())
+		op.row.Trials[i] = &storev1.TrialRow{BestSeconds: e.GetTrial().GetBestSeconds()}
+	}
+	w.ops = append(w.ops, op.apply)
 }
 
 // PutBatch stores a batch under way.
@@ -121,14 +116,22 @@ func (w *Write) PutWorkload(digest string, canonical []byte) {
 func (w *Write) AddRecord(r *tilthv1.Record) { w.addRecord(r, func(bool) {}) }
 
 func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
-	add := newRecordOp(r)
+	add, group := newRecordOp(r.GetJobId(), r.GetMeasurement()), groupKey(r.GetTarget(), r.GetWorkloadDigest())
 	if len(r.GetWorkload()) > 0 {
 		w.PutWorkload(r.GetWorkloadDigest(), r.GetWorkload())
 	}
 	w.ops = append(w.ops, func(tx *txn) error {
-		_, added, err := add.apply(tx)
+		st, err := tx.standings.of(tx.Tx, group)
+		if err != nil {
+			return err
+		}
+		key := add.key(st)
+		added := tx.Bucket(bucketRecords).Get(key) == nil
 		count(added)
-		return err
+		if !added {
+			return nil
+		}
+		return add.apply(tx, st, key)
 	})
 }
 
@@ -163,36 +166,25 @@ func encode(m proto.Message) []byte {
 	return b
 }
 
-// recordOp adds one record: its group, its value, and the best of its group.
+// recordOp adds one record of a group: its value, and the best of the group.
 type recordOp struct {
-	group       []byte
+	within      []byte // its key within the group
 	measurement *tilthv1.Measurement
 	value       []byte
 }
 
-func newRecordOp(r *tilthv1.Record) recordOp {
-	value := encode(&tilthv1.Record{Measurement: r.GetMeasurement(), JobId: r.GetJobId()})
-	return recordOp{
-		group:       groupKey(r.GetTarget(), r.GetWorkloadDigest()),
-		measurement: r.GetMeasurement(),
-		value:       value,
-	}
+func newRecordOp(jobID string, m *tilthv1.Measurement) recordOp {
+	return recordOp{within: keyWithinGroup(m), measurement: m, value: encode(&tilthv1.Record{Measurement: m, JobId: jobID})}
 }
 
-func (o recordOp) apply(tx *txn) (key []byte, added bool, err error) {
-	st, err := tx.standings.of(tx.Tx, o.group)
-	if err != nil {
-		return nil, false, err
+func (o recordOp) key(st *standing) []byte { return recordKey(st.number, o.within) }
+
+// apply stores the record. One that is there already has the same key, since it is of the same measurement.
+func (o recordOp) apply(tx *txn, st *standing, key []byte) error {
+	if err := tx.Bucket(bucketRecords).Put(key, o.value); err != nil {
+		return err
 	}
-	records := tx.Bucket(bucketRecords)
-	key = recordKey(st.number, o.measurement)
-	if records.Get(key) != nil {
-		return key, false, nil
-	}
-	if err := records.Put(key, o.value); err != nil {
-		return nil, false, err
-	}
-	return key, true, o.keepBest(tx.Tx, st, key)
+	return o.keepBest(tx.Tx, st, key)
 }
 
 // keepBest makes the record at key the best of its group if it supersedes the best so far. A best one that it refutes gives way to
@@ -205,4 +197,26 @@ func (o recordOp) keepBest(tx *bbolt.Tx, st *standing, key []byte) error {
 		return st.refuted(tx, o.measurement.GetCandidate().GetDigest())
 	}
 	return nil
+}
+
+// trialsOp adds the records of one group, and the row of their events.
+type trialsOp struct {
+	group, place []byte
+	records      []recordOp
+	row          *storev1.EventRow // without the keys of the records
+}
+
+func (o trialsOp) apply(tx *txn) error {
+	st, err := tx.standings.of(tx.Tx, o.group)
+	if err != nil {
+		return err
+	}
+	for i, add := range o.records {
+		key := add.key(st)
+		if err := add.apply(tx, st, key); err != nil {
+			return err
+		}
+		o.row.Trials[i].RecordKey = key
+	}
+	return tx.Bucket(bucketEvents).Put(o.place, encode(o.row))
 }

@@ -82,13 +82,16 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 	w := &records.Write{}
 	w.PutSpec("job-00000001", "r", &tilthv1.JobSpec{})
 	w.PutJob(jobRow("job-00000001"))
+	var events []*tilthv1.JobEvent
+	var r *tilthv1.Record
 	for sequence, trial := range []uint32{0, 1, 1} {
-		r := o.record(sequence, time.Unix(int64(sequence), 0))
+		r = o.record(sequence, time.Unix(int64(sequence), 0))
 		r.Measurement.Candidate.Trial = trial
-		w.AppendTrial("job-00000001", &tilthv1.JobEvent{
-			Sequence: uint64(sequence + 1), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{TaskIndex: 1}},
-		}, r)
+		events = append(events, &tilthv1.JobEvent{Sequence: uint64(sequence + 1), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+			TaskIndex: 1, Measurement: r.GetMeasurement(),
+		}}})
 	}
+	w.AppendTrials("job-00000001", r.GetTarget(), r.GetWorkloadDigest(), events)
 	if err := db.Commit(w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

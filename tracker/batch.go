@@ -136,7 +136,7 @@ func (c *change) artifactsThere(b *batch) bool {
 }
 
 // recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
-// change that settles the lease.
+// change that settles the lease, by recordTrials.
 func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	if m.GetAt() == nil {
 		m.At = c.now()
@@ -157,11 +157,15 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(),
 	}}
-	c.write.AppendTrial(b.job.id, e, &tilthv1.Record{
-		Target:         b.job.spec.GetTarget().GetFingerprint(),
-		WorkloadDigest: b.spec().GetWorkloadDigest(),
-		Measurement:    m,
-		JobId:          b.job.id,
-	})
+	c.trials = append(c.trials, e)
 	c.metrics.trial(m)
+}
+
+// recordTrials has those of a batch that were recorded with the change stored together, and the progress to which they came.
+func (c *change) recordTrials(b *batch) {
+	if len(c.trials) > 0 {
+		c.write.AppendTrials(b.job.id, b.job.spec.GetTarget().GetFingerprint(), b.spec().GetWorkloadDigest(), c.trials)
+		c.trials = nil
+	}
+	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
 }

@@ -117,7 +117,7 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 			})
 		}
 	}
-	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
+	c.recordTrials(b)
 	if b.open == 0 {
 		c.closeBatch(b)
 		return nil

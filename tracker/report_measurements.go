@@ -71,7 +71,7 @@ func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 			c.recordTrial(b, i, b.complete(i, a, m))
 		}
 	}
-	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
+	c.recordTrials(b)
 	infra := req.GetInfraError()
 	switch {
 	case b.open == 0:

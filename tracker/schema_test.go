@@ -2,12 +2,15 @@ package tracker_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -29,11 +32,17 @@ func (f *farm) unpack(name string) {
 	}
 }
 
-// TestATrackerGoesOnFromAFileOfSchemaOne opens a file that was left by the first tracker of this schema: a job that is done, and one
+// TestATrackerGoesOnFromOldFiles opens files that were left by the first tracker of each schema: a job that is done, and one
 // that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for good.
-func TestATrackerGoesOnFromAFileOfSchemaOne(t *testing.T) {
+func TestATrackerGoesOnFromOldFiles(t *testing.T) {
+	for schema := 1; schema <= records.SchemaVersion; schema++ {
+		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })
+	}
+}
+
+func goesOn(t *testing.T, file string) {
 	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
-	f.unpack("schema-1.db.gz")
+	f.unpack(file)
 	f.start()
 	defer func() { f.stop() }()
 	if got, want := describe(f.events("job-00000001", 1, 7)), "queued, running, proposed 0×3, trial 0.2 c 0, trial 0.0 a 0.5, trial 0.1 b 0.25, done"; got != want {

@@ -369,12 +369,16 @@ func (x *BatchRow) GetRemeasured() string {
 	return ""
 }
 
-// EventRow is an event of a job's log. A trial's measurement is kept once, among the records.
+// EventRow is an event of a job's log, or several: trials of a batch that were recorded together. A trial's measurement is kept once, among
+// the records.
 type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Event *v1.JobEvent           `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// Key of the trial's record; empty for other events.
-	RecordKey     []byte `protobuf:"bytes,2,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
+	// Of several, the first, without what each has of its own. The others have the sequences that follow.
+	Event *v1.JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Key of the record of a trial that has the row to itself, as all have in files of schema 1; empty for other events.
+	RecordKey []byte `protobuf:"bytes,2,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
+	// Trials that were recorded together, in order.
+	Trials        []*TrialRow `protobuf:"bytes,3,rep,name=trials,proto3" json:"trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,6 +427,67 @@ func (x *EventRow) GetRecordKey() []byte {
 	return nil
 }
 
+func (x *EventRow) GetTrials() []*TrialRow {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+// TrialRow is what a trial has of its own among those that were recorded together.
+type TrialRow struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RecordKey []byte                 `protobuf:"bytes,1,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
+	// As in tilth.v1.TrialRecorded.
+	BestSeconds   float64 `protobuf:"fixed64,2,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrialRow) Reset() {
+	*x = TrialRow{}
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrialRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrialRow) ProtoMessage() {}
+
+func (x *TrialRow) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrialRow.ProtoReflect.Descriptor instead.
+func (*TrialRow) Descriptor() ([]byte, []int) {
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TrialRow) GetRecordKey() []byte {
+	if x != nil {
+		return x.RecordKey
+	}
+	return nil
+}
+
+func (x *TrialRow) GetBestSeconds() float64 {
+	if x != nil {
+		return x.BestSeconds
+	}
+	return 0
+}
+
 var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
@@ -459,11 +524,16 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\bfailures\x18\x15 \x01(\rR\bfailures\x12\x1e\n" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\"S\n" +
+	"remeasured\"\x85\x01\n" +
 	"\bEventRow\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
 	"\n" +
-	"record_key\x18\x02 \x01(\fR\trecordKey*d\n" +
+	"record_key\x18\x02 \x01(\fR\trecordKey\x120\n" +
+	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trials\"L\n" +
+	"\bTrialRow\x12\x1d\n" +
+	"\n" +
+	"record_key\x18\x01 \x01(\fR\trecordKey\x12!\n" +
+	"\fbest_seconds\x18\x02 \x01(\x01R\vbestSeconds*d\n" +
 	"\x05Stage\x12\x15\n" +
 	"\x11STAGE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSTAGE_BUILD\x10\x01\x12\x11\n" +
@@ -485,33 +555,35 @@ func file_tilth_store_v1_store_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_tilth_store_v1_store_proto_goTypes = []any{
 	(Stage)(0),             // 0: tilth.store.v1.Stage
 	(*JobRow)(nil),         // 1: tilth.store.v1.JobRow
 	(*BatchRow)(nil),       // 2: tilth.store.v1.BatchRow
 	(*EventRow)(nil),       // 3: tilth.store.v1.EventRow
-	(*v1.Job)(nil),         // 4: tilth.v1.Job
-	(*v1.LeaseToken)(nil),  // 5: tilth.v1.LeaseToken
-	(*v1.ArtifactRef)(nil), // 6: tilth.v1.ArtifactRef
-	(v1.BatchMode)(0),      // 7: tilth.v1.BatchMode
-	(*v1.JobEvent)(nil),    // 8: tilth.v1.JobEvent
+	(*TrialRow)(nil),       // 4: tilth.store.v1.TrialRow
+	(*v1.Job)(nil),         // 5: tilth.v1.Job
+	(*v1.LeaseToken)(nil),  // 6: tilth.v1.LeaseToken
+	(*v1.ArtifactRef)(nil), // 7: tilth.v1.ArtifactRef
+	(v1.BatchMode)(0),      // 8: tilth.v1.BatchMode
+	(*v1.JobEvent)(nil),    // 9: tilth.v1.JobEvent
 }
 var file_tilth_store_v1_store_proto_depIdxs = []int32{
-	4, // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
-	5, // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
-	5, // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
-	0, // 3: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
-	5, // 4: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
-	5, // 5: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
-	6, // 6: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
-	7, // 7: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
-	8, // 8: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	5,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
+	6,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
+	6,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
+	0,  // 3: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
+	6,  // 4: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
+	6,  // 5: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
+	7,  // 6: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
+	8,  // 7: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
+	9,  // 8: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
+	4,  // 9: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_tilth_store_v1_store_proto_init() }
@@ -525,7 +597,7 @@ func file_tilth_store_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_store_v1_store_proto_rawDesc), len(file_tilth_store_v1_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
