@@ -55,6 +55,7 @@ func Compact(path string) (before, after int64, err error) {
 func (db *DB) writeCompact(path string) error {
 	err := guard(func() error {
 		fresh, err := bbolt.Open(path, 0o644, &bbolt.Options{
+			PageSize:     pageBytes,
 			FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true, NoFreelistSync: true,
 		})
 		if err != nil {

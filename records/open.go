@@ -25,6 +25,10 @@ const SchemaVersion = 2
 
 const defaultLockTimeout = 2 * time.Second
 
+// pageBytes is the size of a new file's pages. A proposal of 32 candidates fits one, and a transaction of many results writes a quarter less
+// often and allocates less than with the 4 KiB of bbolt's default. A file keeps the pages that it has until it is compacted.
+const pageBytes = 16 << 10
+
 var (
 	bucketMeta      = []byte("meta")
 	bucketSpecs     = []byte("specs")
@@ -224,7 +228,7 @@ func create(path string) error {
 	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}
-	bolt, err := bbolt.Open(f.Name(), 0o644, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	bolt, err := bbolt.Open(f.Name(), 0o644, &bbolt.Options{FreelistType: bbolt.FreelistMapType, PageSize: pageBytes})
 	if err != nil {
 		return err
 	}

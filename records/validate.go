@@ -30,6 +30,14 @@ func Digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// IsDigest says whether s is the digest of b.
+func IsDigest(s string, b []byte) bool {
+	sum := sha256.Sum256(b)
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return s == string(text[:])
+}
+
 // ValidDigest says whether s is a lower-case hex sha256.
 func ValidDigest(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
@@ -71,14 +79,15 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 
 // ValidateOutcome checks the class of a measurement and that its times fit it.
 func ValidateOutcome(m *tilthv1.Measurement) error {
-	for name, v := range map[string]float64{
-		"relative_error": m.GetRelativeError(), "build_seconds": m.GetBuildSeconds(), "run_seconds": m.GetRunSeconds(),
-	} {
-		// An error beyond all bounds is a wrong result like any other.
-		infinite := math.IsInf(v, 1) && name != "relative_error"
-		if v < 0 || infinite || (math.IsNaN(v) && name != "relative_error") {
-			return fmt.Errorf("%w: measurement.%s is %v", ErrInvalid, name, v)
-		}
+	// An error that is beyond all bounds or no number is a wrong result like any other.
+	if e := m.GetRelativeError(); e < 0 {
+		return fmt.Errorf("%w: measurement.relative_error is %v", ErrInvalid, e)
+	}
+	if s := m.GetBuildSeconds(); !duration(s) {
+		return fmt.Errorf("%w: measurement.build_seconds is %v", ErrInvalid, s)
+	}
+	if s := m.GetRunSeconds(); !duration(s) {
+		return fmt.Errorf("%w: measurement.run_seconds is %v", ErrInvalid, s)
 	}
 	if CandidateFault(m.GetError()) {
 		if len(m.GetSamplesSeconds()) > 0 || m.GetLatencySeconds() != 0 {
@@ -92,8 +101,12 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	if len(m.GetSamplesSeconds()) == 0 {
 		return fmt.Errorf("%w: measurement.samples_seconds is empty", ErrInvalid)
 	}
-	for _, s := range append([]float64{m.GetLatencySeconds()}, m.GetSamplesSeconds()...) {
-		if !(s > 0) || math.IsInf(s, 1) {
+	for i := -1; i < len(m.GetSamplesSeconds()); i++ {
+		s := m.GetLatencySeconds()
+		if i >= 0 {
+			s = m.GetSamplesSeconds()[i]
+		}
+		if !(s > 0) || !duration(s) {
 			return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, s)
 		}
 	}
@@ -102,6 +115,9 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	}
 	return validateInterval(m.GetInterval())
 }
+
+// duration says whether something may take so many seconds.
+func duration(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
 
 // validateInterval checks an interval, which may be missing.
 func validateInterval(i *tilthv1.Interval) error {

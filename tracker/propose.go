@@ -76,12 +76,10 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	b := &batch{
 		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
 		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
+		candidates: req.GetCandidates(), // the tracker's from here on
 	}
-	for i, candidate := range req.GetCandidates() {
-		b.candidates = append(b.candidates, &tilthv1.Candidate{
-			Digest: candidate.GetDigest(), Trace: candidate.GetTrace(), Origin: candidate.GetOrigin(),
-			Trial: b.firstTrial + uint32(i), Numerics: candidate.GetNumerics(),
-		})
+	for i, candidate := range b.candidates {
+		candidate.Trial = b.firstTrial + uint32(i)
 	}
 	j.proposals++
 	j.faults, j.failures, j.failedBy = 0, 0, nil
@@ -121,18 +119,20 @@ func checkCandidates(candidates []*tilthv1.Candidate) error {
 	if len(candidates) == 0 {
 		return invalid("candidates", "is empty")
 	}
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(candidates))
 	for i, c := range candidates {
-		field := fmt.Sprintf("candidates[%d].", i)
+		wrong := func(field, format string, args ...any) error {
+			return invalid(fmt.Sprintf("candidates[%d].%s", i, field), format, args...)
+		}
 		switch {
 		case len(c.GetTrace()) == 0:
-			return invalid(field+"trace", "is empty")
-		case records.Digest(c.GetTrace()) != c.GetDigest():
-			return invalid(field+"digest", "%q is not the sha256 of the trace", c.GetDigest())
+			return wrong("trace", "is empty")
+		case !records.IsDigest(c.GetDigest(), c.GetTrace()):
+			return wrong("digest", "%q is not the sha256 of the trace", c.GetDigest())
 		case !records.ValidNumerics(c.GetNumerics()):
-			return invalid(field+"numerics", "is %q, not strict, default or fast", c.GetNumerics())
+			return wrong("numerics", "is %q, not strict, default or fast", c.GetNumerics())
 		case seen[c.GetDigest()]:
-			return invalid(field+"digest", "%s is in the batch twice", c.GetDigest())
+			return wrong("digest", "%s is in the batch twice", c.GetDigest())
 		}
 		seen[c.GetDigest()] = true
 	}

@@ -70,12 +70,11 @@ func checkBuild(req *tilthv1.ReportBuildRequest) error {
 	}
 	built := false
 	for i, o := range req.GetOutcomes() {
-		field := fmt.Sprintf("outcomes[%d].", i)
 		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE && !records.CandidateFault(o.GetError()) {
-			return invalid(field+"error", "is %v", o.GetError())
+			return invalid(fmt.Sprintf("outcomes[%d].error", i), "is %v", o.GetError())
 		}
 		if s := o.GetBuildSeconds(); !(s >= 0) || math.IsInf(s, 0) {
-			return invalid(field+"build_seconds", "is %v", s)
+			return invalid(fmt.Sprintf("outcomes[%d].build_seconds", i), "is %v", s)
 		}
 		built = built || o.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE
 	}
@@ -134,13 +133,13 @@ func (c *change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
 	places := b.places()
 	for n, o := range req.GetOutcomes() {
-		field := fmt.Sprintf("outcomes[%d].candidate", n)
+		field := func() string { return fmt.Sprintf("outcomes[%d].candidate", n) }
 		i, known := places[o.GetCandidate()]
 		if !known || b.recorded[i] != 0 {
-			return nil, invalid(field, "%s is not to be built in batch %s", o.GetCandidate(), b.id)
+			return nil, invalid(field(), "%s is not to be built in batch %s", o.GetCandidate(), b.id)
 		}
 		if outcomes[i] != nil {
-			return nil, invalid(field, "%s comes twice", o.GetCandidate())
+			return nil, invalid(field(), "%s comes twice", o.GetCandidate())
 		}
 		outcomes[i] = o
 	}

@@ -34,17 +34,19 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 	} else if !records.InfraFault(infra) || infra == tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA {
 		return invalid("infra_error", "is %v, not DEVICE_INFRA or FARM_INFRA", infra)
 	}
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(req.GetMeasurements()))
 	for i, m := range req.GetMeasurements() {
-		field := fmt.Sprintf("measurements[%d]", i)
+		wrong := func(field, format string, args ...any) error {
+			return invalid(fmt.Sprintf("measurements[%d]%s", i, field), format, args...)
+		}
 		if err := records.ValidateOutcome(m); err != nil {
-			return invalid(field, "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
+			return wrong("", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
 		if m.GetAt() != nil && !m.GetAt().IsValid() {
-			return invalid(field+".at", "is not a time")
+			return wrong(".at", "is not a time")
 		}
 		if d := m.GetCandidate().GetDigest(); seen[d] {
-			return invalid(field+".candidate", "%s comes twice", d)
+			return wrong(".candidate", "%s comes twice", d)
 		} else {
 			seen[d] = true
 		}
