@@ -33,9 +33,15 @@ func (w *Write) PutJob(row *storev1.JobRow) {
 	w.put(bucketJobs, id, encode(row))
 	if Final(row.GetJob().GetState()) {
 		w.remove(bucketOpen, id)
-	} else {
-		w.put(bucketOpen, id, nil)
+		return
 	}
+	w.ops = append(w.ops, func(tx *txn) error {
+		open := tx.Bucket(bucketOpen)
+		if open.Get(id) != nil {
+			return nil // as of all rows of a job but the first: its page stays as it is
+		}
+		return open.Put(id, nil)
+	})
 }
 
 // PutProgress stores the progress of one task of a job.
