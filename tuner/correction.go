@@ -29,7 +29,7 @@ type correction struct {
 	algorithms int
 	// gone is the mean, over the trials, of how far the model goes away from the analytic cost.
 	gone float64
-	// fastest is the least time of a trial, as the model and the process predict them.
+	// fastest is the least time of a trial, on the scale of what the model and the process together predict.
 	fastest float64
 }
 
