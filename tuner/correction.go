@@ -1,7 +1,6 @@
 package tuner
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -30,6 +29,8 @@ type correction struct {
 	algorithms int
 	// gone is the mean, over the trials, of how far the model goes away from the analytic cost.
 	gone float64
+	// fastest is the least time of a trial, on the scale of what the model and the process together predict.
+	fastest float64
 }
 
 // correction learns from all trials; a failed one counts as slower than the slowest.
@@ -46,6 +47,9 @@ func (g *learner) correction() correction {
 	for k := range logs {
 		logs[k] -= mean
 	}
+	if len(g.fastest) > 0 {
+		c.fastest = g.fastest[0].log() - mean
+	}
 	trends := append([]float64{doubt * doubt}, slices.Repeat([]float64{partiality * partiality}, c.algorithms)...)
 	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: fault * fault}
 	c.process = gauss.Fit(prior, c.places(prospects, times), logs, fittedTrials)
@@ -55,7 +59,7 @@ func (g *learner) correction() correction {
 // lessons are the trials that count, with the logarithms, base 2, of their nanoseconds.
 func (g *learner) lessons() (prospects []*prospect, logs []float64) {
 	for _, m := range g.trials {
-		prospects, logs = append(prospects, g.prospect(m.point)), append(logs, math.Log2(m.latency*1e9))
+		prospects, logs = append(prospects, g.prospect(m.point)), append(logs, m.log())
 	}
 	if len(logs) == 0 {
 		return nil, nil

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -35,6 +36,9 @@ type learner struct {
 
 // confirmed is how many of the fastest earlier trials of the same workload are measured again.
 const confirmed = 3
+
+// maturity is the number of trials after which a search is mature.
+const maturity = 16
 
 // rememberedTrials bounds the earlier trials of the same workload that are learnt from.
 const rememberedTrials = 128
@@ -111,6 +115,9 @@ func (g *learner) Observe(t Trial) {
 	g.note(measured{point, t.LatencySeconds, t.Digest})
 }
 
+// mature reports whether there are trials enough to search near the fastest of them.
+func (g *learner) mature() bool { return len(g.trials) >= maturity }
+
 func (g *learner) note(m measured) {
 	g.trials = append(g.trials, m)
 	g.fastest = insert(g.fastest, m)
@@ -155,6 +162,9 @@ type measured struct {
 	latency float64
 	digest  string
 }
+
+// log is the logarithm, base 2, of its nanoseconds.
+func (m measured) log() float64 { return math.Log2(m.latency * 1e9) }
 
 // insert keeps a list of trials in the order of their latency.
 func insert(list []measured, m measured) []measured {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// hope is how many standard deviations a point is believed to be faster than predicted.
+	// hope is how many standard deviations a point is believed to be faster than predicted, until a search is mature.
 	hope = 0.3
 	// explored is one in how many picks that is drawn without looking at predictions, once a search is mature.
 	explored = 16
@@ -27,7 +27,8 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 		all = append(all, g.prospect(c.Point))
 	}
 	times := g.times(all)
-	field := g.correction().field(all, times)
+	correction := g.correction()
+	field := correction.field(all, times)
 	times = times[:len(population)]
 	for k := range list {
 		field.Imagine(len(population) + k)
@@ -37,7 +38,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 	}
 	g.ranking.begin()
 	for len(list) < n {
-		k := g.promising(times, field)
+		k := g.promising(times, correction.fastest, field)
 		if k < 0 {
 			break
 		}
@@ -70,20 +71,37 @@ func (g *learner) cheapest(list []Candidate, n int, population []*prospect, cost
 	return list
 }
 
-// promising is the point that may be fastest, of those whose time is finite; -1 when there is none.
-func (g *learner) promising(times []float64, field *gauss.Field) int {
-	best, at := math.Inf(1), -1
+// promising is the point that is worth most to measure, of those whose time is finite; -1 when there is none.
+func (g *learner) promising(times []float64, fastest float64, field *gauss.Field) int {
+	most, at := math.Inf(-1), -1
 	for k, t := range times {
-		if s := t - hope*field.Deviation(k); s < best {
-			best, at = s, k
+		if math.IsInf(t, 1) {
+			continue
+		}
+		worth := hope*field.Deviation(k) - t
+		if g.mature() {
+			worth = gain(fastest-t, field.Deviation(k))
+		}
+		if worth > most || worth == most && t < times[at] {
+			most, at = worth, k
 		}
 	}
-	if at >= 0 && len(g.trials) >= mature && g.rng.IntN(explored) == 0 {
+	if at >= 0 && g.mature() && g.rng.IntN(explored) == 0 {
 		if k := g.rng.IntN(len(times)); !math.IsInf(times[k], 1) {
 			return k
 		}
 	}
 	return at
+}
+
+// gain is the mean of what is positive of a normal distribution: the expected improvement of Jones, Schonlau and Welch, "Efficient Global
+// Optimization of Expensive Black-Box Functions" (1998), equation 15.
+func gain(mean, deviation float64) float64 {
+	if deviation <= 0 {
+		return max(0, mean)
+	}
+	z := mean / deviation
+	return max(0, mean*math.Erfc(-z/math.Sqrt2)/2+deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 }
 
 // times are the model's predictions for prospects.

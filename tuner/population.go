@@ -15,15 +15,13 @@ const (
 	draws   = 768
 	drafted = 96
 	blindly = 128
-	// brood is how many children the fastest trials have for a batch, and raised how many the draft leaves of them.
-	brood  = 192
-	raised = 32
-	// breeders is how many of the fastest trials have children.
-	breeders = 8
-	// mature is the number of trials after which the neighbours of the fastest descended ones are looked at, as many as steps each.
-	mature    = 16
-	descended = 2
-	steps     = 24
+	// breeding is how many of the fastest trials have children.
+	breeding = 8
+	// brood is how many children they have for a batch, raised how many the draft leaves of them, and undrafted how many there are
+	// beside in a mature search.
+	brood     = 192
+	raised    = 32
+	undrafted = 96
 )
 
 // drafted are points drawn at random of which the analytic cost leaves the best, and some that it did not see. They depend on the
@@ -59,11 +57,9 @@ func (g *learner) population() []*prospect {
 	}
 	c.add(g.draft)
 	c.add(g.children())
-	if len(g.trials) >= mature {
-		for _, m := range g.fastest[:min(descended, len(g.fastest))] {
-			near := g.space.Neighbours(m.point)
-			g.space.Sort(near)
-			c.add(near[:min(steps, len(near))])
+	if g.mature() {
+		for _, m := range g.breeders() {
+			c.add(g.space.Neighbours(m.point))
 		}
 	}
 	return c.list
@@ -89,33 +85,50 @@ func (c *collection) add(points []space.Point) {
 	}
 }
 
-// children are bred from the fastest trials, by mutation and crossover. Each is judged by its mother and how the analytic cost
-// changes; the draft leaves the best.
+// breeders are the trials that have children.
+func (g *learner) breeders() []measured { return g.fastest[:min(breeding, len(g.fastest))] }
+
+// children are those for a batch. The analytic cost drafts them; once the search is mature there are others beside, since what it is wrong
+// about would never be tried.
 func (g *learner) children() []space.Point {
-	if len(g.fastest) == 0 {
+	n := raised
+	if !g.options.NoDraft {
+		n = brood
+	}
+	born := g.bred(n)
+	if !g.options.NoDraft {
+		slices.SortStableFunc(born, func(a, b child) int { return cmp.Compare(a.score, b.score) })
+	}
+	born = born[:min(raised, len(born))]
+	if g.mature() {
+		born = append(born, g.bred(undrafted)...)
+	}
+	return points(born)
+}
+
+// child is a point with the latency that its mother has, times how the analytic cost changes.
+type child struct {
+	point space.Point
+	score float64
+}
+
+// bred are children of n matings of the breeders, by mutation and crossover.
+func (g *learner) bred(n int) (born []child) {
+	parents := g.breeders()
+	if len(parents) == 0 {
 		return nil
 	}
-	type child struct {
-		point space.Point
-		score float64
-	}
-	n := brood
-	if g.options.NoDraft {
-		n = raised
-	}
-	parents := g.fastest[:min(breeders, len(g.fastest))]
-	var born []child
 	for range n {
 		mother := parents[min(g.rng.IntN(len(parents)), g.rng.IntN(len(parents)))]
 		if p, ok := g.child(mother.point, parents); ok {
 			born = append(born, child{p, mother.latency * g.space.Cost(p) / g.space.Cost(mother.point)})
 		}
 	}
-	if !g.options.NoDraft {
-		slices.SortStableFunc(born, func(a, b child) int { return cmp.Compare(a.score, b.score) })
-	}
-	var points []space.Point
-	for _, c := range born[:min(raised, len(born))] {
+	return born
+}
+
+func points(list []child) (points []space.Point) {
+	for _, c := range list {
 		points = append(points, c.point)
 	}
 	return points
