@@ -145,16 +145,18 @@ func (s *script) descriptors(files []*os.File) {
 }
 
 const (
-	busyAttempts = 20
+	busyAttempts = 200
 	busyWait     = 10 * time.Millisecond
 )
 
 // begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and about to
-// execute something else, still has it open; this passes.
+// execute something else, still has it open; and a user has as many processes as may be while a sandbox beside this one is at its limit, or
+// what was killed there is not gone yet. Both pass.
 func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
 	for attempt := 1; ; attempt++ {
 		p, err := script.run(s.cloneFlags(), group.descriptor())
-		if !errors.Is(err, syscall.ETXTBSY) || attempt == busyAttempts {
+		passes := errors.Is(err, syscall.ETXTBSY) || errors.Is(err, syscall.EAGAIN)
+		if !passes || attempt == busyAttempts {
 			return p, err
 		}
 		time.Sleep(busyWait)

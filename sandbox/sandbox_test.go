@@ -282,6 +282,50 @@ func TestMeansAreBounded(t *testing.T) {
 	})
 }
 
+// All sandboxes of a machine are one user's, whose processes the kernel counts together.
+func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
+	s, program := open(t), hostile(t)
+	need(t, s, User)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	// The others cannot say how many threads they have, and so keep them, until there is room in the pipe.
+	size, err := unix.FcntlInt(write.Fd(), unix.F_GETPIPE_SZ, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := write.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	limits := Limits{Processes: 20}
+	hold := func(most int) *Process {
+		p, err := s.Start(Command{Program: program, Args: []string{"use-up", "threads"}, Limits: limits, Descriptors: []*os.File{write, write, write}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for threads, before := 0, -1; threads != before || threads < most; time.Sleep(20 * time.Millisecond) {
+			list, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			threads, before = len(list), threads
+		}
+		return p
+	}
+	others := []*Process{hold(2), hold(1)} // the kernel lets one more in than there may be
+	write.Close()
+	room := time.AfterFunc(100*time.Millisecond, func() { _, _ = io.Copy(io.Discard, read) })
+	defer room.Stop()
+	output(t, s, Command{Program: program, Args: []string{"use-up", "descriptors"}, Limits: limits})
+	for _, p := range others {
+		if _, _, err := p.Finish(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestModes(t *testing.T) {
 	for _, name := range []string{"required", "best-effort", "off"} {
 		if m, err := ParseMode(name); err != nil || string(m) != name {
