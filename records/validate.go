@@ -54,7 +54,7 @@ func Validate(r *tilthv1.Record) error {
 		return fmt.Errorf("%w: target has %d bytes, at most %d will do", ErrInvalid, len(r.GetTarget()), MaxNameBytes)
 	case !ValidDigest(r.GetWorkloadDigest()):
 		return fmt.Errorf("%w: workload_digest %q is not a sha256", ErrInvalid, r.GetWorkloadDigest())
-	case len(r.GetWorkload()) > 0 && Digest(r.GetWorkload()) != r.GetWorkloadDigest():
+	case len(r.GetWorkload()) > 0 && !IsDigest(r.GetWorkloadDigest(), r.GetWorkload()):
 		return fmt.Errorf("%w: workload does not have the digest %s", ErrInvalid, r.GetWorkloadDigest())
 	case r.GetMeasurement() == nil:
 		return fmt.Errorf("%w: measurement is missing", ErrInvalid)
@@ -67,7 +67,7 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 	switch {
 	case len(m.GetCandidate().GetTrace()) == 0:
 		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)
-	case Digest(m.GetCandidate().GetTrace()) != m.GetCandidate().GetDigest():
+	case !IsDigest(m.GetCandidate().GetDigest(), m.GetCandidate().GetTrace()):
 		return fmt.Errorf("%w: measurement.candidate.digest %q is not the trace's", ErrInvalid, m.GetCandidate().GetDigest())
 	case !ValidNumerics(m.GetCandidate().GetNumerics()):
 		return fmt.Errorf("%w: measurement.candidate.numerics is %q, not strict, default or fast", ErrInvalid, m.GetCandidate().GetNumerics())
@@ -83,10 +83,10 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	if e := m.GetRelativeError(); e < 0 {
 		return fmt.Errorf("%w: measurement.relative_error is %v", ErrInvalid, e)
 	}
-	if s := m.GetBuildSeconds(); !duration(s) {
+	if s := m.GetBuildSeconds(); !ValidSeconds(s) {
 		return fmt.Errorf("%w: measurement.build_seconds is %v", ErrInvalid, s)
 	}
-	if s := m.GetRunSeconds(); !duration(s) {
+	if s := m.GetRunSeconds(); !ValidSeconds(s) {
 		return fmt.Errorf("%w: measurement.run_seconds is %v", ErrInvalid, s)
 	}
 	if CandidateFault(m.GetError()) {
@@ -101,13 +101,12 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	if len(m.GetSamplesSeconds()) == 0 {
 		return fmt.Errorf("%w: measurement.samples_seconds is empty", ErrInvalid)
 	}
-	for i := -1; i < len(m.GetSamplesSeconds()); i++ {
-		s := m.GetLatencySeconds()
-		if i >= 0 {
-			s = m.GetSamplesSeconds()[i]
-		}
-		if !(s > 0) || !duration(s) {
-			return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, s)
+	if err := validateLatency(m.GetLatencySeconds()); err != nil {
+		return err
+	}
+	for _, s := range m.GetSamplesSeconds() {
+		if err := validateLatency(s); err != nil {
+			return err
 		}
 	}
 	if r := m.GetCalibrationRatio(); !(r >= 0) || math.IsInf(r, 1) {
@@ -116,8 +115,15 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	return validateInterval(m.GetInterval())
 }
 
-// duration says whether something may take so many seconds.
-func duration(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
+func validateLatency(seconds float64) error {
+	if seconds > 0 && ValidSeconds(seconds) {
+		return nil
+	}
+	return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, seconds)
+}
+
+// ValidSeconds says whether something may take so long: a number that is neither negative nor infinite.
+func ValidSeconds(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 
 // validateInterval checks an interval, which may be missing.
 func validateInterval(i *tilthv1.Interval) error {

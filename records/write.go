@@ -56,7 +56,7 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) {
 }
 
 // AppendTrials stores trials of one batch, of a job's task, that were recorded together: their records, and the events that report them, in one row. The
-// sequences of the events follow each other. Their measurements are not stored with them: they are the records', and must not be changed afterwards.
+// sequences of the events, of which there is at least one, follow each other. Their measurements are the records'. None of it may be changed afterwards.
 func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*tilthv1.JobEvent) {
 	first, last := events[0], events[len(events)-1]
 	op := trialsOp{

@@ -136,8 +136,8 @@ func (c *change) artifactsThere(b *batch) bool {
 }
 
 // recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
-// change that settles the lease, by recordTrials.
-func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
+// change that settles the lease. The event is to be stored, by storeTrials.
+func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
 	if m.GetAt() == nil {
 		m.At = c.now()
 	}
@@ -157,15 +157,14 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) {
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(),
 	}}
-	c.trials = append(c.trials, e)
 	c.metrics.trial(m)
+	return e
 }
 
-// recordTrials has those of a batch that were recorded with the change stored together, and the progress to which they came.
-func (c *change) recordTrials(b *batch) {
-	if len(c.trials) > 0 {
-		c.write.AppendTrials(b.job.id, b.job.spec.GetTarget().GetFingerprint(), b.spec().GetWorkloadDigest(), c.trials)
-		c.trials = nil
+// storeTrials has all trials of a batch that the change records stored together, and the progress to which they came.
+func (c *change) storeTrials(b *batch, trials []*tilthv1.JobEvent) {
+	if len(trials) > 0 {
+		c.write.AppendTrials(b.job.id, b.job.spec.GetTarget().GetFingerprint(), b.spec().GetWorkloadDigest(), trials)
 	}
 	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
 }

@@ -24,8 +24,6 @@ type change struct {
 	// Jobs whose rows changed, with their new events, and batches whose rows did.
 	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
-	// Trials recorded of the batch that is reported, until they are handed to the store.
-	trials []*tilthv1.JobEvent
 	// Classes whose queues grew.
 	dirty map[class]struct{}
 }

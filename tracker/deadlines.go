@@ -25,7 +25,7 @@ func (d *deadlines) lease(l *lease) { heap.Push(d, deadline{at: l.deadline, leas
 
 // drop takes out a lease that has ended.
 func (d *deadlines) drop(l *lease) {
-	if l.place >= 0 {
+	if l.place < len(*d) && (*d)[l.place].lease == l {
 		heap.Remove(d, l.place)
 	}
 }
@@ -73,8 +73,5 @@ func (d *deadlines) Pop() any {
 	x := (*d)[last]
 	(*d)[last] = deadline{}
 	*d = (*d)[:last]
-	if l := x.lease; l != nil {
-		l.place = -1
-	}
 	return x
 }

@@ -24,6 +24,15 @@ func invalid(field, format string, args ...any) error {
 	return s.Err()
 }
 
+// invalidItem is invalid of a field of an item of a list, or of the item itself (empty). The name is made only of what is wrong.
+func invalidItem(list string, at int, field, format string, args ...any) error {
+	name := fmt.Sprintf("%s[%d]", list, at)
+	if field != "" {
+		name += "." + field
+	}
+	return invalid(name, format, args...)
+}
+
 // checkName refuses a name that is empty, or too long for a key of the store.
 func checkName(field, name string) error {
 	if name == "" {

@@ -103,7 +103,7 @@ func checkOffers(spec *tilthv1.AgentSpec) error {
 	}
 	for i, d := range spec.GetDeviceClasses() {
 		if d.GetName() == "" {
-			return invalid(fmt.Sprintf("spec.device_classes[%d].name", i), "is empty")
+			return invalidItem("spec.device_classes", i, "name", "is empty")
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ type lease struct {
 	listed bool
 	// Heartbeats since then.
 	missed int
-	// Where its deadline is among the tracker's; -1 = not there.
+	// Where its deadline is among the tracker's, while it is there.
 	place int
 	cost
 }

@@ -3,8 +3,6 @@ package tracker
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"math"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,7 +17,7 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 	if err := checkCandidates(req.GetCandidates()); err != nil {
 		return nil, err
 	}
-	if s := req.GetSearchSeconds(); !(s >= 0) || math.IsInf(s, 1) {
+	if s := req.GetSearchSeconds(); !records.ValidSeconds(s) {
 		return nil, invalid("search_seconds", "is %v", s)
 	}
 	if err := checkMode(req); err != nil {
@@ -121,18 +119,15 @@ func checkCandidates(candidates []*tilthv1.Candidate) error {
 	}
 	seen := make(map[string]bool, len(candidates))
 	for i, c := range candidates {
-		wrong := func(field, format string, args ...any) error {
-			return invalid(fmt.Sprintf("candidates[%d].%s", i, field), format, args...)
-		}
 		switch {
 		case len(c.GetTrace()) == 0:
-			return wrong("trace", "is empty")
+			return invalidItem("candidates", i, "trace", "is empty")
 		case !records.IsDigest(c.GetDigest(), c.GetTrace()):
-			return wrong("digest", "%q is not the sha256 of the trace", c.GetDigest())
+			return invalidItem("candidates", i, "digest", "%q is not the sha256 of the trace", c.GetDigest())
 		case !records.ValidNumerics(c.GetNumerics()):
-			return wrong("numerics", "is %q, not strict, default or fast", c.GetNumerics())
+			return invalidItem("candidates", i, "numerics", "is %q, not strict, default or fast", c.GetNumerics())
 		case seen[c.GetDigest()]:
-			return wrong("digest", "%s is in the batch twice", c.GetDigest())
+			return invalidItem("candidates", i, "digest", "%s is in the batch twice", c.GetDigest())
 		}
 		seen[c.GetDigest()] = true
 	}

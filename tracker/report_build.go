@@ -3,8 +3,6 @@ package tracker
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -71,10 +69,10 @@ func checkBuild(req *tilthv1.ReportBuildRequest) error {
 	built := false
 	for i, o := range req.GetOutcomes() {
 		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE && !records.CandidateFault(o.GetError()) {
-			return invalid(fmt.Sprintf("outcomes[%d].error", i), "is %v", o.GetError())
+			return invalidItem("outcomes", i, "error", "is %v", o.GetError())
 		}
-		if s := o.GetBuildSeconds(); !(s >= 0) || math.IsInf(s, 0) {
-			return invalid(fmt.Sprintf("outcomes[%d].build_seconds", i), "is %v", s)
+		if s := o.GetBuildSeconds(); !records.ValidSeconds(s) {
+			return invalidItem("outcomes", i, "build_seconds", "is %v", s)
 		}
 		built = built || o.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE
 	}
@@ -83,7 +81,7 @@ func checkBuild(req *tilthv1.ReportBuildRequest) error {
 	}
 	for i, a := range req.GetArtifacts() {
 		if !records.ValidDigest(a.GetDigest()) {
-			return invalid(fmt.Sprintf("artifacts[%d].digest", i), "%q is not a sha256", a.GetDigest())
+			return invalidItem("artifacts", i, "digest", "%q is not a sha256", a.GetDigest())
 		}
 	}
 	return nil
@@ -104,6 +102,7 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 	}
 	c.succeed(b)
 	b.buildSeconds = make([]float64, len(b.candidates))
+	var trials []*tilthv1.JobEvent
 	for i, o := range outcomes {
 		if o == nil {
 			continue
@@ -111,12 +110,12 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 		b.buildSeconds[i] = o.GetBuildSeconds()
 		c.metrics.buildSeconds.Observe(o.GetBuildSeconds())
 		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-			c.recordTrial(b, i, &tilthv1.Measurement{
+			trials = append(trials, c.recordTrial(b, i, &tilthv1.Measurement{
 				Error: o.GetError(), Message: o.GetMessage(), BuildSeconds: o.GetBuildSeconds(),
-			})
+			}))
 		}
 	}
-	c.recordTrials(b)
+	c.storeTrials(b, trials)
 	if b.open == 0 {
 		c.closeBatch(b)
 		return nil
@@ -133,13 +132,12 @@ func (c *change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
 	places := b.places()
 	for n, o := range req.GetOutcomes() {
-		field := func() string { return fmt.Sprintf("outcomes[%d].candidate", n) }
 		i, known := places[o.GetCandidate()]
 		if !known || b.recorded[i] != 0 {
-			return nil, invalid(field(), "%s is not to be built in batch %s", o.GetCandidate(), b.id)
+			return nil, invalidItem("outcomes", n, "candidate", "%s is not to be built in batch %s", o.GetCandidate(), b.id)
 		}
 		if outcomes[i] != nil {
-			return nil, invalid(field(), "%s comes twice", o.GetCandidate())
+			return nil, invalidItem("outcomes", n, "candidate", "%s comes twice", o.GetCandidate())
 		}
 		outcomes[i] = o
 	}

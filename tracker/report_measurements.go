@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -36,17 +35,14 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 	}
 	seen := make(map[string]bool, len(req.GetMeasurements()))
 	for i, m := range req.GetMeasurements() {
-		wrong := func(field, format string, args ...any) error {
-			return invalid(fmt.Sprintf("measurements[%d]%s", i, field), format, args...)
-		}
 		if err := records.ValidateOutcome(m); err != nil {
-			return wrong("", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
+			return invalidItem("measurements", i, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
 		if m.GetAt() != nil && !m.GetAt().IsValid() {
-			return wrong(".at", "is not a time")
+			return invalidItem("measurements", i, "at", "is not a time")
 		}
 		if d := m.GetCandidate().GetDigest(); seen[d] {
-			return wrong(".candidate", "%s comes twice", d)
+			return invalidItem("measurements", i, "candidate", "%s comes twice", d)
 		} else {
 			seen[d] = true
 		}
@@ -58,7 +54,7 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
 	for n, m := range req.GetMeasurements() {
 		if b.place(m.GetCandidate()) < 0 {
-			return invalid(fmt.Sprintf("measurements[%d].candidate", n), "%s, trial %d, is not in batch %s",
+			return invalidItem("measurements", n, "candidate", "%s, trial %d, is not in batch %s",
 				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
 		}
 	}
@@ -67,13 +63,14 @@ func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 	if b.knows(req.GetMeasurements()) && req.GetInfraError() == tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
 		c.repeated("ReportMeasurements")
 	}
+	var trials []*tilthv1.JobEvent
 	for _, m := range req.GetMeasurements() {
 		if i := b.place(m.GetCandidate()); b.recorded[i] == 0 {
 			b.lease.spend(a.heard, m.GetRunSeconds())
-			c.recordTrial(b, i, b.complete(i, a, m))
+			trials = append(trials, c.recordTrial(b, i, b.complete(i, a, m)))
 		}
 	}
-	c.recordTrials(b)
+	c.storeTrials(b, trials)
 	infra := req.GetInfraError()
 	switch {
 	case b.open == 0:

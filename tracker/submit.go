@@ -121,7 +121,7 @@ func checkTask(field string, task *tilthv1.TaskSpec) error {
 		return invalid(field+"default_digest", "%q is not a sha256", task.GetDefaultDigest())
 	case len(task.GetWorkload()) == 0:
 		return invalid(field+"workload", "is empty")
-	case records.Digest(task.GetWorkload()) != task.GetWorkloadDigest():
+	case !records.IsDigest(task.GetWorkloadDigest(), task.GetWorkload()):
 		return invalid(field+"workload_digest", "%q is not the workload's", task.GetWorkloadDigest())
 	case !(task.GetWeight() > 0) || math.IsInf(task.GetWeight(), 0):
 		return invalid(field+"weight", "is %v", task.GetWeight())
