@@ -18,7 +18,7 @@ double seconds_now(void) {
 
 static int open_arg(struct bench *b, int32_t k) {
   const struct tilth_arg *a = &b->args[k];
-  int error = buffer_open(&b->buffers[k], a->name, a->bytes);
+  int error = buffer_open(&b->buffers[k], a->name, a->bytes, 0);
   if (error) {
     report_error("allocating %lld bytes for %s: %s", (long long)a->bytes, a->name, strerror(error));
     return -1;
@@ -61,8 +61,12 @@ int bench_matches(const struct bench *b, const struct tilth_module *module) {
   return ok ? 0 : -1;
 }
 
+/* As far ahead as kernels prefetch packed constants and what they keep in scratch memory: 64 KiB, and parts that are read again and again, which
+ * the second cache holds. */
+#define AHEAD_BYTES (1 << 20)
+
 static int open_own(struct buffer *b, const char *name, int64_t bytes) {
-  int error = bytes < 0 ? -1 : buffer_open(b, name, bytes);
+  int error = bytes < 0 ? -1 : buffer_open(b, name, bytes, AHEAD_BYTES);
   if (error) report_error("allocating %lld bytes of %s: %s", (long long)bytes, name, strerror(error < 0 ? 22 : error));
   return error;
 }
@@ -177,6 +181,16 @@ double bench_run(const struct bench *b, const struct loaded *l) {
   double begin = seconds_now();
   l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);
   return seconds_now() - begin;
+}
+
+void bench_hide_ends(struct loaded *l) {
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) buffer_hide_end(&l->prepared[k].room);
+  buffer_hide_end(&l->workspace);
+}
+
+void bench_show_ends(struct loaded *l) {
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) buffer_show_end(&l->prepared[k].room);
+  buffer_show_end(&l->workspace);
 }
 
 void bench_poison(struct bench *b) {

@@ -82,6 +82,10 @@ void bench_chill(const struct bench *b, const struct loaded *l);
 /* Runs once and returns the seconds it took. */
 double bench_run(const struct bench *b, const struct loaded *l);
 
+/* Whether reading past the end of packed constants and scratch memory faults, or finds zeros, as prefetches should. */
+void bench_hide_ends(struct loaded *l);
+void bench_show_ends(struct loaded *l);
+
 /* Fills the outputs so that elements that are not written show. */
 void bench_poison(struct bench *b);
 

@@ -11,10 +11,19 @@ struct buffer {
   int64_t bytes;
   unsigned char *pages; /* accessible pages around data */
   int64_t pages_bytes;
+  int64_t behind; /* bytes of the pages behind those that may not be touched */
 };
 
-/* Allocates a buffer of zeros, which cost nothing until they are touched. 0 on success, else errno. */
-int buffer_open(struct buffer *b, const char *name, int64_t bytes);
+/* Allocates a buffer of zeros, which cost nothing until they are touched, with at least `behind` bytes behind it that may not be. 0 on
+ * success, else errno. */
+int buffer_open(struct buffer *b, const char *name, int64_t bytes, int64_t behind);
+
+/* From now on, reading behind the end finds zeros. A prefetch that runs ahead of a kernel finds memory in a model, where other data
+ * follow. Where there is none, a processor looks for it anew each time, which takes longer than a load, and would be measured. */
+void buffer_show_end(struct buffer *b);
+
+/* Takes that back. */
+void buffer_hide_end(struct buffer *b);
 
 /* What buffers hold before anything is written. */
 enum { POISON = 0xFF };

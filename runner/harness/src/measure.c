@@ -18,7 +18,9 @@ double measure_first(struct bench *b, struct loaded *l, struct sheet *s) {
   bench_poison(b);
   s->outcome = (struct outcome){.message = s->message, .samples = s->samples};
   s->message[0] = 0;
+  bench_hide_ends(l);
   double seconds = bench_run(b, l);
+  bench_show_ends(l);
   s->outcome.status = bench_verify(b, l, &s->outcome.relative_error, s->message, sizeof s->message);
   return seconds;
 }
@@ -57,10 +59,11 @@ static int settled(const struct options *o, const struct incumbent *best, double
 /* Takes samples until the budget is spent or they are enough. Returns how many. */
 static int take_samples(struct bench *b, const struct loaded *l, const struct incumbent *best, double first, double *samples) {
   const struct options *o = b->options;
-  double begin = seconds_now();
+  double begin = seconds_now(), estimate = first;
   for (int n = 0; n < o->samples;) {
     double started = seconds_now();
-    samples[n++] = measure_sample(b, l, first);
+    samples[n] = measure_sample(b, l, estimate);
+    estimate = fmin(estimate, samples[n++]);
     double now = seconds_now();
     if (settled(o, best, first, samples, n) || now - begin + (now - started) > o->budget_seconds) return n;
   }

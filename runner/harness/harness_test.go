@@ -11,8 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/runner/harness"
 )
 
-// TestRaceKeepsItsErrorRates runs testdata/race.c, which draws samples from several distributions.
-func TestRaceKeepsItsErrorRates(t *testing.T) {
+// run compiles testdata/NAME.c, which includes what of the harness it tests, and runs it.
+func run(t *testing.T, name string) {
+	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)
@@ -21,13 +22,13 @@ func TestRaceKeepsItsErrorRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("testdata/race.c")
+	text, err := os.ReadFile("testdata/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	build := harness.Build(machine)
-	build.Sources = []toolchain.File{{Name: "race_test.c", Text: string(text)}}
-	program := filepath.Join(t.TempDir(), "race")
+	build.Sources = []toolchain.File{{Name: name + "_test.c", Text: string(text)}}
+	program := filepath.Join(t.TempDir(), name)
 	if err := tc.Build(t.Context(), build, program); err != nil {
 		t.Fatal(err)
 	}
@@ -35,3 +36,9 @@ func TestRaceKeepsItsErrorRates(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
+
+// TestRaceKeepsItsErrorRates draws samples from several distributions.
+func TestRaceKeepsItsErrorRates(t *testing.T) { run(t, "race") }
+
+// TestTheEndOfABufferIsShownAndHidden reads and writes behind it.
+func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { run(t, "buffer") }
