@@ -110,7 +110,7 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(patience),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
 		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
-		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
+		"--least-samples", strconv.Itoa(min(p.Limits.LeastSamples, p.Limits.Samples)))
 	for _, id := range p.Kernels {
 		args = append(args, "--kernel", id)
 	}

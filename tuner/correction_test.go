@@ -19,7 +19,7 @@ func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
 		search, err := NewSearch(s, nil, o)
 		check(t, err)
 		tried := map[int]bool{}
-		for range 3 {
+		for range 6 {
 			for _, c := range search.Propose(4) {
 				tried[c.Point[0]] = true
 				trial := measure(s, c)

@@ -75,10 +75,10 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 	p := x.products(t)
 	tile := p.sizes(settings{"tv": z.vectors, "tw": z.rows, "hb": z.rowTiles, "ku": z.ku, "pf": z.pf})
 	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.Threads))
-	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles
+	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles * wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
-	work := few*p.arithmetic(t, tile) + x.right(z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
-	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles
+	work := few*p.arithmetic(t, tile, multiplyAddLatency) + x.right(t, z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
+	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles * wide(t)
 	sums += x.handedOn(t)
 	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
 }
@@ -98,12 +98,12 @@ func (x *strassen) handedOn(t *target.Target) float64 {
 
 // right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come from memory, if
 // they are read as weights are.
-func (x *strassen) right(z strassenSizes, cold, workers float64) float64 {
+func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float64) float64 {
 	if z.sums == schedule.Compiled {
 		return cold * (1 + colder*(1-1/workers))
 	}
 	blocks := ceilDiv(ceilDiv(x.m, z.rows), z.rowTiles)
-	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles
+	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*wide(t)
 }
 
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for
@@ -119,7 +119,7 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	width := z.vectors * x.lanes
 	left := float64(seven*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
 	strip := float64(seven*x.k*width) * bytes
-	hidden := ahead
+	hidden := ahead * wide(t)
 	switch {
 	case z.pf == 0:
 		hidden = unforeseen

@@ -48,7 +48,9 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	if z.pack {
 		list = x.packed()
 	}
-	work := x.arithmetic(t, z) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z) + x.feedCycles(t, z, set, n)
+	work := x.arithmetic(t, z, 0) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z)
+	work = max(work, x.arithmetic(t, z, multiplyAddLatency)) // sums are waited for while memory is, too
+	work += x.feedCycles(t, z, set, n)
 	if z.pack {
 		work += x.copyCycles(z, n)
 	}
@@ -61,14 +63,14 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	return work*share + regionStart
 }
 
-// arithmetic is the cycles of all tiles, were every load a hit in the first cache.
-func (x *tile) arithmetic(t *target.Target, z sizes) float64 {
+// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again after so many.
+func (x *tile) arithmetic(t *target.Target, z sizes, latency float64) float64 {
 	width := z.tv * x.lanes
-	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z)
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
 	if rest := x.extent(x.vec) % width; rest > 0 {
 		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
 		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
-		cycles += x.tileCycles(t, float64(parts), z)
+		cycles += x.tileCycles(t, float64(parts), z, latency)
 	}
 	return x.places(z) * cycles
 }
@@ -84,8 +86,14 @@ func (x *tile) places(z sizes) float64 {
 	return n
 }
 
+// wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a line of one vector
+// has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had it before.
+func wide(t *target.Target) float64 {
+	return max(1, 2*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
+}
+
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
-func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
+func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
 	if x.writtenOut(z) {
 		return x.windowCycles(t, tv, z)
 	}
@@ -107,8 +115,8 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
 		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
-	if spilled := acc + tv + 1 - float64(t.VectorRegisters); tv > float64(z.tv) && spilled > 0 {
-		loads += 2 * spilled
+	if x.loadsShared && x.loadsScalar {
+		loads += crowded(t, acc, tv, z.ku)
 	}
 	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
@@ -117,7 +125,7 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 	if x.dot != nil {
 		busy, operations = acc*x.dot.slots, acc*x.dot.operations
 	}
-	step := max(busy, loads*loadSlot, multiplyAddLatency, (operations+loads+2/float64(z.ku))/issueWidth)
+	step := max(busy, loads*loadSlot, latency, (operations+loads+2/float64(z.ku))/issueWidth)
 	step += hidden*min(busy, loads*loadSlot) + 0.5/float64(z.ku)
 	steps := float64(product(x.steps))
 	exits := 0.0
@@ -125,6 +133,21 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes) float64 {
 		exits = steps / float64(last)
 	}
 	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
+}
+
+// crowded is how many registers a step stores and loads again because accumulators, a row of vectors and the operand that a step
+// broadcasts are more than there are. An instruction could read that operand from memory, but LLVM loads what several
+// instructions share; and where a loop has two steps, it keeps no accumulator in its register: a tile of 7 x 4 vectors of 32 takes
+// twice as long as with one or four.
+func crowded(t *target.Target, acc, vectors float64, unroll int64) float64 {
+	over := acc + vectors + 1 - float64(t.VectorRegisters)
+	switch {
+	case over <= 0:
+		return 0
+	case unroll == 2:
+		return 2 * acc
+	}
+	return 2 * over
 }
 
 // spilled is how many loads a step has because acc accumulators leave few registers.
@@ -250,7 +273,7 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 		}
 		for k, f := range fills {
 			if list[k].packed && !l.Pages {
-				f *= ahead
+				f *= ahead * wide(t)
 			}
 			total += f * l.Cycles
 		}
@@ -302,7 +325,7 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 		elements *= float64(x.fed.extent(d, extents))
 	}
 	lanes := float64(max(1, int64(t.VectorBytes)/x.fed.elementBytes))
-	cycles := times * elements / lanes * (1.5 + 0.5*float64(x.feedOps))
+	cycles := times * elements / lanes * (1.5*wide(t) + 0.5*float64(x.feedOps))
 	if set["feed"] == feedRoot { // to the second cache and back, and a region of its own
 		return 2*cycles + regionStart*float64(min(1, t.Threads-1))
 	}

@@ -82,7 +82,7 @@ func (x *winograd) cost(t *target.Target, set settings) float64 {
 	} else {
 		transforms += covered * in * 4 * float64(f.Fetched)
 	}
-	product := x.productCycles(z, f.Products)
+	product := x.productCycles(t, z, f.Products)
 	cycles := blocks * (transforms + product + x.handedOn(t, z, f.Products))
 	if z.blocked() {
 		cycles *= math.Ceil(blocks/workers) / blocks
@@ -104,8 +104,9 @@ func resultCycles(f schedule.Filtering) float64 {
 }
 
 // productCycles is the product of a block.
-func (x *winograd) productCycles(z winogradSizes, products int64) float64 {
+func (x *winograd) productCycles(t *target.Target, z winogradSizes, products int64) float64 {
 	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
+	loads += crowded(t, acc, float64(z.vectors), z.ku)
 	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
 	tiles := float64(ceilDiv(x.covered(z), z.tiles)) * float64(ceilDiv(x.oc, x.lanes)) / float64(z.vectors)
 	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)

@@ -13,7 +13,7 @@ var details = []column{
 	{"main_accumulators", func(a *analysis) float64 { return a.heaviest.inner.accumulators }},
 	{"main_registers", func(a *analysis) float64 {
 		w := &a.heaviest.inner
-		return (w.accumulators + min(w.vectors, w.scalars) + 1) / float64(max(1, a.t.VectorRegisters))
+		return w.registers() / float64(max(1, a.t.VectorRegisters))
 	}},
 	{"main_vectors", func(a *analysis) float64 { return share(a.heaviest.inner.vectors, a.heaviest.inner.operations) }},
 	{"main_scalars", func(a *analysis) float64 { return share(a.heaviest.inner.scalars, a.heaviest.inner.operations) }},

@@ -43,10 +43,10 @@ func (a *analysis) spend(x *statement) cycles {
 	w := &x.inner
 	operations := w.operations * x.ops.slots()
 	memory := w.loads() + w.stores
-	spilled := max(0, w.accumulators+min(w.vectors, w.scalars)+1-float64(a.t.VectorRegisters))
+	spilled := a.spilled(x)
 	var c cycles
 	c.ports = w.steps * operations / 2
-	c.loads = w.steps * (memory + 2*spilled) * loadSlot
+	c.loads = w.steps * (memory + spilled) * loadSlot
 	c.issue = w.steps * (operations + memory + 2) / issueWidth
 	if x.nest.stage.Combiner != expr.None {
 		c.latency = w.steps * resultLatency * w.operations / max(1, w.accumulators)

@@ -116,3 +116,26 @@ func (a *analysis) inRegisters(x *statement) bool {
 	}
 	return n/a.lanesOf(g) <= 2*float64(a.t.VectorRegisters)
 }
+
+// depth is how many steps of a reduction are written out.
+func (w *tile) depth() float64 { return share(w.operations, w.accumulators) }
+
+// registers is how many vectors a step keeps: accumulators, what lies side by side of the operand that its rows share, and the value for
+// all lanes that it is multiplied by.
+func (w *tile) registers() float64 {
+	return w.accumulators + share(w.vectors, max(1, w.depth())) + min(1, w.scalars)
+}
+
+// spilled is how many registers are stored and loaded again each time that a tile runs. Where a loop has two steps and registers are
+// too few, LLVM keeps no accumulator in its own.
+func (a *analysis) spilled(x *statement) float64 {
+	w := &x.inner
+	over := w.registers() - float64(a.t.VectorRegisters)
+	switch {
+	case x.nest.stage.Combiner == expr.None || over <= 0:
+		return 0
+	case w.depth() == 2:
+		return 2 * w.operations
+	}
+	return 2 * over * w.depth()
+}

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,14 +38,16 @@ func (m *measurer) note(p *replay.Point) {
 
 // measure builds and times candidates; each has an outcome.
 func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]replay.Point, error) {
-	if m.Sample > 0 { // what is learnt from is measured alike
-		return m.turns(ctx, list, 1, &replay.Point{})
+	if m.Sample > 0 { // slow ones teach as much as fast ones
+		limits := m.Limits
+		limits.LeastSamples = math.MaxInt
+		return m.turns(ctx, list, 1, &replay.Point{}, limits)
 	}
-	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}))
+	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}), m.Limits)
 }
 
 // turns builds candidates and times each as often as told, in turns, beside an incumbent; one without samples is none.
-func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point) ([]replay.Point, error) {
+func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point, limits runner.Limits) ([]replay.Point, error) {
 	dir, err := os.MkdirTemp(m.dir, "batch-*")
 	if err != nil {
 		return nil, err
@@ -72,7 +75,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	}
 	defer release()
 	for range rounds {
-		err := runner.Measure(ctx, m.plan(built, incumbent), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
+		err := runner.Measure(ctx, m.plan(built, incumbent, limits), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +92,9 @@ func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (
 	return m.Compiler.Build(ctx, dir, batch)
 }
 
-func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
+func (m *measurer) plan(built *builder.Built, incumbent *replay.Point, limits runner.Limits) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Emulator: m.Launcher, Threads: m.Target.Threads,
-		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Scratch: m.dir, Sandbox: m.Sandbox, Limits: m.Limits,
+		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Scratch: m.dir, Sandbox: m.Sandbox, Limits: limits,
 		ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }
 

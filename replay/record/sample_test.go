@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -42,6 +43,7 @@ func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
 func TestASampleIsRecordedAndMarked(t *testing.T) {
 	r := newRecorder(t)
 	r.Sample = 8
+	r.Limits.Samples, r.Limits.Budget = 7, time.Minute // all are taken however busy the machine
 	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
 	path, err := r.Record(t.Context(), task)
 	if err != nil {
@@ -53,6 +55,11 @@ func TestASampleIsRecordedAndMarked(t *testing.T) {
 	}
 	if !set.Sampled || len(set.Values) > 0 || len(set.Points) != 8 || set.Best() == 0 {
 		t.Errorf("sampled %v, values %v, %d points, best %g s", set.Sampled, set.Values, len(set.Points), set.Best())
+	}
+	for _, p := range set.Points {
+		if p.Error == "" && len(p.Samples) != 7 {
+			t.Errorf("%s was sampled %d times, not 7 as all others", p.Origin, len(p.Samples))
+		}
 	}
 	if again, err := r.Record(t.Context(), task); err != nil || again != path {
 		t.Errorf("again: %s, %v", again, err)

@@ -70,8 +70,9 @@ static int take_samples(struct bench *b, const struct loaded *l, const struct in
   return o->samples;
 }
 
-static void challenge(struct incumbent *best, const struct outcome *o) {
-  if (o->n_samples == 0) return;
+/* Where all samples are wanted at least, candidates are measured alike, and there is no best one to race against. */
+static void challenge(struct incumbent *best, const struct options *wanted, const struct outcome *o) {
+  if (o->n_samples == 0 || wanted->least_samples >= wanted->samples) return;
   double median = race_median(o->samples, o->n_samples);
   if (best->seconds > 0 && median >= best->median) return;
   *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
@@ -87,7 +88,7 @@ static void measure(struct bench *b, struct loaded *l, struct incumbent *best, s
   }
   if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
   measure_last(b, l, s);
-  challenge(best, &s->outcome);
+  challenge(best, b->options, &s->outcome);
 }
 
 /* What the kernels of a process leave to those after them. */
