@@ -161,11 +161,15 @@ func TestWorkGoesOnWhileTheTrackerIsAway(t *testing.T) {
 	f.stop()
 	close(back) // the report is sent to a tracker that is not there
 	f.start()
-	if err := within(t, done); err != nil {
+	// A heartbeat that crosses the report may be answered first, and says that the lease, which the report ended, is no more. The report
+	// is on its way to the disk then.
+	if err := within(t, done); err != nil && !errors.Is(err, agent.ErrDropped) {
 		t.Fatal(err)
 	}
-	if s := f.job(id).GetState(); s != tilthv1.JobState_JOB_STATE_DONE {
-		t.Errorf("the job is %v", s)
+	for deadline := time.Now().Add(limit); f.job(id).GetState() != tilthv1.JobState_JOB_STATE_DONE; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the job is %v", f.job(id).GetState())
+		}
 	}
 	f.submit("r2")
 	within(t, leased) // the agent works on with the tracker that came back
