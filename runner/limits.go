@@ -22,9 +22,8 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
-	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default. As many as Samples or
-	// more have candidates measured alike, without a race. Of finalists they are taken even when the race is decided, and are 15, more
-	// than a search takes.
+	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default. Of finalists they are
+	// taken even when the race is decided, and are 15, more than a search takes.
 	LeastSamples int
 	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
 	// is, and the outcomes say so: a machine that is always busy must get through, too.

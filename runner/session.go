@@ -21,6 +21,9 @@ type Plan struct {
 	Kernels []string
 	// Finalists take turns, in the order of Kernels; there are at most 8.
 	Finalists bool
+	// Alike has candidates get as many samples as limits allow, whether or not they are slower than others; it has no effect on
+	// finalists.
+	Alike bool
 	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
@@ -110,7 +113,10 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(patience),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
 		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
-		"--least-samples", strconv.Itoa(min(p.Limits.LeastSamples, p.Limits.Samples)))
+		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
+	if p.Alike {
+		args = append(args, "--alike", "1")
+	}
 	for _, id := range p.Kernels {
 		args = append(args, "--kernel", id)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 // Extents of the test model: x[rows, width] through layers of width x width.
@@ -106,14 +106,7 @@ func packed(t testing.TB, p *graph.Program) []Choice {
 
 func options(t testing.TB, p *graph.Program) Options {
 	t.Helper()
-	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := target.Native(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tc, machine := toolchaintest.Native(t, 0)
 	return Options{Target: machine, Toolchain: tc, Choices: packed(t, p), Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar")}
 }
 

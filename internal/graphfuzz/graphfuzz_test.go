@@ -9,8 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 var (
@@ -31,14 +30,7 @@ const (
 
 func newCompiler(t *testing.T) *Compiler {
 	t.Helper()
-	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := target.Native(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tc, machine := toolchaintest.Native(t, 2)
 	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2}
 }
 

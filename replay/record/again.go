@@ -33,7 +33,7 @@ func (r *Recorder) again(ctx context.Context, m *measurer, set *replay.Set) erro
 	if len(list) == 0 || r.Rounds == 0 {
 		return nil
 	}
-	points, err := m.turns(ctx, list, r.Rounds, &replay.Point{}, m.Limits)
+	points, err := m.turns(ctx, list, r.Rounds, &replay.Point{})
 	if err != nil {
 		return err
 	}

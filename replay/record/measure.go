@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,16 +37,14 @@ func (m *measurer) note(p *replay.Point) {
 
 // measure builds and times candidates; each has an outcome.
 func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]replay.Point, error) {
-	if m.Sample > 0 { // slow ones teach as much as fast ones
-		limits := m.Limits
-		limits.LeastSamples = math.MaxInt
-		return m.turns(ctx, list, 1, &replay.Point{}, limits)
+	if m.Sample > 0 {
+		return m.turns(ctx, list, 1, &replay.Point{})
 	}
-	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}), m.Limits)
+	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}))
 }
 
 // turns builds candidates and times each as often as told, in turns, beside an incumbent; one without samples is none.
-func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point, limits runner.Limits) ([]replay.Point, error) {
+func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point) ([]replay.Point, error) {
 	dir, err := os.MkdirTemp(m.dir, "batch-*")
 	if err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 	}
 	defer release()
 	for range rounds {
-		err := runner.Measure(ctx, m.plan(built, incumbent, limits), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
+		err := runner.Measure(ctx, m.plan(built, incumbent), func(o runner.Outcome) { m.take(&points[at[o.Kernel]], o) })
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +89,10 @@ func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (
 	return m.Compiler.Build(ctx, dir, batch)
 }
 
-func (m *measurer) plan(built *builder.Built, incumbent *replay.Point, limits runner.Limits) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Emulator: m.Launcher, Threads: m.Target.Threads,
-		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Scratch: m.dir, Sandbox: m.Sandbox, Limits: limits,
+func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
+	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Alike: m.Sample > 0, // of what is learnt from, slow ones teach as much as fast ones
+		Emulator: m.Launcher, Threads: m.Target.Threads,
+		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Scratch: m.dir, Sandbox: m.Sandbox, Limits: m.Limits,
 		ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
 )
@@ -54,14 +55,7 @@ func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hosti
 		t.Fatal(err)
 	}
 	h.ways = append(append(append(h.ways, harmless...), greedy...), fatal...)
-	machine, err := target.Native(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tc, machine := toolchaintest.Native(t, 1)
 	source, err := os.ReadFile("testdata/hostile.c")
 	if err != nil {
 		t.Fatal(err)

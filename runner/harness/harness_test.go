@@ -6,22 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/runner/harness"
 )
 
 // run compiles testdata/NAME.c, which includes what of the harness it tests, and runs it.
 func run(t *testing.T, name string) {
 	t.Helper()
-	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := target.Native(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tc, machine := toolchaintest.Native(t, 0)
 	text, err := os.ReadFile("testdata/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)

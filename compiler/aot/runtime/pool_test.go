@@ -8,21 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 // poolProgram compiles testdata/pool_test.c with the pool.
 func poolProgram(t testing.TB, flags ...string) string {
 	t.Helper()
-	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := target.Native(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tc, machine := toolchaintest.Native(t, 0)
 	text, err := os.ReadFile("testdata/pool_test.c")
 	if err != nil {
 		t.Fatal(err)

@@ -70,9 +70,8 @@ static int take_samples(struct bench *b, const struct loaded *l, const struct in
   return o->samples;
 }
 
-/* Where all samples are wanted at least, candidates are measured alike, and there is no best one to race against. */
-static void challenge(struct incumbent *best, const struct options *wanted, const struct outcome *o) {
-  if (o->n_samples == 0 || wanted->least_samples >= wanted->samples) return;
+static void challenge(struct incumbent *best, const struct outcome *o) {
+  if (o->n_samples == 0) return;
   double median = race_median(o->samples, o->n_samples);
   if (best->seconds > 0 && median >= best->median) return;
   *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
@@ -88,7 +87,7 @@ static void measure(struct bench *b, struct loaded *l, struct incumbent *best, s
   }
   if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
   measure_last(b, l, s);
-  challenge(best, b->options, &s->outcome);
+  if (!b->options->alike) challenge(best, &s->outcome);
 }
 
 /* What the kernels of a process leave to those after them. */
@@ -118,7 +117,8 @@ static int measure_some(struct bench *b, struct state *state, const struct tilth
 
 int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct state state;
-  state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
+  if (!b->options->alike)
+    state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
   if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
   bench_expect(&state.loaded, kernels, n, MOST_SHARED);
   report_calibration(calm_wait(c, calm_measure(c)), c->patience);

@@ -16,6 +16,7 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--first")) o->first = (int32_t)number;
   else if (!strcmp(name, "--finalists")) o->finalists = number != 0;
   else if (!strcmp(name, "--without")) o->without |= number < 64 ? UINT64_C(1) << (int)number : 0;
+  else if (!strcmp(name, "--alike")) o->alike = number != 0;
   else if (!strcmp(name, "--compute")) o->compute = number != 0;
   else if (!strcmp(name, "--results-fd")) o->results_fd = (int32_t)number;
   else if (!strcmp(name, "--incumbent-seconds")) o->incumbent_seconds = number;

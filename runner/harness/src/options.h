@@ -14,6 +14,7 @@ struct options {
   int32_t threads;
   uint64_t seed;                /* of the data */
   int32_t first;                /* kernels before it are skipped */
+  int32_t alike;                /* whether kernels get as many samples as the budget allows, none in a race with another */
   int32_t finalists;            /* whether kernels take turns */
   uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
   int32_t compute;              /* whether the reference's results are computed and written, and nothing else */
