@@ -89,6 +89,13 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 	}
 }
 
+// TestAFinalistThatSkipsWorkIsWrong: it is seen in the round in which it skips, not by chance at the end.
+func TestAFinalistThatSkipsWorkIsWrong(t *testing.T) {
+	p := newBench(t, native(t)).between(t, []string{"skips_most"})
+	p.Finalists, p.Limits.Budget = true, 50*time.Millisecond
+	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"skips_most", wrong, "y["}, {"slow", none, ""}})
+}
+
 // harnesses are the processes that run a program.
 func harnesses(t *testing.T, program string) (pids []string) {
 	t.Helper()

@@ -198,14 +198,30 @@ void bench_poison(struct bench *b) {
     if (b->args[k].role == TILTH_OUTPUT) buffer_poison(&b->buffers[k]);
 }
 
+/* Where the element of output k is that was spoilt last, in bytes from the beginning. *bytes = its size, 0 when there is none. */
+static int64_t spoilt(const struct bench *b, int32_t k, int64_t *bytes) {
+  const struct tilth_arg *a = &b->args[k];
+  *bytes = a->role == TILTH_OUTPUT && a->elements > 0 ? a->bytes / a->elements : 0;
+  return *bytes > 0 ? (int64_t)(b->disturbed % (uint64_t)a->elements) * *bytes : 0;
+}
+
 void bench_disturb(struct bench *b) {
-  uint64_t draw = (uint64_t)(1e9 * seconds_now()) * UINT64_C(0x9E3779B97F4A7C15) >> 20;
+  b->disturbed = (uint64_t)(1e9 * seconds_now()) * UINT64_C(0x9E3779B97F4A7C15) >> 20;
   for (int32_t k = 0; k < b->n_args; k++) {
-    const struct tilth_arg *a = &b->args[k];
-    if (a->role != TILTH_OUTPUT || a->elements == 0) continue;
-    int64_t bytes = a->bytes / a->elements;
-    memset((unsigned char *)b->pointers[k] + (int64_t)(draw % (uint64_t)a->elements) * bytes, POISON, bytes);
+    int64_t bytes, at = spoilt(b, k, &bytes);
+    memset((unsigned char *)b->pointers[k] + at, POISON, bytes);
   }
+}
+
+int bench_disturbed(const struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++) {
+    int64_t bytes, at = spoilt(b, k, &bytes);
+    const unsigned char *got = (const unsigned char *)b->pointers[k] + at;
+    int64_t n = 0;
+    while (n < bytes && got[n] == POISON) n++;
+    if (bytes > 0 && n == bytes && memcmp(got, b->expected[k] + at, bytes) != 0) return 1;
+  }
+  return 0;
 }
 
 static int check_canaries(const struct buffer *b, char *message, int message_bytes) {

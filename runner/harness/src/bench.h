@@ -17,6 +17,7 @@ struct bench {
   struct buffer buffers[MOST_ARGS];
   void *pointers[MOST_ARGS];
   const unsigned char *expected[MOST_ARGS]; /* the reference's results, read-only; NULL but for outputs */
+  uint64_t disturbed;                       /* chooses the elements that were spoilt last */
   double tolerance;
 };
 
@@ -54,6 +55,9 @@ int bench_expect_results(struct bench *b);
 /* Spoils an element of each output, another one each time: a kernel that leaves it as it is, since its results were there already, is
  * wrong. */
 void bench_disturb(struct bench *b);
+
+/* Whether the elements that were spoilt last still are. */
+int bench_disturbed(const struct bench *b);
 
 /* How many bytes of scratch memory the kernel asks for. */
 int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel);

@@ -35,7 +35,7 @@ double measure_sample(struct bench *b, const struct loaded *l, double estimate) 
   int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, 1e-8)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
     bench_chill(b, l);
-    if (k == repeats - 1) bench_disturb(b); /* what does not compute in each run is told after the last one */
+    if (k == repeats - 1) bench_disturb(b); /* what does not compute in each run is told by the last one */
     total += bench_run(b, l);
   }
   return total / (double)repeats;
@@ -65,6 +65,7 @@ static int take_samples(struct bench *b, const struct loaded *l, const struct in
     samples[n] = measure_sample(b, l, estimate);
     estimate = fmin(estimate, samples[n++]);
     double now = seconds_now();
+    if (bench_disturbed(b)) return n; /* so that measure_last finds it: a later run might compute */
     if (settled(o, best, first, samples, n) || now - begin + (now - started) > o->budget_seconds) return n;
   }
   return o->samples;
