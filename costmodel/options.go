@@ -25,9 +25,9 @@ const (
 type Options struct {
 	// Seed determines what is drawn at random.
 	Seed uint64
-	// Trees is how many are added; 0 means 100.
+	// Trees is how many are added; 0 means 200.
 	Trees int
-	// Leaves is the most leaves of a tree; 0 means 63.
+	// Leaves is the most leaves of a tree; 0 means 31.
 	Leaves int
 	// LearningRate scales each tree; 0 means 0.1.
 	LearningRate float64
@@ -41,7 +41,7 @@ type Options struct {
 
 const (
 	// trees is how many a model has, and leaves the most leaves of each.
-	trees, leaves = 100, 63
+	trees, leaves = 200, 31
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
 	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few samples.

@@ -208,3 +208,32 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestRecordingsOfTheSameCandidatesArePooled: what was slow for a while in one of them is not in the other, and a machine that is slower as a whole says nothing
+// of candidates.
+func TestRecordingsOfTheSameCandidatesArePooled(t *testing.T) {
+	first, second, part := newSet(t), newSet(t), newSet(t)
+	first.Sampled, second.Sampled = true, true
+	first.Points = []replay.Point{
+		{Origin: "a", Samples: []float64{1, 1}}, {Origin: "b", Samples: []float64{2, 2}}, {Origin: "disturbed", Samples: []float64{9, 9}},
+		{Origin: "failed once", Error: "timeout"}, {Origin: "failed twice", Error: "crash"},
+	}
+	second.Points = []replay.Point{
+		{Origin: "a", Samples: []float64{2}}, {Origin: "b", Samples: []float64{4}}, {Origin: "disturbed", Samples: []float64{6, 6}},
+		{Origin: "failed once", Samples: []float64{8}}, {Origin: "failed twice", Error: "crash"}, {Origin: "new", Samples: []float64{10}},
+	}
+	got := replay.Pool([]*replay.Set{first, part, second, part})
+	if len(got) != 3 || got[1] != part || got[2] != part {
+		t.Fatalf("%d sets, want one sample and two sets as they are", len(got))
+	}
+	want := []replay.Point{
+		{Origin: "a", Samples: []float64{1, 1, 1}}, {Origin: "b", Samples: []float64{2, 2, 2}}, {Origin: "disturbed", Samples: []float64{9, 9, 3, 3}},
+		{Origin: "failed once", Samples: []float64{4}}, {Origin: "failed twice", Error: "crash"}, {Origin: "new", Samples: []float64{5}},
+	}
+	if !reflect.DeepEqual(got[0].Points, want) {
+		t.Errorf("got %+v, want %+v", got[0].Points, want)
+	}
+	if len(first.Points) != 5 || len(first.Points[0].Samples) != 2 {
+		t.Errorf("what was pooled was changed: %+v", first.Points)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,11 @@ in the right order (of those that differ by more than --noise, of those whose
 intervals do not overlap either, of those that differ by 5 %, and of all), how
 many of the fastest 5 % are among as many of the best score, and how much slower
 than the best the best of 16 picks is; and by what factor predicted latencies are
-off beside others of their task.
+off beside others of their task. A mean is over the tasks that have such pairs.
+
+Samples of the same workloads are several recordings of the same candidates: each
+candidate has the measurements of all. With --again a further recording is ranked
+by as if it were a model, which shows how far the order is noise.
 
 With -o a model of all tasks is written instead, for --cost-model of 'tilth tune',
 'tilth compile' and 'tilth tuner'; with --csv what it learns from, for LightGBM.`
@@ -40,11 +45,11 @@ type benchModelFlags struct {
 	options                  costmodel.Options
 	noise                    float64
 	tasks, json              bool
-	output, csv              string
+	output, csv, again       string
 }
 
 func newBenchModel(a *app) *cobra.Command {
-	f := benchModelFlags{options: costmodel.Options{Trees: 100, Leaves: 63, LearningRate: 0.1, Seed: 1}}
+	f := benchModelFlags{options: costmodel.Options{Trees: 200, Leaves: 31, LearningRate: 0.1, Seed: 1}}
 	c := &cobra.Command{
 		Use: "model FILE...", Short: "Compare cost models on tasks kept out of training", Long: benchModelLong,
 		Example: "  tilth bench model sets\n  tilth bench model survey --xgboost /usr/bin/python3\n  tilth bench model survey -o model.txt",
@@ -64,6 +69,7 @@ func newBenchModel(a *app) *cobra.Command {
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "show each task, not kinds of them")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, in place of comparing")
 	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write what a model learns from to, in place of comparing")
+	c.Flags().StringVar(&f.again, "again", "", "`file` or folder of another recording of the same candidates, to compare with")
 	jsonFlag(c, &f.json)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) (err error) {
@@ -82,21 +88,33 @@ func newBenchModel(a *app) *cobra.Command {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-		return f.compare(ctx, a, tasks, f.rankers(scratch))
+		rankers := f.rankers(scratch)
+		if f.again != "" {
+			again, err := loadSets([]string{f.again})
+			if err != nil {
+				return err
+			}
+			if tasks = accuracy.Common(tasks, again); len(tasks) == 0 {
+				return usagef("--again %s: has no candidate of %s", f.again, strings.Join(args, ", "))
+			}
+			rankers = append(rankers, accuracy.Again{Tasks: again})
+		}
+		return f.compare(ctx, a, tasks, rankers)
 	})
 }
 
 // load reads the tasks of all files.
 func (f *benchModelFlags) load(ctx context.Context, paths []string) ([]accuracy.Task, error) {
-	var tasks []accuracy.Task
+	exported := func(path string) bool { return filepath.Ext(path) == ".jsonl" }
+	tasks, err := loadSets(slices.DeleteFunc(slices.Clone(paths), exported))
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range paths {
-		var more []accuracy.Task
-		var err error
-		if filepath.Ext(path) == ".jsonl" {
-			more, err = f.loadRecords(ctx, path)
-		} else {
-			more, err = loadSets(path)
+		if !exported(path) {
+			continue
 		}
+		more, err := f.loadRecords(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -122,13 +140,14 @@ func (f *benchModelFlags) loadRecords(ctx context.Context, path string) ([]accur
 	return tasks, nil
 }
 
-func loadSets(path string) ([]accuracy.Task, error) {
-	sets, err := replay.ReadAll([]string{path})
+// loadSets reads sets and samples. Several of one workload are recordings of the same candidates.
+func loadSets(paths []string) ([]accuracy.Task, error) {
+	sets, err := replay.ReadAll(paths)
 	if err != nil {
 		return nil, err
 	}
 	var tasks []accuracy.Task
-	for _, s := range sets {
+	for _, s := range replay.Pool(sets) {
 		t, err := accuracy.FromSet(s)
 		if err != nil {
 			return nil, err
@@ -199,9 +218,15 @@ func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.
 		}
 	}
 	table := show.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
-	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	share := func(s accuracy.Share) string {
+		if s.Pairs == 0 {
+			return "-"
+		}
+		return number(s.Right)
+	}
 	return list(a.stdout, f.json, shown, table, func(r accuracy.Result) []string {
-		return []string{strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), share(r.Recall),
+		return []string{strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), number(r.Recall),
 			fmt.Sprintf("+%.1f %%", 100*r.Regret), fmt.Sprintf("%.2fx", r.Off)}
 	})
 }

@@ -29,9 +29,9 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 		{"what failed first, and two close ones wrong", []float64{5, 4, 9, 2, 3, 1}, 1, 1, 0},
 		{"the first two wrong", []float64{4, 5, 0, 3, 2, 1}, 8. / 9, 0, 1},
 	} {
-		share, pairs := Pairwise(latencies, c.scores, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] })
-		if pairs != 9 || math.Abs(share-c.pairwise) > 1e-12 {
-			t.Errorf("%s: %v of %d pairs, not %v of 9", c.name, share, pairs, c.pairwise)
+		share := Pairwise(latencies, c.scores, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] })
+		if share.Pairs != 9 || math.Abs(share.Right-c.pairwise) > 1e-12 {
+			t.Errorf("%s: %+v, not %v of 9", c.name, share, c.pairwise)
 		}
 		if got := Recall(latencies, c.scores, 0.05); got != c.recall {
 			t.Errorf("%s: recall %v, not %v", c.name, got, c.recall)
@@ -46,8 +46,8 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 	if got := Off([]float64{1, 1}, []float64{1, -1}); got != 2 {
 		t.Errorf("half are twice as fast as told, half as slow: %v, want 2", got)
 	}
-	if share, pairs := Pairwise([]float64{0, 0}, []float64{1, 2}, func(int, int) bool { return true }); share != 0 || pairs != 0 {
-		t.Errorf("failures alone: %v of %d pairs", share, pairs)
+	if share := Pairwise([]float64{0, 0}, []float64{1, 2}, func(int, int) bool { return true }); share != (Share{}) {
+		t.Errorf("failures alone: %+v", share)
 	}
 	if got := Recall([]float64{0}, []float64{1}, 0.05); got != 0 {
 		t.Errorf("failures alone: recall %v", got)
@@ -85,10 +85,10 @@ func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 	if len(results) != 12 {
 		t.Fatalf("%d results of 6 tasks and 2 rankers", len(results))
 	}
-	if m := Mean(results, "learnt"); m.Pairwise < 0.9 || m.Resolved < 0.9 || m.Recall < 0.5 || m.Regret > 0.1 {
+	if m := Mean(results, "learnt"); m.Pairwise.Right < 0.9 || m.Resolved.Right < 0.9 || m.Recall < 0.5 || m.Regret > 0.1 {
 		t.Errorf("learnt: %+v", m)
 	}
-	if m := Mean(results, "analytic"); m.Pairwise < 0.4 || m.Pairwise > 0.6 {
+	if m := Mean(results, "analytic"); m.Pairwise.Right < 0.4 || m.Pairwise.Right > 0.6 {
 		t.Errorf("random: %+v", m)
 	}
 	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 kinds") {
@@ -116,6 +116,36 @@ func TestNearTasksAreInOneFold(t *testing.T) {
 	}
 }
 
+// TestAnotherMeasurementRanksLikeAModel, of the candidates that both have.
+func TestAnotherMeasurementRanksLikeAModel(t *testing.T) {
+	measured := func(digest string, origins string, latencies ...float64) (m Task) {
+		m.Name, m.Shape = digest, expr.ShapeOf("map over "+digest)
+		for k, l := range latencies {
+			m.Samples = append(m.Samples, costmodel.Sample{Task: digest, LatencySeconds: l})
+			m.Intervals, m.Origins = append(m.Intervals, stat.Interval{Low: l, High: l}), append(m.Origins, origins[k:k+1])
+		}
+		return m
+	}
+	tasks := []Task{measured("1", "abcd", 1, 2, 3, 0), measured("64", "ab", 1, 2), measured("4096", "ab", 1, 2)}
+	again := []Task{measured("64", "ab", 2, 1), measured("1", "dcba", 1, 1.5, 1, 2), {Name: "none"}}
+	common := Common(tasks, again)
+	if len(common) != 2 || !slices.Equal(common[0].Origins, []string{"a", "b", "c"}) {
+		t.Fatalf("common: %+v", common)
+	}
+	results, err := Compare(t.Context(), common, []Ranker{Again{again}}, Options{Folds: 2, Noise: 0.02})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if want := map[string]float64{"1": 1. / 3, "64": 0}[r.Task]; math.Abs(r.Pairwise.Right-want) > 1e-12 {
+			t.Errorf("%s: %+v, want %v", r.Task, r.Pairwise, want)
+		}
+	}
+	if _, err := (Again{again}).Rank(t.Context(), nil, tasks); err == nil || !strings.Contains(err.Error(), "not measured again") {
+		t.Errorf("missing: %v", err)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	for name, want := range map[string]string{
 		"mul+add+relu+conv2d+relu 1x28x28x160 k1x1 -> 128": "conv2d 1x1",
@@ -129,8 +159,18 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%q is %q, not %q", name, got, want)
 		}
 	}
-	results := []Result{{Task: "dense 4", Ranker: "a", Pairwise: 1}, {Task: "dense 8", Ranker: "a", Pairwise: 0.5}, {Task: "add 4", Ranker: "a", Pairwise: 0.25}}
-	if by := ByKind(results, "a"); len(by) != 2 || by[0].Task != "add" || by[1].Pairwise != 0.75 {
-		t.Errorf("by kind: %+v", by)
+	results := []Result{
+		{Task: "dense 4", Ranker: "a", Pairwise: Share{6, 1}, Recall: 1},
+		{Task: "dense 8", Ranker: "a", Pairwise: Share{3, 0.5}, Recall: 0.5},
+		{Task: "dense 16", Ranker: "a"}, // whose candidates are all as fast: it has no order, and does not count as wrong
+		{Task: "add 4", Ranker: "a", Pairwise: Share{1, 0}},
+		{Task: "add 4", Ranker: "b", Pairwise: Share{1, 1}},
+	}
+	by := ByKind(results, "a")
+	if len(by) != 2 || by[0].Task != "add" || by[0].Pairwise != (Share{1, 0}) {
+		t.Fatalf("by kind: %+v", by)
+	}
+	if d := by[1]; d.Tasks != 3 || d.Pairwise != (Share{9, 0.75}) || d.Recall != 0.5 || d.Resolved != (Share{}) {
+		t.Errorf("dense: %+v", d)
 	}
 }

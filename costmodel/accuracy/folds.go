@@ -3,6 +3,7 @@ package accuracy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,10 +15,10 @@ type Result struct {
 	Ranker string `json:"ranker"`
 	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap either, Clear of those that
 	// differ by more than 5 %, AllPairs of all.
-	Pairwise float64 `json:"pairwise"`
-	Resolved float64 `json:"resolved"`
-	Clear    float64 `json:"clear"`
-	AllPairs float64 `json:"all_pairs"`
+	Pairwise Share `json:"pairwise"`
+	Resolved Share `json:"resolved"`
+	Clear    Share `json:"clear"`
+	AllPairs Share `json:"all_pairs"`
 	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
 	Recall float64 `json:"recall"`
 	Regret float64 `json:"regret"`
@@ -82,41 +83,43 @@ func judge(t *Task, ranker string, scores []float64, noise float64) Result {
 	latencies := t.latencies()
 	r := Result{Task: t.Name, Tasks: 1, Ranker: ranker, Recall: Recall(latencies, scores, topShare), Regret: Regret(latencies, scores, picks), Off: Off(latencies, scores)}
 	differ := func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+noise) }
-	r.Pairwise, _ = Pairwise(latencies, scores, differ)
-	r.Resolved, _ = Pairwise(latencies, scores, func(fast, slow int) bool {
+	r.Pairwise = Pairwise(latencies, scores, differ)
+	r.Resolved = Pairwise(latencies, scores, func(fast, slow int) bool {
 		return differ(fast, slow) && t.Intervals[fast].High < t.Intervals[slow].Low
 	})
-	r.Clear, _ = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+clear) })
-	r.AllPairs, _ = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast] })
+	r.Clear = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast]*(1+clear) })
+	r.AllPairs = Pairwise(latencies, scores, func(fast, slow int) bool { return latencies[slow] > latencies[fast] })
 	return r
 }
 
-// Mean is a ranker's mean over all tasks.
+// Mean is a ranker's mean over all tasks; that of a share is over the tasks that have such pairs.
 func Mean(results []Result, ranker string) Result {
-	mean, n := Result{Task: "mean", Ranker: ranker}, 0.0
-	for _, r := range results {
-		if r.Ranker != ranker {
-			continue
+	own := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Ranker != ranker })
+	mean := Result{Task: "mean", Ranker: ranker, Tasks: len(own)}
+	share := func(of func(Result) Share) (m Share) {
+		n := 0.0
+		for _, r := range own {
+			if s := of(r); s.Pairs > 0 {
+				m.Pairs += s.Pairs
+				m.Right += s.Right
+				n++
+			}
 		}
-		n++
-		mean.Pairwise += r.Pairwise
-		mean.Resolved += r.Resolved
-		mean.Clear += r.Clear
-		mean.AllPairs += r.AllPairs
-		mean.Recall += r.Recall
-		mean.Regret += r.Regret
-		mean.Off += r.Off
+		m.Right /= max(1, n)
+		return m
 	}
-	if n == 0 {
-		return mean
+	number := func(of func(Result) float64) (m float64) {
+		for _, r := range own {
+			m += of(r) / float64(len(own))
+		}
+		return m
 	}
-	mean.Tasks = int(n)
-	mean.Pairwise /= n
-	mean.Resolved /= n
-	mean.Clear /= n
-	mean.AllPairs /= n
-	mean.Recall /= n
-	mean.Regret /= n
-	mean.Off /= n
+	mean.Pairwise = share(func(r Result) Share { return r.Pairwise })
+	mean.Resolved = share(func(r Result) Share { return r.Resolved })
+	mean.Clear = share(func(r Result) Share { return r.Clear })
+	mean.AllPairs = share(func(r Result) Share { return r.AllPairs })
+	mean.Recall = number(func(r Result) float64 { return r.Recall })
+	mean.Regret = number(func(r Result) float64 { return r.Regret })
+	mean.Off = number(func(r Result) float64 { return r.Off })
 	return mean
 }

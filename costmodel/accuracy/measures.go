@@ -6,12 +6,20 @@ import (
 	"slices"
 )
 
+// Share is how many of some pairs of candidates are in the right order.
+type Share struct {
+	// Pairs is how many pairs there are.
+	Pairs int `json:"pairs"`
+	// Right is the share that is in the right order; 0 without pairs.
+	Right float64 `json:"right"`
+}
+
 // Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that were told apart, given
 // the faster one first; of equal scores every second pair counts as right. Candidates that failed, whose latency is 0, are left out.
-func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) (share float64, pairs int) {
+func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) Share {
 	order := measured(latencies)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })
-	right := 0.0
+	right, pairs := 0.0, 0
 	for i, fast := range order {
 		for _, slow := range order[i+1:] {
 			if !apart(fast, slow) {
@@ -26,10 +34,7 @@ func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) (sha
 			}
 		}
 	}
-	if pairs == 0 {
-		return 0, 0
-	}
-	return right / float64(pairs), pairs
+	return Share{Pairs: pairs, Right: right / float64(max(1, pairs))}
 }
 
 // Recall is how many of the fastest candidates are among as many of the best score; top is the share of the candidates that are called

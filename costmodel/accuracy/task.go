@@ -29,6 +29,16 @@ type Task struct {
 	Samples []costmodel.Sample
 	// Intervals has where each one's median lies.
 	Intervals []stat.Interval
+	// Origins has each one's point of the space, as text.
+	Origins []string
+}
+
+// digest is the workload's; "" of a task without candidates.
+func (t *Task) digest() string {
+	if len(t.Samples) == 0 {
+		return ""
+	}
+	return t.Samples[0].Task
 }
 
 // latencies are those of the samples.
@@ -49,8 +59,9 @@ func (t *Task) rows() [][]float32 {
 	return rows
 }
 
-func (t *Task) add(s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
+func (t *Task) add(origin string, s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
 	row := features.Append(nil, s, on, cycles)
+	t.Origins = append(t.Origins, origin)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
@@ -78,7 +89,7 @@ func FromSet(s *replay.Set) (Task, error) {
 		if err != nil {
 			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
 		}
-		t.add(sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
+		t.add(s.Points[k].Origin, sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
 	}
 	return t, nil
 }
@@ -135,5 +146,5 @@ func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
 	if err != nil || !bytes.Equal(s.Trace(), c.Trace) {
 		return
 	}
-	t.Task.add(s, on, t.space.Cost(p), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
+	t.Task.add(string(c.Origin), s, on, t.space.Cost(p), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
 }

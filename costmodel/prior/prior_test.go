@@ -25,8 +25,7 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	for _, log := range times {
 		speeds = append(speeds, -log)
 	}
-	share, _ := accuracy.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] })
-	return share
+	return accuracy.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
 // TestThePriorRanksBetterThanTheAnalyticCost, in the mean of the recorded sets, which it was not trained on. If it does not fit the features any
