@@ -141,6 +141,19 @@ func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64
 	return footprint.Touched(a.shape, box, a.elementBytes, lineBytes, a.packed)
 }
 
+// run is how many lines the ranges of the axes touch one after the other in memory.
+func (a *access) run(extents []int64, lineBytes int64) float64 {
+	bytes := a.elementBytes
+	for d := len(a.shape) - 1; d >= 0; d-- {
+		e := a.extent(d, extents)
+		bytes *= e
+		if e < a.shape[d] && !a.packed {
+			break
+		}
+	}
+	return max(1, float64(bytes)/float64(lineBytes))
+}
+
 // elements is how many elements the ranges of the axes reach.
 func (a *access) elements(extents []int64) float64 {
 	n := 1.0

@@ -49,7 +49,11 @@ func (f *flat) knobs(t *target.Target) []Knob {
 	return append(open, f.results.knobs(t)...)
 }
 
-// cost estimates cycles: one vector a cycle for each load, a few for each parallel chunk, and the imbalance of workers.
+// pieceStart is the cycles that beginning a piece of a row costs whose first line does not follow the one before.
+const pieceStart = 6
+
+// cost estimates cycles: one vector a cycle for each load, a few for each piece of a row that is not followed by the
+// next and for each parallel chunk, and the imbalance of workers.
 func (f *flat) cost(t *target.Target, set settings) float64 {
 	if f.vec < 0 {
 		return 1
@@ -58,6 +62,9 @@ func (f *flat) cost(t *target.Target, set settings) float64 {
 	span := max(1, set["span"])
 	chunks := ceilDiv(outer, rows) * ceilDiv(vectors, span)
 	work := float64(outer*vectors) * (float64(1+f.loads) + 1/float64(max(1, set["unroll"])))
+	if rows > 1 && span < vectors {
+		work += pieceStart * float64(outer*ceilDiv(vectors, span))
+	}
 	workers := int64(max(1, t.Threads))
 	balance := float64(ceilDiv(chunks, workers)*workers) / float64(chunks)
 	return work*balance/float64(workers) + 4*float64(chunks) + f.results.cost(t, set)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // panel is an operand of a reduction, no constant, that all positions of a tile share: the right side of a matrix product. It can be
@@ -118,7 +119,7 @@ func (x *tile) packed() []access {
 
 // copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, squares of lanes to transpose, or every
 // lane on its own.
-func (x *tile) copyCycles(z sizes, n nest) float64 {
+func (x *tile) copyCycles(t *target.Target, n nest) float64 {
 	times := 1.0
 	for _, loop := range n.loops[2:] { // the first two are over the positions of a block
 		times *= float64(loop.times)
@@ -136,7 +137,7 @@ func (x *tile) copyCycles(z sizes, n nest) float64 {
 		case p.strided:
 			total += 1.3 * elements
 		default:
-			total += 3 * elements / float64(x.lanes)
+			total += 3 * wide(t) * elements / float64(x.lanes)
 		}
 	}
 	return times * total

@@ -31,6 +31,12 @@ const (
 	loopExit = 10
 	// regionStart is what starting and ending a parallel region costs all workers together.
 	regionStart = 4000
+	// inlined is what an operation costs that is done again at each load: a multiplication and an addition are one, and some hide behind the sums.
+	inlined = 0.25
+	// borderCheck is what a load costs more that a tile at a border may not do, crossingCheck one in a tile whose positions are in several rows.
+	borderCheck, crossingCheck = 1, 3
+	// apart is by how much of a fill's cost lines that lie apart cost more than those that follow one another, which caches beyond the first fetch ahead.
+	apart = 0.6
 	// chunkStart is what a chunk costs that begins with nothing in registers.
 	chunkStart = 40
 )
@@ -52,7 +58,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	work = max(work, x.arithmetic(t, z, multiplyAddLatency)) // sums are waited for while memory is, too
 	work += x.feedCycles(t, z, set, n)
 	if z.pack {
-		work += x.copyCycles(z, n)
+		work += x.copyCycles(t, n)
 	}
 	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
 	work += chunkStart*chunks + x.results.cost(t, set)
@@ -248,7 +254,7 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 	line := int64(max(1, t.CacheLineBytes))
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
-	for _, l := range footprint.Levels(t) {
+	for depth, l := range footprint.Levels(t) {
 		extents := append([]int64{}, n.tile...)
 		sum := touch(l.Pages, list, extents, line, inner)
 		copy(fills, inner)
@@ -271,6 +277,9 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 		if l.Shared && sum <= l.Capacity {
 			continue
 		}
+		if depth > 0 && !l.Pages && sum > l.Capacity { // the first cache is filled as fast from any line of the second
+			n.scatter(list, fills, line)
+		}
 		for k, f := range fills {
 			if list[k].packed && !l.Pages {
 				f *= ahead * wide(t)
@@ -279,6 +288,17 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 		}
 	}
 	return total
+}
+
+// scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in vain.
+func (n nest) scatter(list []access, fills []float64, line int64) {
+	run := append([]int64{}, n.tile...)
+	if v := n.loops[0]; v.axis >= 0 {
+		run[v.axis] = min(run[v.axis]*v.times, n.limits[v.axis])
+	}
+	for k := range fills {
+		fills[k] *= 1 + apart/list[k].run(run, line)
+	}
 }
 
 // touch puts the lines or pages that each access touches into each, and returns their sum.
@@ -316,6 +336,7 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 			}
 		}
 	case feedTile:
+		x.wholeRows(extents, z)
 		for _, loop := range n.loops {
 			times *= float64(loop.times)
 		}
@@ -332,18 +353,43 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 	return cycles + 60*times
 }
 
+// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of them it needs is not known
+// before it runs, so what feeds it is computed for all of them.
+func (x *tile) wholeRows(extents []int64, z sizes) {
+	if x.crosses(z) {
+		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
+	}
+}
+
+// crosses reports whether tiles may go on in the next row.
+func (x *tile) crosses(z sizes) bool {
+	if len(x.joint) == 0 {
+		return false
+	}
+	row := x.rowOf()
+	return row%z.tw != 0 && z.tw%row != 0
+}
+
+// rowOf is how many positions of the joint axes lie in a row.
+func (x *tile) rowOf() int64 { return x.accesses[0].rows[x.joint[len(x.joint)-1]] }
+
 // inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the tiles at the
-// borders, which check every load.
+// borders, which check every load. Those that may go on in the next row all do, and position by position.
 func (x *tile) inlineCycles(t *target.Target, z sizes) float64 {
 	if x.writtenOut(z) {
 		vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))
-		return 0.5 * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
+		return inlined * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
 	}
 	loads := float64(product(x.extents)*product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
 		loads = float64(product(x.extents)/x.extent(x.vec)*product(x.reduce)) * float64(ceilDiv(x.extent(x.vec), z.tv*x.lanes))
 	}
-	rowTiles := ceilDiv(x.extent(x.row), z.th)
-	border := min(1, 2/float64(rowTiles))
-	return loads * (0.5*float64(x.feedOps) + 3*border)
+	checks := borderCheck * min(1, 2/float64(ceilDiv(x.extent(x.row), z.th)))
+	switch {
+	case x.crosses(z):
+		checks = crossingCheck
+	case len(x.joint) > 0:
+		checks = borderCheck * min(1, 2*float64(x.rowOf())/float64(x.extent(x.col)))
+	}
+	return loads * (inlined*float64(x.feedOps) + checks)
 }

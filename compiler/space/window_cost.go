@@ -15,7 +15,7 @@ const (
 
 // writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row have no window.
 func (x *tile) writtenOut(z sizes) bool {
-	return x.loadsOwn && len(x.joint) == 0 && z.kb == 0 && product(x.reduce) <= z.ku
+	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && product(x.reduce) <= z.ku
 }
 
 // windowCycles is the cycles of one tile of tv vectors whose reduction is written out whole.

@@ -12,12 +12,13 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, and of 74 with AVX2 (avx2.json is the native target without AVX-512), all
-// measured on one thread of a Cascade Lake:
+// x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, recorded twice, and of 74 with AVX2 (avx2.json is the native target
+// without AVX-512), all measured on one thread of a Cascade Lake:
 //
 //	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o survey
+//	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o again
 //	tilth bench record all --sample 64 --every 6 --most-gflop 2 -o survey2 --target avx2.json
-//	tilth bench model survey survey2 --trees 100 --leaves 31 -o costmodel/prior/x86.txt
+//	tilth bench model survey again survey2 -o costmodel/prior/x86.txt
 //
 //go:embed x86.txt
 var x86 string

@@ -34,7 +34,7 @@ const (
 	// jobTrees, of so many leaves, are added for a job's own trials, of whose tasks they are asked.
 	jobTrees, jobLeaves = 40, 15
 	// recipe names how models of histories are trained; it changes with that, so that kept ones are trained again.
-	recipe = "history 2"
+	recipe = "history 3"
 	// addedTrees are what a history adds to a prior.
 	addedTrees = 60
 )
