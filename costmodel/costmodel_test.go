@@ -147,6 +147,17 @@ func TestTrainingGoesOn(t *testing.T) {
 	}
 }
 
+// TestModelsOfManyTasksHaveMoreTrees: of few they would learn what does not hold for others.
+func TestModelsOfManyTasksHaveMoreTrees(t *testing.T) {
+	few, many, given := Options{Seed: 3}.For(manyTasks-1), Options{Seed: 3}.For(manyTasks), Options{Trees: 7, Leaves: 5}.For(manyTasks)
+	if few.Trees >= many.Trees || few.Leaves <= many.Leaves || few.Seed != 3 || given.Trees != 7 || given.Leaves != 5 {
+		t.Errorf("few: %+v, many: %+v, given: %+v", few, many, given)
+	}
+	if m := trained(t, nil, made(2, 30, 1), Options{}); m.Trees() != few.Trees {
+		t.Errorf("a model of two tasks has %d trees, not %d", m.Trees(), few.Trees)
+	}
+}
+
 // wrong is the squared error of what a model says of samples, but for what is the same for a whole task.
 func wrong(t *testing.T, m *Model, samples []Sample) (sum float64) {
 	t.Helper()

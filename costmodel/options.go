@@ -25,9 +25,9 @@ const (
 type Options struct {
 	// Seed determines what is drawn at random.
 	Seed uint64
-	// Trees is how many are added; 0 means 200.
+	// Trees is how many are added; 0 lets For choose.
 	Trees int
-	// Leaves is the most leaves of a tree; 0 means 31.
+	// Leaves is the most leaves of a tree; 0 lets For choose.
 	Leaves int
 	// LearningRate scales each tree; 0 means 0.1.
 	LearningRate float64
@@ -40,8 +40,8 @@ type Options struct {
 }
 
 const (
-	// trees is how many a model has, and leaves the most leaves of each.
-	trees, leaves = 200, 31
+	// manyTasks is from how many tasks on a model has twice as many trees, of half the leaves.
+	manyTasks = 100
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
 	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few samples.
@@ -55,8 +55,16 @@ const (
 	halfTrusted = 10
 )
 
-// trees is how many are added.
-func (o Options) trees() int { return cmp.Or(o.Trees, trees) }
+// For chooses the trees and leaves of a model of so many tasks, where they are not given. Of 223 tasks more trees rank others better, 0.880 of pairs in place
+// of 0.878; what more trees learn of 26 does not hold for others: the best guess has 82 to 84 % of the best speed in place of 87.
+func (o Options) For(tasks int) Options {
+	trees, leaves := 100, 63
+	if tasks >= manyTasks {
+		trees, leaves = 200, 31
+	}
+	o.Trees, o.Leaves = cmp.Or(o.Trees, trees), cmp.Or(o.Leaves, leaves)
+	return o
+}
 
 // trust is the share of what so many tasks taught that counts.
 func (o Options) trust(tasks int) float64 {
@@ -83,12 +91,8 @@ func (o Options) loss() gbdt.Loss {
 
 func (o Options) params(d *gbdt.Data) gbdt.Params {
 	p := gbdt.DefaultParams()
-	p.Leaves = leaves
 	p.Seed, p.Workers, p.FeatureFraction, p.RowFraction = o.Seed, o.Workers, featureFraction, rowFraction
-	p.Trees = o.trees()
-	if o.Leaves > 0 {
-		p.Leaves = o.Leaves
-	}
+	p.Trees, p.Leaves = o.Trees, o.Leaves
 	if o.LearningRate > 0 {
 		p.LearningRate = o.LearningRate
 	}

@@ -27,17 +27,27 @@ func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) 
 // the order of its candidates has a meaning, and would be wrong for the next task. The result depends on the samples, their order and
 // the options alone. It stops between trees when the context ends.
 func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
+	o = o.For(tasksOf(samples))
 	if o.Loss != Mixed {
 		return train(ctx, base, samples, o)
 	}
 	first, second := o, o
-	first.Loss, first.Trees = Latency, (o.trees()+1)/2
-	second.Loss, second.Trees = Order, o.trees()/2
+	first.Loss, first.Trees = Latency, (o.Trees+1)/2
+	second.Loss, second.Trees = Order, o.Trees/2
 	base, err := train(ctx, base, samples, first)
 	if err != nil || second.Trees == 0 {
 		return base, err
 	}
 	return train(ctx, base, samples, second)
+}
+
+// tasksOf is how many tasks the samples are of.
+func tasksOf(samples []Sample) int {
+	known := map[string]bool{}
+	for _, s := range samples {
+		known[s.Task] = true
+	}
+	return len(known)
 }
 
 // train adds trees by one loss.

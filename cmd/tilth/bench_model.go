@@ -49,7 +49,7 @@ type benchModelFlags struct {
 }
 
 func newBenchModel(a *app) *cobra.Command {
-	f := benchModelFlags{options: costmodel.Options{Trees: 200, Leaves: 31, LearningRate: 0.1, Seed: 1}}
+	f := benchModelFlags{options: costmodel.Options{LearningRate: 0.1, Seed: 1}}
 	c := &cobra.Command{
 		Use: "model FILE...", Short: "Compare cost models on tasks kept out of training", Long: benchModelLong,
 		Example: "  tilth bench model sets\n  tilth bench model survey --xgboost /usr/bin/python3\n  tilth bench model survey -o model.txt",
@@ -59,8 +59,8 @@ func newBenchModel(a *app) *cobra.Command {
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of that target")
 	c.Flags().IntVar(&f.folds, "folds", 5, "parts that the tasks are divided into")
 	c.Flags().StringVar(&f.loss, "loss", "", "`mixed`, latency, throughput or order (default: compare all; -o takes mixed, as searches do)")
-	c.Flags().IntVar(&f.options.Trees, "trees", f.options.Trees, "trees of a model")
-	c.Flags().IntVar(&f.options.Leaves, "leaves", f.options.Leaves, "leaves of a tree")
+	c.Flags().IntVar(&f.options.Trees, "trees", f.options.Trees, "trees of a model (default: by the number of tasks)")
+	c.Flags().IntVar(&f.options.Leaves, "leaves", f.options.Leaves, "leaves of a tree (default: by the number of tasks)")
 	c.Flags().Float64Var(&f.options.LearningRate, "rate", f.options.LearningRate, "how much of what it learnt a tree adds")
 	c.Flags().Float64Var(&f.options.Trust, "trust", f.options.Trust, "how much of what was learnt counts beside the analytic cost (default: by the number of tasks)")
 	c.Flags().Float64Var(&f.noise, "noise", 0.02, "share by which latencies must differ to be told apart")
@@ -165,8 +165,8 @@ var losses = []struct {
 
 func (f *benchModelFlags) check() error {
 	o := f.options
-	if f.folds < 2 || o.Trees < 1 || o.Leaves < 2 || f.noise < 0 || !(o.LearningRate > 0) || !(o.Trust >= 0) {
-		return usagef("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 and 0, a rate above 0 and no trust below 0",
+	if f.folds < 2 || o.Trees < 0 || o.Leaves < 0 || o.Leaves == 1 || f.noise < 0 || !(o.LearningRate > 0) || !(o.Trust >= 0) {
+		return usagef("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 (of both, 0 chooses by the number of tasks) and 0, a rate above 0 and no trust below 0",
 			f.folds, o.Trees, o.Leaves, f.noise, o.LearningRate, o.Trust)
 	}
 	if f.loss == "" {

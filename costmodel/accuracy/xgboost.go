@@ -50,7 +50,8 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 	if x.Options.Loss == costmodel.Order {
 		loss = "order"
 	}
-	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(x.Options.Trees), strconv.Itoa(x.Options.Leaves),
+	o := x.Options.For(len(train))
+	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(o.Trees), strconv.Itoa(o.Leaves),
 		strconv.FormatFloat(x.Options.LearningRate, 'g', -1, 64), loss, strconv.Itoa(x.Threads))
 	c.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // threads that spin starve one another on a machine that others use, too
 	var said bytes.Buffer
