@@ -82,6 +82,11 @@ func TestMetrics(t *testing.T) {
 	f := startMeteredFarm(ctx, t)
 	p := f.startPrometheus(ctx, t) // before the job, which ends once its tasks have converged
 	f.tilth(ctx, "model", "mlp", "-o", f.path("mlp.onnx")).mustRun()
+	f.until(ctx, "the runner has not joined", func() bool {
+		devices := f.tilth(ctx, append([]string{"devices", "list"}, f.as("alice")...)...)
+		devices.mustRun()
+		return strings.Contains(devices.stdout.String(), "/runner")
+	})
 	f.tilth(ctx, append([]string{"jobs", "submit", f.path("mlp.onnx"), "--threads", "1", "--trials", "100000"}, f.as("alice")...)...).mustRun()
 	t.Run("are what the document says", func(t *testing.T) { f.compareWithDocument(ctx, t) })
 	t.Run("keep to Prometheus' conventions", func(t *testing.T) { f.checkByPromtool(ctx, t) })
