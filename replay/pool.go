@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -42,8 +41,8 @@ func (s *Set) take(other *Set) {
 		}
 	}
 	factor := 1.0
-	if _, median, _ := stat.Quartiles(factors); median > 0 && !math.IsInf(median, 1) {
-		factor = median
+	if len(factors) > 0 {
+		_, factor, _ = stat.Quartiles(factors)
 	}
 	for _, p := range other.Points {
 		scaled := make([]float64, len(p.Samples))

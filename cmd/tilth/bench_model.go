@@ -70,6 +70,8 @@ func newBenchModel(a *app) *cobra.Command {
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, in place of comparing")
 	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write what a model learns from to, in place of comparing")
 	c.Flags().StringVar(&f.again, "again", "", "`file` or folder of another recording of the same candidates, to compare with")
+	c.MarkFlagsMutuallyExclusive("again", "output")
+	c.MarkFlagsMutuallyExclusive("again", "csv")
 	jsonFlag(c, &f.json)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) (err error) {

@@ -10,13 +10,11 @@ const pageBytes = 4096
 // Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it reaches. Packed
 // tensors lie in the order in which they are read, so that any box of them is contiguous.
 func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
-	run, runs, gap := elementBytes, int64(1), elementBytes
+	run, runs, gap := Run(shape, box, elementBytes, packed), int64(1), elementBytes
 	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
 	for d := len(shape) - 1; d >= 0; d-- {
 		e := box[d]
-		if whole {
-			run *= e
-		} else {
+		if !whole {
 			runs *= e
 		}
 		whole = whole && (e == shape[d] || packed)
@@ -35,6 +33,18 @@ func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (li
 		pages = float64(runs*max(gap, run))/pageBytes + 1
 	}
 	return lines, pages
+}
+
+// Run is how many bytes of a box of a tensor lie in memory one after the other.
+func Run(shape, box []int64, elementBytes int64, packed bool) int64 {
+	run := elementBytes
+	for d := len(shape) - 1; d >= 0; d-- {
+		run *= box[d]
+		if box[d] != shape[d] && !packed {
+			break
+		}
+	}
+	return run
 }
 
 // Level is a store that is filled line by line, or page by page, from a slower one.

@@ -134,24 +134,21 @@ func (a *access) movesWith(axis int) bool {
 // touched is how many cache lines and pages the ranges of the axes touch.
 func (a *access) touched(extents []int64, lineBytes int64) (lines, pages float64) {
 	var few [8]int64 // ranks are small: no allocation
-	box := few[:0]
-	for d := range a.shape {
-		box = append(box, a.extent(d, extents))
-	}
-	return footprint.Touched(a.shape, box, a.elementBytes, lineBytes, a.packed)
+	return footprint.Touched(a.shape, a.box(few[:0], extents), a.elementBytes, lineBytes, a.packed)
 }
 
-// run is how many lines the ranges of the axes touch one after the other in memory.
-func (a *access) run(extents []int64, lineBytes int64) float64 {
-	bytes := a.elementBytes
-	for d := len(a.shape) - 1; d >= 0; d-- {
-		e := a.extent(d, extents)
-		bytes *= e
-		if e < a.shape[d] && !a.packed {
-			break
-		}
+// run is how many bytes that the ranges of the axes touch lie in memory one after the other.
+func (a *access) run(extents []int64) int64 {
+	var few [8]int64
+	return footprint.Run(a.shape, a.box(few[:0], extents), a.elementBytes, a.packed)
+}
+
+// box appends how many elements of each dimension the ranges of the axes reach.
+func (a *access) box(list, extents []int64) []int64 {
+	for d := range a.shape {
+		list = append(list, a.extent(d, extents))
 	}
-	return max(1, float64(bytes)/float64(lineBytes))
+	return list
 }
 
 // elements is how many elements the ranges of the axes reach.

@@ -23,16 +23,22 @@ func parseTarget(t testing.TB, name string) *target.Target {
 	return m
 }
 
+// padded is an image of rows x columns x channels with a border of zeros.
+func padded(x *expr.Tensor) *expr.Tensor {
+	rows, columns, channels := x.Shape[0], x.Shape[1], x.Shape[2]
+	return expr.Compute("pad", []int64{rows + 2, columns + 2, channels}, func(i []expr.Expr) expr.Expr {
+		r, c := expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1))
+		inside := expr.Bin(expr.And, expr.InRange(r, 0, rows), expr.InRange(c, 0, columns))
+		return expr.Sel(inside, x.At(r, c, i[2]), expr.F(array.Float32, 0))
+	})
+}
+
 // conv is a 3x3 convolution of a padded image with a bias and an activation.
 func conv(t testing.TB, size, channels int64) *expr.Workload {
 	t.Helper()
 	x := expr.NewInput("x", array.Float32, size, size, channels)
 	w := expr.NewConstant("w", array.Float32, 3, 3, channels, channels)
-	pad := expr.Compute("pad", []int64{size + 2, size + 2, channels}, func(i []expr.Expr) expr.Expr {
-		r, c := expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1))
-		inside := expr.Bin(expr.And, expr.InRange(r, 0, size), expr.InRange(c, 0, size))
-		return expr.Sel(inside, x.At(r, c, i[2]), expr.F(array.Float32, 0))
-	})
+	pad := padded(x)
 	sum := expr.ReduceOver("conv", expr.Sum, []int64{size, size, channels}, []int64{3, 3, channels}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(pad.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), r[2]), w.At(r[0], r[1], r[2], i[2]))
 	})

@@ -297,7 +297,7 @@ func (n nest) scatter(list []access, fills []float64, line int64) {
 		run[v.axis] = min(run[v.axis]*v.times, n.limits[v.axis])
 	}
 	for k := range fills {
-		fills[k] *= 1 + apart/list[k].run(run, line)
+		fills[k] *= 1 + apart/max(1, float64(list[k].run(run))/float64(line))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -165,20 +165,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// matrixProduct is a product of matrices of m x k by k x n elements, the right one a constant.
-func matrixProduct(t testing.TB, m, k, n int64) *expr.Workload {
-	t.Helper()
-	x, w := expr.NewInput("x", array.Float32, m, k), expr.NewConstant("w", array.Float32, k, n)
-	out := expr.ReduceOver("y", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
-	})
-	work, err := expr.NewWorkload([]*expr.Tensor{out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return work
-}
-
 // analysed is the analysis of a point, given as text.
 func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *analysis {
 	t.Helper()
@@ -200,7 +186,7 @@ func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *
 func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
-	one, two := analysed(t, matrixProduct(t, 96, 64, 128), on, point), analysed(t, matrixProduct(t, 192, 64, 128), on, point)
+	one, two := analysed(t, exprtest.Product(t, 96, 64, 128), on, point), analysed(t, exprtest.Product(t, 192, 64, 128), on, point)
 	for _, c := range []struct {
 		name     string
 		one, two float64
@@ -227,7 +213,7 @@ func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 // cache is filled with again and again. Such candidates had the same features.
 func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
-	w := matrixProduct(t, 1536, 768, 768)
+	w := exprtest.Product(t, 1536, 768, 768)
 	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
 	rows, columns := analysed(t, w, on, point+"0"), analysed(t, w, on, point+"1")
 	if rows.heaviest.trace.fills == columns.heaviest.trace.fills {
