@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ when both the work and the agent were there to when the agent has the lease, on 
 func newSimulate(a *app) *cobra.Command {
 	var o simulate.Options
 	var asJSON bool
-	var details string
+	var details, launcher string
 	var log logFlag
 	c := &cobra.Command{
 		Use: "simulate", Short: "Put load on a tracker with a farm of agents that only pretend", Long: simulateLong,
@@ -40,12 +41,13 @@ func newSimulate(a *app) *cobra.Command {
 	simulateFlags(c, &o)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "`file` to write everything that was seen to, as JSON")
+	c.Flags().StringVar(&launcher, "launcher", "", "`command` that starts the tracker, e.g. 'taskset -c 0,1'")
 	log.add(c, slog.LevelError)
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		o.Logger = log.logger(a.stderr)
-		seen, err := a.simulate(ctx, o)
+		seen, err := a.simulate(ctx, o, strings.Fields(launcher))
 		if err != nil {
 			return err
 		}
@@ -89,8 +91,8 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-// simulate runs a simulation with this program as the tracker.
-func (a *app) simulate(ctx context.Context, o simulate.Options) (*simulate.Details, error) {
+// simulate runs a simulation with this program as the tracker, which the launcher starts, if any.
+func (a *app) simulate(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
 		return nil, usagef("%v", err)
@@ -99,7 +101,7 @@ func (a *app) simulate(ctx context.Context, o simulate.Options) (*simulate.Detai
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	o.Tracker = []string{program, simulateTrackerName}
+	o.Tracker = append(launcher, program, simulateTrackerName)
 	if o.Dir == "" {
 		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
 			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
