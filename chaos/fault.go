@@ -271,11 +271,15 @@ func (r *round) mountDisk() {
 
 // shiftClocks shifts the tracker's clocks further against the machine's.
 func (r *round) shiftClocks(onWall, evenly time.Duration) {
+	r.writeClocks(onWall, evenly)
+	r.farm.tracker.signal(unix.SIGUSR1) // not under the round's lock, which a process takes under its own when it starts
+}
+
+func (r *round) writeClocks(onWall, evenly time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wallShift += onWall
 	r.evenlyShift += evenly
 	// A disk that is full has no room for it.
 	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v", r.wallShift, r.evenlyShift), 0o644)
-	r.farm.tracker.signal(unix.SIGUSR1)
 }
