@@ -41,7 +41,7 @@ func newSimulate(a *app) *cobra.Command {
 	simulateFlags(c, &o)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "`file` to write everything that was seen to, as JSON")
-	c.Flags().StringVar(&launcher, "launcher", "", "`command` that starts the tracker, e.g. 'taskset -c 0,1'")
+	c.Flags().StringVar(&launcher, "launcher", "", "`command` that sets something up and becomes the tracker, e.g. 'taskset -c 0,1'")
 	log.add(c, slog.LevelError)
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
