@@ -107,11 +107,13 @@ func (c *change) calibrated(d *device, session string, report *tilthv1.Calibrati
 	d.calibrateAt = now.Add(v.Next)
 	c.metrics.calibrations.Inc()
 	switch {
+	case v.Quarantine != "" && c.irreplaceable(d):
+		c.warn(d, v.Quarantine)
 	case v.Quarantine != "":
 		c.metrics.quarantines.Inc()
-		c.changeDevice(d, "", v.Quarantine, func() { d.quarantine = c.quarantine(d, v) })
-	case v.Release:
-		c.changeDevice(d, "", "it measures as it should again", func() { d.quarantine = nil })
+		c.changeDevice(d, "", v.Quarantine, func() { d.quarantine, d.warning = c.quarantine(d, v), nil })
+	case v.Release, d.warning != nil && d.calibration.GetDisturbed() == 0:
+		c.changeDevice(d, "", "it measures as it should again", func() { d.quarantine, d.warning = nil, nil })
 	default:
 		c.write.PutDevice(d.name, d.row())
 	}
@@ -164,7 +166,7 @@ func (t *Tracker) RecalibrateDevice(ctx context.Context, req *tilthv1.Recalibrat
 	by := who(ctx, req)
 	out, err := t.decide(ctx, req.GetName(), req, func(c *change, d *device) {
 		c.changeDevice(d, by, strings.TrimSuffix("recalibrated: "+req.GetReason(), ": "), func() {
-			d.quarantine, d.calibration, d.calibrateAt = nil, nil, c.cfg.Now()
+			d.quarantine, d.warning, d.calibration, d.calibrateAt = nil, nil, nil, c.cfg.Now()
 		})
 	})
 	return &tilthv1.RecalibrateDeviceResponse{Device: out}, err

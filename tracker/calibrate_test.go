@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -23,6 +24,9 @@ func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
 	s.Capabilities = []string{"calibrate"}
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s}))
 }
+
+// spare joins another device of the class, without which none is put into quarantine.
+func (f *farm) spare() string { return f.join("spare", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
 // calibrate reports so many calibrations of a device that takes so many times as long as usual.
 func (f *farm) calibrate(session string, n int, factor float64) {
@@ -72,6 +76,7 @@ func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
 	f.measurable("r1")
+	f.spare()
 	session := f.calibratingRunner().GetSession()
 	f.calibrate(session, 5, 1)
 	f.restart() // the reference is kept
@@ -103,6 +108,7 @@ func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 
 func TestADeviceIsRecalibratedByHand(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
+	f.spare()
 	session := f.calibratingRunner().GetSession()
 	f.calibrate(session, 5, 1)
 	f.calibrate(session, 3, 1.2)
@@ -122,6 +128,7 @@ func TestADeviceIsRecalibratedByHand(t *testing.T) {
 // TestACordonOutlastsAQuarantine: of two reasons to keep work from a device, each ends by itself.
 func TestACordonOutlastsAQuarantine(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
+	f.spare()
 	session := f.calibratingRunner().GetSession()
 	f.calibrate(session, 5, 1)
 	cordon(t, wired{f}, "runner", "", 0)
@@ -132,6 +139,77 @@ func TestACordonOutlastsAQuarantine(t *testing.T) {
 	f.calibrate(session, 1, 1)
 	wantDevice(t, device(t, wired{f}, "runner"), cordoned)
 	wantDevice(t, uncordon(t, wired{f}, "runner"), ready)
+}
+
+// TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut: a farm with one board would stand still, and say nothing.
+func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: reg})
+	f.measurable("r1")
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	f.calibrate(session, 6, 1.2)
+	d := device(t, wired{f}, "runner")
+	wantDevice(t, d, ready)
+	if !strings.Contains(d.GetWarning().GetReason(), "20.0 % slower than its reference, over 8.0 %") {
+		t.Errorf("the warning is %v", d.GetWarning())
+	}
+	if got := changes(d); strings.Count(got, "only device of its class") != 1 {
+		t.Errorf("the history is %s", got)
+	}
+	for _, line := range []string{"tilth_tracker_warned_devices 1\n", "tilth_tracker_device_warnings_total 1\n", "tilth_tracker_quarantines_total 0\n"} {
+		if !strings.Contains(scrape(reg), line) {
+			t.Errorf("metrics lack %q", line)
+		}
+	}
+	since := d.GetWarning().GetSince().AsTime()
+	f.cfg.Registerer = nil
+	f.restart()
+	if d := device(t, wired{f}, "runner"); !d.GetWarning().GetSince().AsTime().Equal(since) {
+		t.Errorf("after a restart the warning is %v", d.GetWarning())
+	}
+	f.mustLease(session)
+
+	spare := f.spare()
+	f.calibrate(session, 3, 1.2)
+	if d := device(t, wired{f}, "runner"); d.GetState() != quarantined || d.GetWarning() != nil {
+		t.Errorf("beside another device of its class it is %v", d)
+	}
+	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: spare}))
+	f.calibrate(session, 1, 1.2)
+	wantDevice(t, device(t, wired{f}, "runner"), ready)
+	f.calibrate(session, 1, 1)
+	if d := device(t, wired{f}, "runner"); d.GetState() != ready || d.GetWarning() != nil {
+		t.Errorf("when it measures as it should it is %v", d)
+	}
+}
+
+// TestABusyMomentWhileJoiningIsNoQuarantine: what else a host does as it starts is over in a minute.
+func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
+	c := newClock()
+	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f.spare()
+	session := f.calibratingRunner().GetSession()
+	noisy := &tilthv1.CalibrationReport{
+		Kernels: "k", ComputeSeconds: []float64{1e-3, 2e-3, 3e-3, 4e-3, 5e-3}, MemorySeconds: []float64{1e-3, 2e-3, 3e-3, 4e-3, 5e-3},
+	}
+	joined := c.now
+	for i := 0; device(t, wired{f}, "runner").GetState() == ready; i++ {
+		if i > 20 {
+			t.Fatal("a device that is noisy for ever is never quarantined")
+		}
+		for !f.heartbeat(session).GetCalibrate() {
+			c.now = c.now.Add(time.Second)
+		}
+		must[*tilthv1.ReportCalibrationResponse](t)(wired{f}.client().ReportCalibration(t.Context(),
+			&tilthv1.ReportCalibrationRequest{Session: session, Report: noisy}))
+	}
+	if took := c.now.Sub(joined); took < 5*time.Minute || took > 7*time.Minute {
+		t.Errorf("it was quarantined after %v of noise, want some five minutes", took)
+	}
+	if got := device(t, wired{f}, "runner").GetQuarantine().GetReason(); !strings.Contains(got, "none of 8 calibrations was calm in 5m") {
+		t.Errorf("the reason is %s", got)
+	}
 }
 
 func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {

@@ -25,6 +25,8 @@ type device struct {
 	history []*tilthv1.DeviceChange
 	// nil while it measures as it should, as far as is known.
 	quarantine *tilthv1.Quarantine
+	// Set while it does not measure as it should, and is given work all the same.
+	warning *tilthv1.DeviceWarning
 	// What is known of how it measures; nil when it was never calibrated.
 	calibration *tilthv1.DeviceCalibration
 	// When it is to be calibrated next; not stored, since a tracker that starts wants to know.
@@ -35,8 +37,9 @@ type device struct {
 
 func newDevice(name string, row *storev1.DeviceRow) *device {
 	d := &device{
-		name: name, cordon: row.GetCordon(), history: row.GetHistory(), quarantine: row.GetQuarantine(), calibration: row.GetCalibration(),
-		changed: make(chan struct{}),
+		name: name, cordon: row.GetCordon(), history: row.GetHistory(), quarantine: row.GetQuarantine(), warning: row.GetWarning(),
+		calibration: row.GetCalibration(),
+		changed:     make(chan struct{}),
 	}
 	if d.quarantine != nil {
 		d.calibrateAt = d.quarantine.GetUntil().AsTime()
@@ -45,7 +48,7 @@ func newDevice(name string, row *storev1.DeviceRow) *device {
 }
 
 func (d *device) row() *storev1.DeviceRow {
-	return &storev1.DeviceRow{Cordon: d.cordon, History: d.history, Quarantine: d.quarantine, Calibration: d.calibration}
+	return &storev1.DeviceRow{Cordon: d.cordon, History: d.history, Quarantine: d.quarantine, Warning: d.warning, Calibration: d.calibration}
 }
 
 func (d *device) state() tilthv1.DeviceState {
@@ -101,6 +104,9 @@ func (t *Tracker) describe(d *device) *tilthv1.Device {
 	if d.quarantine != nil {
 		out.Quarantine = proto.CloneOf(d.quarantine)
 	}
+	if d.warning != nil {
+		out.Warning = proto.CloneOf(d.warning)
+	}
 	if d.calibration != nil {
 		out.Calibration = proto.CloneOf(d.calibration)
 		if c := out.GetCalibration(); c.GetReference() != nil && len(c.GetRecent()) > 0 {
@@ -134,7 +140,11 @@ func (c *change) changeDevice(d *device, by, reason string, decide func()) {
 // note adds to the history what is new.
 func (c *change) note(d *device, before tilthv1.DeviceState, by, reason string) {
 	now := d.state()
-	if n := len(d.history); now == before && (n == 0 || d.history[n-1].GetReason() == reason && d.history[n-1].GetBy() == by) {
+	last := &tilthv1.DeviceChange{}
+	if n := len(d.history); n > 0 {
+		last = d.history[n-1]
+	}
+	if now == before && last.GetReason() == reason && last.GetBy() == by {
 		return
 	}
 	c.log.Info("device changed", "device", d.name, "state", show.DeviceState(now), "by", by, "reason", reason)

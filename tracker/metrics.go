@@ -24,6 +24,7 @@ type metrics struct {
 	outages      prometheus.Counter
 	calibrations prometheus.Counter
 	quarantines  prometheus.Counter
+	warnings     prometheus.Counter
 	buildSeconds prometheus.Histogram
 	runSeconds   prometheus.Histogram
 	commit       prometheus.Histogram
@@ -75,13 +76,14 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		outages:      count("outages_total", "Times that most agents fell silent at once."),
 		calibrations: count("calibrations_total", "Calibrations of devices taken in."),
 		quarantines:  count("quarantines_total", "Times that a device was put into quarantine, or kept there, for what a calibration said."),
+		warnings:     count("device_warnings_total", "Times that a device began to be warned about: the only one of its class, it measures badly and is given work all the same."),
 		commitCalls:  count("commit_calls_total", "Calls whose changes were written to the records file."),
 		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
 	for _, c := range append(t.cfg.Security.metrics(),
 		m.granted, m.expired, m.stale, m.repeated, m.refused, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
-		m.calibrations, m.quarantines, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),
+		m.calibrations, m.quarantines, m.warnings, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),
 	) {
 		if err := reg.Register(c); err != nil {
 			return nil, err

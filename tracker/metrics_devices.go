@@ -18,6 +18,7 @@ const shownDevices = 100
 type deviceCollector struct {
 	tracker               *Tracker
 	states, drifts, noise *prometheus.Desc
+	warned                *prometheus.Desc
 }
 
 func newDeviceCollector(t *Tracker) *deviceCollector {
@@ -27,6 +28,8 @@ func newDeviceCollector(t *Tracker) *deviceCollector {
 	return &deviceCollector{
 		tracker: t,
 		states:  desc("devices", "Devices that ever joined, by state.", "state"),
+		warned: prometheus.NewDesc("tilth_tracker_warned_devices",
+			"Devices that measure badly and are given work all the same, as the only ones of their class.", nil, nil),
 		drifts: desc("device_drift_ratio",
 			"By how much a device was slower than its reference at its last calibration, 0.04 for 4 %; absent until it has one, and only for those that drifted furthest.", "device"),
 		noise: desc("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.", "device"),
@@ -35,14 +38,15 @@ func newDeviceCollector(t *Tracker) *deviceCollector {
 
 // Describe implements prometheus.Collector.
 func (c *deviceCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.states, c.drifts, c.noise} {
+	for _, d := range []*prometheus.Desc{c.states, c.warned, c.drifts, c.noise} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *deviceCollector) Collect(ch chan<- prometheus.Metric) {
-	states, furthest := c.tracker.deviceSums()
+	states, warned, furthest := c.tracker.deviceSums()
+	ch <- prometheus.MustNewConstMetric(c.warned, prometheus.GaugeValue, float64(warned))
 	gauge := func(d *prometheus.Desc, value float64, label string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
 	}
@@ -63,8 +67,8 @@ type deviceSum struct {
 	drift, noise float64
 }
 
-// deviceSums counts the devices by state, and returns those that drifted furthest.
-func (t *Tracker) deviceSums() (states map[tilthv1.DeviceState]int, furthest []deviceSum) {
+// deviceSums counts the devices by state, and those warned about, and returns those that drifted furthest.
+func (t *Tracker) deviceSums() (states map[tilthv1.DeviceState]int, warned int, furthest []deviceSum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	states = map[tilthv1.DeviceState]int{}
@@ -73,6 +77,9 @@ func (t *Tracker) deviceSums() (states map[tilthv1.DeviceState]int, furthest []d
 			continue // told of, but no runner has joined by that name
 		}
 		states[d.state()]++
+		if d.warning != nil {
+			warned++
+		}
 		recent := d.calibration.GetRecent()
 		if d.calibration.GetReference() == nil || len(recent) == 0 {
 			continue
@@ -83,5 +90,5 @@ func (t *Tracker) deviceSums() (states map[tilthv1.DeviceState]int, furthest []d
 	slices.SortFunc(furthest, func(a, b deviceSum) int {
 		return cmp.Or(cmp.Compare(b.drift, a.drift), cmp.Compare(a.name, b.name))
 	})
-	return states, furthest[:min(shownDevices, len(furthest))]
+	return states, warned, furthest[:min(shownDevices, len(furthest))]
 }

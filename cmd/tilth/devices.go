@@ -28,6 +28,7 @@ type deviceRow struct {
 	DeviceState string         `json:"device_state"`
 	Cordon      *cordonRow     `json:"cordon,omitempty"`
 	Quarantine  *quarantineRow `json:"quarantine,omitempty"`
+	Warning     *warningRow    `json:"warning,omitempty"`
 	Rest        *restRow       `json:"rest,omitempty"`
 	// Outage is the farm's, not this device's alone.
 	Outage      *outageView       `json:"outage,omitempty"`
@@ -59,6 +60,12 @@ type quarantineRow struct {
 	Reason string `json:"reason"`
 	Since  string `json:"since"`
 	Until  string `json:"until"`
+}
+
+// warningRow says why the tracker would keep work from a device, were it not the only one of its class.
+type warningRow struct {
+	Reason string `json:"reason"`
+	Since  string `json:"since"`
 }
 
 // restRow says until when the runner is given no work since its last leases all failed, or none of one job, and why. It is there until a
@@ -186,6 +193,9 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	if q := d.GetQuarantine(); q != nil {
 		row.Quarantine = &quarantineRow{Reason: q.GetReason(), Since: instant(q.GetSince()), Until: instant(q.GetUntil())}
 	}
+	if w := d.GetWarning(); w != nil {
+		row.Warning = &warningRow{Reason: w.GetReason(), Since: instant(w.GetSince())}
+	}
 	if until := agent.GetRestingUntil(); until != nil {
 		row.Rest = &restRow{Reason: agent.GetRestReason(), Until: instant(until), until: until.AsTime()}
 	}
@@ -211,6 +221,9 @@ func (r deviceRow) status() string {
 	if r.DeviceState == show.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
 		if r.Rest != nil && time.Now().Before(r.Rest.until) {
 			return r.State + ", resting until " + r.Rest.Until
+		}
+		if r.Warning != nil {
+			return r.State + ", warned"
 		}
 		return r.State
 	}

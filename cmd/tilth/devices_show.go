@@ -56,6 +56,10 @@ func (r deviceRow) write(w io.Writer) error {
 	if q := r.Quarantine; q != nil {
 		head.Row("quarantine:", q.Reason+"; tried again at "+q.Until)
 	}
+	if r.Warning != nil {
+		head.Row("warning:", fmt.Sprintf("since %s, %s; as the only device of its class it is given work all the same: "+
+			"'tilth devices recalibrate %s' if it is to stay as it is", r.Warning.Since, r.Warning.Reason, r.Device))
+	}
 	if r.Rest != nil {
 		head.Row("rest:", "until "+r.Rest.Until+", "+r.Rest.Reason)
 	}

@@ -174,24 +174,46 @@ func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
 	}
 }
 
-func TestANoisyDeviceIsQuarantined(t *testing.T) {
+// noisy is a sample of a device whose samples differ by more than is borne.
+func (b *bench) noisy(sample float64) float64 { return sample * (1 + b.rng.Float64()) }
+
+func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	for _, learnt := range []bool{true, false} {
 		b := newBench(t)
 		if learnt {
 			b.learn()
 		}
-		for range 3 {
-			b.want(0, 0, 0)
-			b.calibrate(1, func(s float64) float64 { return s * (1 + 0.07*(b.rng.Float64()-0.5)*4) })
+		began := b.now
+		for len(b.quarantines) == 0 && b.now.Sub(began) < time.Hour {
+			b.calibrate(1, b.noisy)
 		}
-		if len(b.quarantines) != 1 {
-			t.Errorf("a noisy device is quarantined %q", b.quarantines)
+		if lasted := b.known.GetRecent()[2].GetAt().AsTime().Sub(began); lasted < b.policy.Settle || lasted > b.policy.Settle+2*time.Minute {
+			t.Errorf("it was quarantined after %v of noise: %q", lasted, b.quarantines)
 		}
 		b.calibrate(1, as)
 		if b.released != 1 {
 			t.Error("it is calm and not released")
 		}
 	}
+}
+
+// TestABusyMomentIsNotNoise: a minute's noise, whenever it comes, and a noisy first look at a device in quarantine decide nothing.
+func TestABusyMomentIsNotNoise(t *testing.T) {
+	b := newBench(t)
+	for range 20 {
+		for began := b.now; b.now.Sub(began) < time.Minute; {
+			b.calibrate(1, b.noisy)
+		}
+		b.calibrate(1, as)
+	}
+	b.want(0, 0, 0)
+	for range 3 {
+		b.calibrate(1.2, as)
+	}
+	b.want(1, 1, 0)
+	b.calibrate(1, b.noisy)
+	b.calibrate(1, as)
+	b.want(1, 1, 1)
 }
 
 // TestASharedMachineStaysUsable: neighbours take a fifth of the calibrations apart, sometimes two on end, and lengthen some samples of half

@@ -57,12 +57,13 @@ func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.C
 // learn waits for the calm calibrations that make the reference.
 func (p Policy) learn(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	if f.GetNoise() > p.Noise {
-		if c.Disturbed++; c.Disturbed >= believed {
-			return p.quarantine(c, f, p.noisy(c), "")
+		disturb(c, f)
+		if reason := p.noisy(c); reason != "" {
+			return p.quarantine(c, f, reason, "")
 		}
-		return Verdict{Next: p.Confirm}
+		return Verdict{Next: p.again(c)}
 	}
-	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	settle(c, f)
 	if c.Learning = append(c.Learning, f); len(c.Learning) < referenceOf {
 		return Verdict{Next: p.Confirm}
 	}
@@ -74,7 +75,7 @@ func (p Policy) learn(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigure
 
 // calm is the usual case.
 func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
-	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	settle(c, f)
 	follow(c.Level, f)
 	if d := Drift(c.GetLevel(), c.GetReference()); d > p.Quarantine {
 		return p.quarantine(c, f, fmt.Sprintf("it drifted: it is %s slower than its reference, over %s", percent(d), percent(p.Quarantine)), "")
@@ -82,9 +83,10 @@ func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures
 	return Verdict{Next: p.Interval}
 }
 
-// disturbed waits until three calibrations on end were not calm, and then decides by their median.
+// disturbed waits until three calibrations on end were not calm, and then decides by their median. Figures of noisy ones say nothing of the
+// device's speed: while all three are, only the noise is judged, which takes minutes.
 func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
-	if c.Disturbed++; c.Disturbed < believed {
+	if disturb(c, f); c.Disturbed < believed {
 		return Verdict{Next: p.Confirm}
 	}
 	now := median(c.Recent)
@@ -93,13 +95,15 @@ func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFi
 	if step > p.Remeasure {
 		suspect = fmt.Sprintf("the device changed by %s, over %s", percent(step), percent(p.Remeasure))
 	}
-	switch {
+	switch noisy := p.noisy(c); {
+	case noisy != "":
+		return p.quarantine(c, f, noisy, suspect)
+	case p.least(c) > p.Noise:
+		return Verdict{Next: p.again(c)}
 	case drift > p.Quarantine:
 		return p.quarantine(c, f, fmt.Sprintf("it is %s slower than its reference, over %s", percent(drift), percent(p.Quarantine)), suspect)
-	case p.noisy(c) != "":
-		return p.quarantine(c, f, p.noisy(c), suspect)
 	}
-	c.Disturbed, c.CalmAt = 0, f.GetAt()
+	settle(c, f)
 	if suspect != "" {
 		c.Level = now
 	}
@@ -109,16 +113,41 @@ func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFi
 	return Verdict{Suspect: suspect, Next: p.Interval}
 }
 
-// noisy says that each of the last calibrations was too noisy to mean anything; empty when one was not.
-func (p Policy) noisy(c *tilthv1.DeviceCalibration) string {
+// disturb counts a calibration that was not calm.
+func disturb(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) {
+	if c.Disturbed++; c.DisturbedSince == nil {
+		c.DisturbedSince = f.GetAt()
+	}
+}
+
+// settle ends a disturbance.
+func settle(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) {
+	c.Disturbed, c.DisturbedSince, c.CalmAt = 0, nil, f.GetAt()
+}
+
+// again is the time until the next calibration of a device that may be noisy: it doubles, so that a device at work is not held up by them.
+func (p Policy) again(c *tilthv1.DeviceCalibration) time.Duration {
+	return min(p.Confirm<<min(c.GetDisturbed()-1, 8), max(p.Settle/5, p.Confirm))
+}
+
+// least is the noise that each of the last calibrations had at least.
+func (p Policy) least(c *tilthv1.DeviceCalibration) float64 {
 	least := c.GetRecent()[0].GetNoise()
 	for _, f := range c.GetRecent() {
 		least = min(least, f.GetNoise())
 	}
-	if least <= p.Noise || len(c.GetRecent()) < believed {
-		return ""
+	return least
+}
+
+// noisy says that no calibration was calm for as long as it takes to believe that none will be; empty when one was.
+func (p Policy) noisy(c *tilthv1.DeviceCalibration) string {
+	last := c.GetRecent()[len(c.GetRecent())-1].GetAt().AsTime()
+	disturbed := last.Sub(c.GetDisturbedSince().AsTime())
+	if least := p.least(c); c.GetDisturbed() >= believed && disturbed >= p.Settle && least > p.Noise {
+		return fmt.Sprintf("it is noisy: its samples differ by %s or more, over %s, and none of %d calibrations was calm in %s",
+			percent(least), percent(p.Noise), c.GetDisturbed(), disturbed.Round(time.Second))
 	}
-	return fmt.Sprintf("it is noisy: its samples differ by %s or more in each of %d calibrations, over %s", percent(least), believed, percent(p.Noise))
+	return ""
 }
 
 // quarantine counts a quarantine; each of several lasts twice as long as the one before.
@@ -127,7 +156,7 @@ func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationF
 		c.Strikes = 0
 	}
 	c.Strikes++
-	c.Disturbed = 0
+	c.Disturbed, c.DisturbedSince = 0, nil
 	wait := p.LongestProbe
 	if c.Strikes < 16 {
 		wait = min(p.FirstProbe<<(c.Strikes-1), p.LongestProbe)
@@ -135,16 +164,20 @@ func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationF
 	return Verdict{Quarantine: reason, Probe: wait, Suspect: suspect, Next: wait}
 }
 
-// probe decides about a device in quarantine by one calibration.
+// probe decides about a device in quarantine: by one calibration, or, since a moment's noise says little, by three noisy ones.
 func (p Policy) probe(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	switch {
 	case f.GetNoise() > p.Noise:
+		if disturb(c, f); c.Disturbed < believed {
+			return Verdict{Next: p.Confirm}
+		}
 		return p.quarantine(c, f, fmt.Sprintf("it is noisy still: its samples differ by %s, over %s", percent(f.GetNoise()), percent(p.Noise)), "")
 	case c.GetReference() != nil && Drift(f, c.GetReference()) > p.Quarantine:
 		d := Drift(f, c.GetReference())
 		return p.quarantine(c, f, fmt.Sprintf("it is %s slower than its reference still, over %s", percent(d), percent(p.Quarantine)), "")
 	}
-	c.CalmAt, c.ReleasedAt, c.Recent = f.GetAt(), f.GetAt(), []*tilthv1.CalibrationFigures{f}
+	settle(c, f)
+	c.ReleasedAt, c.Recent = f.GetAt(), []*tilthv1.CalibrationFigures{f}
 	if c.GetReference() == nil {
 		c.Learning = append(c.Learning, f)
 		return Verdict{Release: true, Next: p.Confirm}

@@ -5,8 +5,10 @@
 // drift of a whole day, by heat or by a neighbour who stays, is no event, and a change at once. Only a change between two calm
 // calibrations makes what was measured between them uncertain.
 //
-// Noise is the rule on shared machines, and lasts for seconds: a calibration that is not calm is followed by others soon, and only three
-// on end are believed. What disturbs only ever lengthens a sample, so the figures are lower quartiles, and noise is that of the lower half.
+// Noise is the rule on shared machines, and mostly lasts for seconds. A calibration that is not calm is followed by others soon. Three in a
+// row are believed when they agree on another speed; a device is called noisy only when none was calm for minutes, whether it has just
+// joined or measured well for days. What disturbs only ever lengthens a sample, so the figures are lower quartiles, and noise is that of the
+// lower half.
 package drift
 
 import "time"
@@ -23,6 +25,8 @@ type Policy struct {
 	Interval time.Duration
 	// Confirm is the time until the next calibration after one that is not calm, and between a device's first ones; 10 s by default.
 	Confirm time.Duration
+	// Settle is how long no calibration may be calm until a device counts as noisy; 5 min by default.
+	Settle time.Duration
 	// FirstProbe is how long a first quarantine lasts until the device is tried again; each further one lasts twice as long, up to
 	// LongestProbe. A device that was well for LongestProbe begins anew. 1 min and 1 h by default.
 	FirstProbe, LongestProbe time.Duration
@@ -41,7 +45,7 @@ func (p Policy) WithDefaults() Policy {
 	for _, f := range []struct {
 		value     *time.Duration
 		byDefault time.Duration
-	}{{&p.Interval, 5 * time.Minute}, {&p.Confirm, 10 * time.Second}, {&p.FirstProbe, time.Minute}, {&p.LongestProbe, time.Hour}} {
+	}{{&p.Interval, 5 * time.Minute}, {&p.Confirm, 10 * time.Second}, {&p.Settle, 5 * time.Minute}, {&p.FirstProbe, time.Minute}, {&p.LongestProbe, time.Hour}} {
 		if *f.value == 0 {
 			*f.value = f.byDefault
 		}

@@ -101,7 +101,9 @@ type Device struct {
 	// The last 20 changes of state, oldest first.
 	History []*DeviceChange `protobuf:"bytes,6,rep,name=history,proto3" json:"history,omitempty"`
 	// Absent when it was never calibrated.
-	Calibration   *DeviceCalibration `protobuf:"bytes,7,opt,name=calibration,proto3" json:"calibration,omitempty"`
+	Calibration *DeviceCalibration `protobuf:"bytes,7,opt,name=calibration,proto3" json:"calibration,omitempty"`
+	// Absent unless it is given work although it does not measure as it should.
+	Warning       *DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +183,13 @@ func (x *Device) GetHistory() []*DeviceChange {
 func (x *Device) GetCalibration() *DeviceCalibration {
 	if x != nil {
 		return x.Calibration
+	}
+	return nil
+}
+
+func (x *Device) GetWarning() *DeviceWarning {
+	if x != nil {
+		return x.Warning
 	}
 	return nil
 }
@@ -327,6 +336,60 @@ func (x *Quarantine) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+// DeviceWarning says that a device would be in quarantine if another one could do its work.
+type DeviceWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong with how it measures.
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceWarning) Reset() {
+	*x = DeviceWarning{}
+	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceWarning) ProtoMessage() {}
+
+func (x *DeviceWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceWarning.ProtoReflect.Descriptor instead.
+func (*DeviceWarning) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeviceWarning) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeviceWarning) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // CalibrationReport is what a runner measured of its device: fixed work, bound by the processor and by the memory.
 type CalibrationReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -345,7 +408,7 @@ type CalibrationReport struct {
 
 func (x *CalibrationReport) Reset() {
 	*x = CalibrationReport{}
-	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	mi := &file_tilth_v1_device_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -357,7 +420,7 @@ func (x *CalibrationReport) String() string {
 func (*CalibrationReport) ProtoMessage() {}
 
 func (x *CalibrationReport) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	mi := &file_tilth_v1_device_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -370,7 +433,7 @@ func (x *CalibrationReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationReport.ProtoReflect.Descriptor instead.
 func (*CalibrationReport) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{3}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CalibrationReport) GetKernels() string {
@@ -420,7 +483,7 @@ type Surroundings struct {
 
 func (x *Surroundings) Reset() {
 	*x = Surroundings{}
-	mi := &file_tilth_v1_device_proto_msgTypes[4]
+	mi := &file_tilth_v1_device_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +495,7 @@ func (x *Surroundings) String() string {
 func (*Surroundings) ProtoMessage() {}
 
 func (x *Surroundings) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[4]
+	mi := &file_tilth_v1_device_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +508,7 @@ func (x *Surroundings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Surroundings.ProtoReflect.Descriptor instead.
 func (*Surroundings) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{4}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Surroundings) GetTemperatures() []*Temperature {
@@ -481,7 +544,7 @@ type Temperature struct {
 
 func (x *Temperature) Reset() {
 	*x = Temperature{}
-	mi := &file_tilth_v1_device_proto_msgTypes[5]
+	mi := &file_tilth_v1_device_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +556,7 @@ func (x *Temperature) String() string {
 func (*Temperature) ProtoMessage() {}
 
 func (x *Temperature) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[5]
+	mi := &file_tilth_v1_device_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +569,7 @@ func (x *Temperature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Temperature.ProtoReflect.Descriptor instead.
 func (*Temperature) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{5}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Temperature) GetSensor() string {
@@ -539,7 +602,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_tilth_v1_device_proto_msgTypes[6]
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +614,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[6]
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +627,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{6}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Clock) GetDomain() string {
@@ -607,7 +670,7 @@ type Throttling struct {
 
 func (x *Throttling) Reset() {
 	*x = Throttling{}
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +682,7 @@ func (x *Throttling) String() string {
 func (*Throttling) ProtoMessage() {}
 
 func (x *Throttling) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +695,7 @@ func (x *Throttling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttling.ProtoReflect.Descriptor instead.
 func (*Throttling) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Throttling) GetSource() string {
@@ -664,7 +727,7 @@ type CalibrationFigures struct {
 
 func (x *CalibrationFigures) Reset() {
 	*x = CalibrationFigures{}
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +739,7 @@ func (x *CalibrationFigures) String() string {
 func (*CalibrationFigures) ProtoMessage() {}
 
 func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +752,7 @@ func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationFigures.ProtoReflect.Descriptor instead.
 func (*CalibrationFigures) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CalibrationFigures) GetComputeSeconds() float64 {
@@ -732,7 +795,7 @@ type DeviceCalibration struct {
 	Level *CalibrationFigures `protobuf:"bytes,4,opt,name=level,proto3" json:"level,omitempty"`
 	// The last three, oldest first.
 	Recent []*CalibrationFigures `protobuf:"bytes,5,rep,name=recent,proto3" json:"recent,omitempty"`
-	// How many of them, the last ones, were not calm.
+	// How many calibrations, the last ones, were not calm.
 	Disturbed uint32 `protobuf:"varint,6,opt,name=disturbed,proto3" json:"disturbed,omitempty"`
 	// When the last calm one was: what was measured since then is uncertain until the next one.
 	CalmAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=calm_at,json=calmAt,proto3" json:"calm_at,omitempty"`
@@ -745,14 +808,16 @@ type DeviceCalibration struct {
 	Session string `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
 	Number  uint64 `protobuf:"varint,12,opt,name=number,proto3" json:"number,omitempty"`
 	// Of the last one.
-	Surroundings  *Surroundings `protobuf:"bytes,13,opt,name=surroundings,proto3" json:"surroundings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Surroundings *Surroundings `protobuf:"bytes,13,opt,name=surroundings,proto3" json:"surroundings,omitempty"`
+	// When the first of the calibrations was that were not calm and had no calm one after them; absent while there are none.
+	DisturbedSince *timestamppb.Timestamp `protobuf:"bytes,70,opt,name=disturbed_since,json=disturbedSince,proto3" json:"disturbed_since,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *DeviceCalibration) Reset() {
 	*x = DeviceCalibration{}
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +829,7 @@ func (x *DeviceCalibration) String() string {
 func (*DeviceCalibration) ProtoMessage() {}
 
 func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +842,7 @@ func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCalibration.ProtoReflect.Descriptor instead.
 func (*DeviceCalibration) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeviceCalibration) GetKernels() string {
@@ -871,6 +936,13 @@ func (x *DeviceCalibration) GetSurroundings() *Surroundings {
 	return nil
 }
 
+func (x *DeviceCalibration) GetDisturbedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DisturbedSince
+	}
+	return nil
+}
+
 // DeviceChange is a change of a device's state.
 type DeviceChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -886,7 +958,7 @@ type DeviceChange struct {
 
 func (x *DeviceChange) Reset() {
 	*x = DeviceChange{}
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +970,7 @@ func (x *DeviceChange) String() string {
 func (*DeviceChange) ProtoMessage() {}
 
 func (x *DeviceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +983,7 @@ func (x *DeviceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceChange.ProtoReflect.Descriptor instead.
 func (*DeviceChange) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeviceChange) GetAt() *timestamppb.Timestamp {
@@ -954,7 +1026,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1038,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1051,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDevicesRequest) GetPageSize() uint32 {
@@ -1008,7 +1080,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1092,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1105,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -1059,7 +1131,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1143,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1156,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -1103,7 +1175,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1187,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1200,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -1151,7 +1223,7 @@ type CordonDeviceRequest struct {
 
 func (x *CordonDeviceRequest) Reset() {
 	*x = CordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1235,7 @@ func (x *CordonDeviceRequest) String() string {
 func (*CordonDeviceRequest) ProtoMessage() {}
 
 func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1248,7 @@ func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*CordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CordonDeviceRequest) GetName() string {
@@ -1216,7 +1288,7 @@ type CordonDeviceResponse struct {
 
 func (x *CordonDeviceResponse) Reset() {
 	*x = CordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1300,7 @@ func (x *CordonDeviceResponse) String() string {
 func (*CordonDeviceResponse) ProtoMessage() {}
 
 func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1313,7 @@ func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*CordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CordonDeviceResponse) GetDevice() *Device {
@@ -1262,7 +1334,7 @@ type UncordonDeviceRequest struct {
 
 func (x *UncordonDeviceRequest) Reset() {
 	*x = UncordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1346,7 @@ func (x *UncordonDeviceRequest) String() string {
 func (*UncordonDeviceRequest) ProtoMessage() {}
 
 func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1359,7 @@ func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UncordonDeviceRequest) GetName() string {
@@ -1320,7 +1392,7 @@ type UncordonDeviceResponse struct {
 
 func (x *UncordonDeviceResponse) Reset() {
 	*x = UncordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1404,7 @@ func (x *UncordonDeviceResponse) String() string {
 func (*UncordonDeviceResponse) ProtoMessage() {}
 
 func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1417,7 @@ func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UncordonDeviceResponse) GetDevice() *Device {
@@ -1368,7 +1440,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1452,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1465,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -1433,7 +1505,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1517,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1530,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1479,7 +1551,7 @@ type RecalibrateDeviceRequest struct {
 
 func (x *RecalibrateDeviceRequest) Reset() {
 	*x = RecalibrateDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1563,7 @@ func (x *RecalibrateDeviceRequest) String() string {
 func (*RecalibrateDeviceRequest) ProtoMessage() {}
 
 func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1576,7 @@ func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceRequest.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecalibrateDeviceRequest) GetName() string {
@@ -1537,7 +1609,7 @@ type RecalibrateDeviceResponse struct {
 
 func (x *RecalibrateDeviceResponse) Reset() {
 	*x = RecalibrateDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1621,7 @@ func (x *RecalibrateDeviceResponse) String() string {
 func (*RecalibrateDeviceResponse) ProtoMessage() {}
 
 func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1634,7 @@ func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceResponse.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecalibrateDeviceResponse) GetDevice() *Device {
@@ -1582,7 +1654,7 @@ type ReportCalibrationRequest struct {
 
 func (x *ReportCalibrationRequest) Reset() {
 	*x = ReportCalibrationRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1594,7 +1666,7 @@ func (x *ReportCalibrationRequest) String() string {
 func (*ReportCalibrationRequest) ProtoMessage() {}
 
 func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1607,7 +1679,7 @@ func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationRequest.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportCalibrationRequest) GetSession() string {
@@ -1632,7 +1704,7 @@ type ReportCalibrationResponse struct {
 
 func (x *ReportCalibrationResponse) Reset() {
 	*x = ReportCalibrationResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1716,7 @@ func (x *ReportCalibrationResponse) String() string {
 func (*ReportCalibrationResponse) ProtoMessage() {}
 
 func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,14 +1729,14 @@ func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationResponse.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 var File_tilth_v1_device_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_device_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\"\xc5\x02\n" +
+	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\"\xf8\x02\n" +
 	"\x06Device\x12%\n" +
 	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12(\n" +
@@ -1674,7 +1746,8 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"quarantine\x12\x16\n" +
 	"\x06leases\x18\x05 \x01(\rR\x06leases\x120\n" +
 	"\ahistory\x18\x06 \x03(\v2\x16.tilth.v1.DeviceChangeR\ahistory\x12=\n" +
-	"\vcalibration\x18\a \x01(\v2\x1b.tilth.v1.DeviceCalibrationR\vcalibration\"\xb0\x01\n" +
+	"\vcalibration\x18\a \x01(\v2\x1b.tilth.v1.DeviceCalibrationR\vcalibration\x121\n" +
+	"\awarning\x18F \x01(\v2\x17.tilth.v1.DeviceWarningR\awarning\"\xb0\x01\n" +
 	"\x06Cordon\x12\x0e\n" +
 	"\x02by\x18\x01 \x01(\tR\x02by\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +
@@ -1685,7 +1758,10 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"Quarantine\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xd1\x01\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"Y\n" +
+	"\rDeviceWarning\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xd1\x01\n" +
 	"\x11CalibrationReport\x12\x18\n" +
 	"\akernels\x18\x01 \x01(\tR\akernels\x12'\n" +
 	"\x0fcompute_seconds\x18\x02 \x03(\x01R\x0ecomputeSeconds\x12%\n" +
@@ -1715,7 +1791,7 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x0fcompute_seconds\x18\x01 \x01(\x01R\x0ecomputeSeconds\x12%\n" +
 	"\x0ememory_seconds\x18\x02 \x01(\x01R\rmemorySeconds\x12\x14\n" +
 	"\x05noise\x18\x03 \x01(\x01R\x05noise\x12*\n" +
-	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xbb\x04\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x80\x05\n" +
 	"\x11DeviceCalibration\x12\x18\n" +
 	"\akernels\x18\x01 \x01(\tR\akernels\x12:\n" +
 	"\treference\x18\x02 \x01(\v2\x1c.tilth.v1.CalibrationFiguresR\treference\x128\n" +
@@ -1731,7 +1807,8 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	" \x01(\x01R\x05drift\x12\x18\n" +
 	"\asession\x18\v \x01(\tR\asession\x12\x16\n" +
 	"\x06number\x18\f \x01(\x04R\x06number\x12:\n" +
-	"\fsurroundings\x18\r \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\x8f\x01\n" +
+	"\fsurroundings\x18\r \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\x12C\n" +
+	"\x0fdisturbed_since\x18F \x01(\v2\x1a.google.protobuf.TimestampR\x0edisturbedSince\"\x8f\x01\n" +
 	"\fDeviceChange\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12\x16\n" +
@@ -1806,91 +1883,95 @@ func file_tilth_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_tilth_v1_device_proto_goTypes = []any{
 	(DeviceState)(0),                  // 0: tilth.v1.DeviceState
 	(*Device)(nil),                    // 1: tilth.v1.Device
 	(*Cordon)(nil),                    // 2: tilth.v1.Cordon
 	(*Quarantine)(nil),                // 3: tilth.v1.Quarantine
-	(*CalibrationReport)(nil),         // 4: tilth.v1.CalibrationReport
-	(*Surroundings)(nil),              // 5: tilth.v1.Surroundings
-	(*Temperature)(nil),               // 6: tilth.v1.Temperature
-	(*Clock)(nil),                     // 7: tilth.v1.Clock
-	(*Throttling)(nil),                // 8: tilth.v1.Throttling
-	(*CalibrationFigures)(nil),        // 9: tilth.v1.CalibrationFigures
-	(*DeviceCalibration)(nil),         // 10: tilth.v1.DeviceCalibration
-	(*DeviceChange)(nil),              // 11: tilth.v1.DeviceChange
-	(*ListDevicesRequest)(nil),        // 12: tilth.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),       // 13: tilth.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),          // 14: tilth.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),         // 15: tilth.v1.GetDeviceResponse
-	(*CordonDeviceRequest)(nil),       // 16: tilth.v1.CordonDeviceRequest
-	(*CordonDeviceResponse)(nil),      // 17: tilth.v1.CordonDeviceResponse
-	(*UncordonDeviceRequest)(nil),     // 18: tilth.v1.UncordonDeviceRequest
-	(*UncordonDeviceResponse)(nil),    // 19: tilth.v1.UncordonDeviceResponse
-	(*DrainDeviceRequest)(nil),        // 20: tilth.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),       // 21: tilth.v1.DrainDeviceResponse
-	(*RecalibrateDeviceRequest)(nil),  // 22: tilth.v1.RecalibrateDeviceRequest
-	(*RecalibrateDeviceResponse)(nil), // 23: tilth.v1.RecalibrateDeviceResponse
-	(*ReportCalibrationRequest)(nil),  // 24: tilth.v1.ReportCalibrationRequest
-	(*ReportCalibrationResponse)(nil), // 25: tilth.v1.ReportCalibrationResponse
-	(*Agent)(nil),                     // 26: tilth.v1.Agent
-	(*timestamppb.Timestamp)(nil),     // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 28: google.protobuf.Duration
+	(*DeviceWarning)(nil),             // 4: tilth.v1.DeviceWarning
+	(*CalibrationReport)(nil),         // 5: tilth.v1.CalibrationReport
+	(*Surroundings)(nil),              // 6: tilth.v1.Surroundings
+	(*Temperature)(nil),               // 7: tilth.v1.Temperature
+	(*Clock)(nil),                     // 8: tilth.v1.Clock
+	(*Throttling)(nil),                // 9: tilth.v1.Throttling
+	(*CalibrationFigures)(nil),        // 10: tilth.v1.CalibrationFigures
+	(*DeviceCalibration)(nil),         // 11: tilth.v1.DeviceCalibration
+	(*DeviceChange)(nil),              // 12: tilth.v1.DeviceChange
+	(*ListDevicesRequest)(nil),        // 13: tilth.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),       // 14: tilth.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),          // 15: tilth.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),         // 16: tilth.v1.GetDeviceResponse
+	(*CordonDeviceRequest)(nil),       // 17: tilth.v1.CordonDeviceRequest
+	(*CordonDeviceResponse)(nil),      // 18: tilth.v1.CordonDeviceResponse
+	(*UncordonDeviceRequest)(nil),     // 19: tilth.v1.UncordonDeviceRequest
+	(*UncordonDeviceResponse)(nil),    // 20: tilth.v1.UncordonDeviceResponse
+	(*DrainDeviceRequest)(nil),        // 21: tilth.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),       // 22: tilth.v1.DrainDeviceResponse
+	(*RecalibrateDeviceRequest)(nil),  // 23: tilth.v1.RecalibrateDeviceRequest
+	(*RecalibrateDeviceResponse)(nil), // 24: tilth.v1.RecalibrateDeviceResponse
+	(*ReportCalibrationRequest)(nil),  // 25: tilth.v1.ReportCalibrationRequest
+	(*ReportCalibrationResponse)(nil), // 26: tilth.v1.ReportCalibrationResponse
+	(*Agent)(nil),                     // 27: tilth.v1.Agent
+	(*timestamppb.Timestamp)(nil),     // 28: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 29: google.protobuf.Duration
 }
 var file_tilth_v1_device_proto_depIdxs = []int32{
-	26, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
+	27, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
 	0,  // 1: tilth.v1.Device.state:type_name -> tilth.v1.DeviceState
 	2,  // 2: tilth.v1.Device.cordon:type_name -> tilth.v1.Cordon
 	3,  // 3: tilth.v1.Device.quarantine:type_name -> tilth.v1.Quarantine
-	11, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
-	10, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
-	27, // 6: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
-	27, // 7: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
-	27, // 8: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
-	27, // 9: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
-	5,  // 10: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
-	6,  // 11: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
-	7,  // 12: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
-	8,  // 13: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
-	27, // 14: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
-	9,  // 15: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
-	9,  // 16: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
-	9,  // 17: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
-	9,  // 18: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
-	27, // 19: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
-	27, // 20: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
-	5,  // 21: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
-	27, // 22: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
-	0,  // 23: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
-	1,  // 24: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
-	1,  // 25: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
-	28, // 26: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 27: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 28: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
-	28, // 29: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
-	1,  // 30: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 31: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
-	4,  // 32: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
-	12, // 33: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
-	14, // 34: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
-	16, // 35: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
-	18, // 36: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
-	20, // 37: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
-	22, // 38: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
-	24, // 39: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
-	13, // 40: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
-	15, // 41: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
-	17, // 42: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
-	19, // 43: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
-	21, // 44: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
-	23, // 45: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
-	25, // 46: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
-	40, // [40:47] is the sub-list for method output_type
-	33, // [33:40] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	12, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
+	11, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
+	4,  // 6: tilth.v1.Device.warning:type_name -> tilth.v1.DeviceWarning
+	28, // 7: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
+	28, // 8: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
+	28, // 9: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	28, // 10: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
+	28, // 11: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
+	6,  // 12: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
+	7,  // 13: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
+	8,  // 14: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
+	9,  // 15: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
+	28, // 16: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
+	10, // 17: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
+	10, // 18: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
+	10, // 19: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
+	10, // 20: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
+	28, // 21: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
+	28, // 22: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
+	6,  // 23: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
+	28, // 24: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
+	28, // 25: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
+	0,  // 26: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
+	1,  // 27: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
+	1,  // 28: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
+	29, // 29: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 30: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 31: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
+	29, // 32: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
+	1,  // 33: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 34: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
+	5,  // 35: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
+	13, // 36: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
+	15, // 37: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	17, // 38: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
+	19, // 39: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
+	21, // 40: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
+	23, // 41: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
+	25, // 42: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
+	14, // 43: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
+	16, // 44: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	18, // 45: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
+	20, // 46: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
+	22, // 47: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
+	24, // 48: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
+	26, // 49: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
+	43, // [43:50] is the sub-list for method output_type
+	36, // [36:43] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_device_proto_init() }
@@ -1905,7 +1986,7 @@ func file_tilth_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_device_proto_rawDesc), len(file_tilth_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

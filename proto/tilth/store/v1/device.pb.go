@@ -32,7 +32,9 @@ type DeviceRow struct {
 	// Absent while it is not quarantined.
 	Quarantine *v1.Quarantine `protobuf:"bytes,3,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	// Absent when it was never calibrated.
-	Calibration   *v1.DeviceCalibration `protobuf:"bytes,4,opt,name=calibration,proto3" json:"calibration,omitempty"`
+	Calibration *v1.DeviceCalibration `protobuf:"bytes,4,opt,name=calibration,proto3" json:"calibration,omitempty"`
+	// Absent while there is none.
+	Warning       *v1.DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -95,18 +97,26 @@ func (x *DeviceRow) GetCalibration() *v1.DeviceCalibration {
 	return nil
 }
 
+func (x *DeviceRow) GetWarning() *v1.DeviceWarning {
+	if x != nil {
+		return x.Warning
+	}
+	return nil
+}
+
 var File_tilth_store_v1_device_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_device_proto_rawDesc = "" +
 	"\n" +
-	"\x1btilth/store/v1/device.proto\x12\x0etilth.store.v1\x1a\x15tilth/v1/device.proto\"\xdc\x01\n" +
+	"\x1btilth/store/v1/device.proto\x12\x0etilth.store.v1\x1a\x15tilth/v1/device.proto\"\x8f\x02\n" +
 	"\tDeviceRow\x12(\n" +
 	"\x06cordon\x18\x01 \x01(\v2\x10.tilth.v1.CordonR\x06cordon\x120\n" +
 	"\ahistory\x18\x02 \x03(\v2\x16.tilth.v1.DeviceChangeR\ahistory\x124\n" +
 	"\n" +
 	"quarantine\x18\x03 \x01(\v2\x14.tilth.v1.QuarantineR\n" +
 	"quarantine\x12=\n" +
-	"\vcalibration\x18\x04 \x01(\v2\x1b.tilth.v1.DeviceCalibrationR\vcalibrationB9Z7github.com/tilth-dev/tilth/proto/tilth/store/v1;storev1b\x06proto3"
+	"\vcalibration\x18\x04 \x01(\v2\x1b.tilth.v1.DeviceCalibrationR\vcalibration\x121\n" +
+	"\awarning\x18F \x01(\v2\x17.tilth.v1.DeviceWarningR\awarningB9Z7github.com/tilth-dev/tilth/proto/tilth/store/v1;storev1b\x06proto3"
 
 var (
 	file_tilth_store_v1_device_proto_rawDescOnce sync.Once
@@ -127,17 +137,19 @@ var file_tilth_store_v1_device_proto_goTypes = []any{
 	(*v1.DeviceChange)(nil),      // 2: tilth.v1.DeviceChange
 	(*v1.Quarantine)(nil),        // 3: tilth.v1.Quarantine
 	(*v1.DeviceCalibration)(nil), // 4: tilth.v1.DeviceCalibration
+	(*v1.DeviceWarning)(nil),     // 5: tilth.v1.DeviceWarning
 }
 var file_tilth_store_v1_device_proto_depIdxs = []int32{
 	1, // 0: tilth.store.v1.DeviceRow.cordon:type_name -> tilth.v1.Cordon
 	2, // 1: tilth.store.v1.DeviceRow.history:type_name -> tilth.v1.DeviceChange
 	3, // 2: tilth.store.v1.DeviceRow.quarantine:type_name -> tilth.v1.Quarantine
 	4, // 3: tilth.store.v1.DeviceRow.calibration:type_name -> tilth.v1.DeviceCalibration
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 4: tilth.store.v1.DeviceRow.warning:type_name -> tilth.v1.DeviceWarning
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_tilth_store_v1_device_proto_init() }
