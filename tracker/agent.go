@@ -68,6 +68,14 @@ func (t *Tracker) admit(a *agent) {
 	}
 }
 
+// owner is whose an agent is: the identity that proved itself, or, where nobody is asked, the agent.
+func (a *agent) owner() string {
+	if a.identity != "" {
+		return "identity " + a.identity
+	}
+	return "agent " + a.name()
+}
+
 func (a *agent) state() tilthv1.AgentState {
 	switch {
 	case a.gone:

@@ -26,6 +26,7 @@ type batch struct {
 	open          int // trials not recorded
 	buildSeconds  []float64
 	artifacts     []*tilthv1.ArtifactRef
+	builtBy       string // whose the artifacts are
 	settled       []*tilthv1.LeaseToken
 }
 
@@ -46,7 +47,7 @@ func (b *batch) row() *storev1.BatchRow {
 		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial, EventSequence: b.eventSequence,
 		Stage: b.stage, Lease: b.lease.proto(), Attempt: b.attempt, Faults: b.faults, Settled: b.settled,
 		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts, Mode: b.mode,
-		FailedBy: b.failedBy, Failures: b.failures, Remeasured: b.remeasured,
+		FailedBy: b.failedBy, Failures: b.failures, Remeasured: b.remeasured, BuiltBy: b.builtBy,
 	}
 }
 
@@ -138,9 +139,7 @@ func (c *change) artifactsThere(b *batch) bool {
 // recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
 // change that settles the lease. The event is to be stored, by storeTrials.
 func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
-	if m.GetAt() == nil {
-		m.At = c.now()
-	}
+	m.At = c.now()
 	m.Candidate = b.candidates[i]
 	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)
 	b.recorded[i] = 1

@@ -47,14 +47,14 @@ func (t *Tracker) heartbeatInterval() time.Duration {
 	return max(t.cfg.HeartbeatInterval, crowded)
 }
 
-// renew extends the leases listed by their agent, and returns those that are not in force.
+// renew extends the leases listed by their agent, and returns those that are not in force, or another's.
 func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilthv1.LeaseToken) {
 	for _, token := range tokens {
-		if t.lookUp(token) == nil {
+		l := t.leases[token.GetSubject()]
+		if t.lookUp(token) == nil || l.agent != a {
 			dropped = append(dropped, token)
 			continue
 		}
-		l := t.leases[token.GetSubject()]
 		l.listed, l.seen, l.missed = true, a.heard, -1
 		l.deadline = later(l.deadline, a.heard.Add(t.cfg.LeaseTimeout))
 	}

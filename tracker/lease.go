@@ -86,7 +86,7 @@ func (c *change) leaseBatch(b *batch) *tilthv1.LeaseWorkResponse {
 	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: &tilthv1.MeasureWork{
 		BatchId: b.id, JobId: b.job.id, Target: target, Task: b.spec(), Candidates: b.pendingNames(), Artifacts: b.artifacts,
 		BestSeconds: b.job.progress[b.task].GetBestSeconds(), Best: bestOf(b.job.progress[b.task]), Mode: b.mode,
-		DriftLimit: c.cfg.Drift.Remeasure,
+		DriftLimit: c.cfg.Drift.Remeasure, BuiltBy: b.builtBy,
 	}}}
 }
 

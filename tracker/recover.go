@@ -106,7 +106,7 @@ func (*Tracker) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 	b := &batch{
 		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
 		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates,
-		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(),
+		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
 		settled: row.GetSettled(),
 	}
 	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()

@@ -100,6 +100,7 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 	for _, o := range outcomes {
 		b.lease.spend(c.cfg.Clock(), o.GetBuildSeconds())
 	}
+	builtBy := b.lease.agent.owner()
 	c.succeed(b)
 	b.buildSeconds = make([]float64, len(b.candidates))
 	var trials []*tilthv1.JobEvent
@@ -121,7 +122,7 @@ func (c *change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 		return nil
 	}
 	b.stage, b.failedBy = storev1.Stage_STAGE_MEASURE, nil
-	b.artifacts = req.GetArtifacts()
+	b.artifacts, b.builtBy = req.GetArtifacts(), builtBy
 	c.pin(b)
 	c.enqueue(b, false)
 	return nil
@@ -147,9 +148,11 @@ func (c *change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 		}
 	}
 	for _, a := range req.GetArtifacts() {
-		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
+		complete, size := c.artifacts.Stat(a.GetDigest())
+		if !complete {
 			return nil, missingArtifact(a.GetDigest())
 		}
+		a.SizeBytes = uint64(size)
 	}
 	return outcomes, nil
 }

@@ -38,9 +38,6 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 		if err := records.ValidateOutcome(m); err != nil {
 			return invalidItem("measurements", i, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
-		if m.GetAt() != nil && !m.GetAt().IsValid() {
-			return invalidItem("measurements", i, "at", "is not a time")
-		}
 		if d := m.GetCandidate().GetDigest(); seen[d] {
 			return invalidItem("measurements", i, "candidate", "%s comes twice", d)
 		} else {
@@ -67,7 +64,7 @@ func (c *change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 	for _, m := range req.GetMeasurements() {
 		if i := b.place(m.GetCandidate()); b.recorded[i] == 0 {
 			b.lease.spend(a.heard, m.GetRunSeconds())
-			trials = append(trials, c.recordTrial(b, i, b.complete(i, a, m)))
+			trials = append(trials, c.recordTrial(b, i, b.attribute(i, a, m)))
 		}
 	}
 	c.storeTrials(b, trials)
@@ -90,12 +87,11 @@ func (b *batch) knows(measured []*tilthv1.Measurement) bool {
 	})
 }
 
-// complete fills in what the runner may leave out. The measurement is the tracker's from here on.
-func (b *batch) complete(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
-	if m.GetDevice() == "" {
-		m.Device = a.spec.GetName()
-	}
-	if m.GetBuildSeconds() == 0 && len(b.buildSeconds) > 0 {
+// attribute makes a measurement the tracker's. A runner speaks for its device only: who measured and when it was heard of is
+// the lease's, what building took is the builder's, and only the tracker doubts a measurement, whatever the report says.
+func (b *batch) attribute(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
+	m.Device, m.At, m.Suspected, m.BuildSeconds = a.name(), nil, "", 0
+	if len(b.buildSeconds) > 0 {
 		m.BuildSeconds = b.buildSeconds[i]
 	}
 	return m

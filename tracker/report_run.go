@@ -76,9 +76,11 @@ func (c *change) ran(j *job, req *tilthv1.ReportRunRequest) error {
 			return invalid("result.packages", "are %d, the job has %d", got, want)
 		}
 		if digest := result.GetOutputs().GetDigest(); digest != "" {
-			if complete, _ := c.artifacts.Stat(digest); !complete {
+			complete, size := c.artifacts.Stat(digest)
+			if !complete {
 				return missingArtifact(digest)
 			}
+			result.Outputs.SizeBytes = uint64(size)
 		}
 	}
 	j.finishedBy = j.lease.proto()

@@ -1049,7 +1049,10 @@ type MeasureWork struct {
 	// The measurement that best_seconds is the median of, without the candidate's trace; absent = none.
 	Best *Measurement `protobuf:"bytes,9,opt,name=best,proto3" json:"best,omitempty"`
 	// Finalists race again when calibrations before and after differ by more than this part; 0 = they do not.
-	DriftLimit    float64 `protobuf:"fixed64,30,opt,name=drift_limit,json=driftLimit,proto3" json:"drift_limit,omitempty"`
+	DriftLimit float64 `protobuf:"fixed64,30,opt,name=drift_limit,json=driftLimit,proto3" json:"drift_limit,omitempty"`
+	// Whose the artifacts are: the identity of the builder that made them, or its name where nobody is asked who they are. What a runner
+	// keeps of one builder's batches, it uses for no other's. Empty = a tracker that does not tell.
+	BuiltBy       string `protobuf:"bytes,120,opt,name=built_by,json=builtBy,proto3" json:"built_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1155,13 @@ func (x *MeasureWork) GetDriftLimit() float64 {
 		return x.DriftLimit
 	}
 	return 0
+}
+
+func (x *MeasureWork) GetBuiltBy() string {
+	if x != nil {
+		return x.BuiltBy
+	}
+	return ""
 }
 
 // RunWork is a job whose packages are to be run: its spec has a run. Only agents with the capability "run" get such.
@@ -2187,7 +2197,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x04task\x18\x04 \x01(\v2\x12.tilth.v1.TaskSpecR\x04task\x123\n" +
 	"\n" +
 	"candidates\x18\x05 \x03(\v2\x13.tilth.v1.CandidateR\n" +
-	"candidates\"\x97\x03\n" +
+	"candidates\"\xb2\x03\n" +
 	"\vMeasureWork\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12,\n" +
@@ -2201,7 +2211,8 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x04mode\x18\b \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12)\n" +
 	"\x04best\x18\t \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12\x1f\n" +
 	"\vdrift_limit\x18\x1e \x01(\x01R\n" +
-	"driftLimit\"*\n" +
+	"driftLimit\x12\x19\n" +
+	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"*\n" +
 	"\aRunWork\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"@\n" +
 	"\x12ReturnLeaseRequest\x12*\n" +

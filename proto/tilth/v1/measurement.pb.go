@@ -321,13 +321,14 @@ type Measurement struct {
 	LatencySeconds float64 `protobuf:"fixed64,5,opt,name=latency_seconds,json=latencySeconds,proto3" json:"latency_seconds,omitempty"`
 	// Largest |answer - reference| / largest |reference| over all outputs.
 	RelativeError float64 `protobuf:"fixed64,6,opt,name=relative_error,json=relativeError,proto3" json:"relative_error,omitempty"`
-	// This candidate's share of the batch's build time.
+	// This candidate's share of the batch's build time, as the builder reported it; ignored in a runner's report.
 	BuildSeconds float64 `protobuf:"fixed64,7,opt,name=build_seconds,json=buildSeconds,proto3" json:"build_seconds,omitempty"`
 	// Time this candidate held the device.
 	RunSeconds float64 `protobuf:"fixed64,8,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
-	// Device that measured it; empty when it never reached one.
-	Device string                 `protobuf:"bytes,9,opt,name=device,proto3" json:"device,omitempty"`
-	At     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
+	// Device that measured it; empty when it never reached one. The tracker sets it to the agent whose lease the report is for.
+	Device string `protobuf:"bytes,9,opt,name=device,proto3" json:"device,omitempty"`
+	// When the tracker heard of it. What a runner sends is ignored.
+	At *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
 	// Of the median of samples_seconds; absent on failure and in records made before there were intervals.
 	Interval *Interval `protobuf:"bytes,11,opt,name=interval,proto3" json:"interval,omitempty"`
 	// Time of the calibration kernel beside this measurement over the device's best known: 1 on a quiet device. 0 = not known.

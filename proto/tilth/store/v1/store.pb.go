@@ -215,7 +215,9 @@ type BatchRow struct {
 	// Failed attempts since a trial was last recorded, those included that are blamed on their agents alone.
 	Failures uint32 `protobuf:"varint,21,opt,name=failures,proto3" json:"failures,omitempty"`
 	// As in tilth.v1.BatchProposed.
-	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	// Whose the artifacts are, as in tilth.v1.MeasureWork.
+	BuiltBy       string `protobuf:"bytes,120,opt,name=built_by,json=builtBy,proto3" json:"built_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,6 +371,13 @@ func (x *BatchRow) GetRemeasured() string {
 	return ""
 }
 
+func (x *BatchRow) GetBuiltBy() string {
+	if x != nil {
+		return x.BuiltBy
+	}
+	return ""
+}
+
 // EventRow is an event of a job's log, or several: trials of a batch that were recorded together. A trial's measurement is kept once, among
 // the records.
 type EventRow struct {
@@ -501,7 +510,7 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\tproposals\x18\x05 \x01(\x04R\tproposals\x125\n" +
 	"\vfinished_by\x18\x06 \x01(\v2\x14.tilth.v1.LeaseTokenR\n" +
 	"finishedBy\x12\x1b\n" +
-	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\"\xd7\x04\n" +
+	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\"\xf2\x04\n" +
 	"\bBatchRow\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
 	"\n" +
@@ -524,7 +533,8 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\bfailures\x18\x15 \x01(\rR\bfailures\x12\x1e\n" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\"\x85\x01\n" +
+	"remeasured\x12\x19\n" +
+	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"\x85\x01\n" +
 	"\bEventRow\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
 	"\n" +
