@@ -19,6 +19,8 @@ import (
 type files struct {
 	candidates         []string
 	reference, harness string
+	// maker tells apart what was made for this batch and is kept from what others made.
+	maker maker
 	// results is where the reference's results are kept.
 	results  string
 	releases []func()
@@ -32,7 +34,7 @@ func (f *files) release() {
 
 // fetch downloads the artifacts of a batch.
 func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files, error) {
-	f := &files{}
+	f := &files{maker: maker{builtBy: batch.GetBuiltBy()}}
 	for _, ref := range batch.GetArtifacts() {
 		path, release, err := h.Artifacts.Download(ctx, ref)
 		if err != nil {
@@ -44,9 +46,9 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		case "candidates":
 			f.candidates = append(f.candidates, path)
 		case "reference":
-			f.reference = path
-			f.results = filepath.Join(h.Scratch, "results-"+ref.GetDigest())
+			f.reference, f.maker.reference = path, ref.GetDigest()
 		case "harness":
+			f.maker.harness = ref.GetDigest()
 			if f.harness, err = h.install(path, ref.GetDigest()); err != nil {
 				f.release()
 				return nil, err
@@ -57,6 +59,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		f.release()
 		return nil, &failure.Farm{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
+	f.results = filepath.Join(h.Scratch, "results-"+f.maker.key(h.Seed, h.Emulator))
 	if err := h.tidy(); err != nil {
 		f.release()
 		return nil, err

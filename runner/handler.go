@@ -49,7 +49,7 @@ type Config struct {
 type Handler struct {
 	Config
 	mu sync.Mutex
-	// calibrations are those of each device class offered.
+	// calibrations are those of each device class offered, by who made the harness that says them.
 	calibrations map[string]*Calibration
 }
 
@@ -58,14 +58,20 @@ func NewHandler(config Config) *Handler {
 	return &Handler{Config: config, calibrations: map[string]*Calibration{}}
 }
 
-// calibration is what is remembered of a device class.
-func (h *Handler) calibration(class string) *Calibration {
+// mostCalibrations bounds how many makers' calibrations are remembered; with one more, all are forgotten.
+const mostCalibrations = 64
+
+// calibration is what is remembered of a device by the name that its maker gives it.
+func (h *Handler) calibration(device string) *Calibration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calibrations[class] == nil {
-		h.calibrations[class] = &Calibration{}
+	if h.calibrations[device] == nil {
+		if len(h.calibrations) >= mostCalibrations {
+			clear(h.calibrations)
+		}
+		h.calibrations[device] = &Calibration{}
 	}
-	return h.calibrations[class]
+	return h.calibrations[device]
 }
 
 // Handle measures the batch of a lease and reports the outcomes, some at a time; or it runs the packages of a lease. The error says that reporting failed or ctx
@@ -117,7 +123,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads, Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
-		Calibration: h.calibration(batch.GetTarget().GetDeviceClass()), Scratch: h.Scratch, Sandbox: h.Sandbox, Limits: h.Limits}
+		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Scratch: h.Scratch, Sandbox: h.Sandbox, Limits: h.Limits}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())
 	}

@@ -1,0 +1,80 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/harness"
+)
+
+// local has artifacts whose digests are their paths' names.
+type local map[string]string
+
+func (l local) Download(_ context.Context, ref *tilthv1.ArtifactRef) (string, func(), error) {
+	return l[ref.GetDigest()], func() {}, nil
+}
+
+// lyingHarness computes the reference on other data than it measures candidates on.
+func (b *bench) lyingHarness(t *testing.T) string {
+	t.Helper()
+	build := harness.Build(b.target)
+	for k := range build.Headers {
+		h := &build.Headers[k]
+		h.Text = strings.ReplaceAll(h.Text, "b->options->seed * MOST_ARGS", "(b->options->seed + (b->options->compute != 0)) * MOST_ARGS")
+	}
+	if err := b.tc.Build(t.Context(), toolchain.Build{Target: build.Target, Form: build.Form, Headers: build.Headers, Sources: build.Sources}, b.path("liar")); err != nil {
+		t.Fatal(err)
+	}
+	return b.path("liar")
+}
+
+// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade: a hostile builder's harness left results of the reference and calibrations, and
+// the candidates of honest builders came out wrong, on a device that seemed to be disturbed.
+func TestABatchIsMeasuredWithNothingThatAnothersHarnessMade(t *testing.T) {
+	machine := native(t)
+	b := newBench(t, machine)
+	p := b.plan(t, "good")
+	artifacts := local{"candidates": p.Candidates[0], "reference": p.Reference, "honest": p.Harness, "liar": b.lyingHarness(t)}
+	var reports []*tilthv1.Measurement
+	h := NewHandler(Config{Device: "board", Classes: []*tilthv1.DeviceClass{{Name: machine.DeviceClass()}}, Artifacts: artifacts, Scratch: t.TempDir(),
+		Sandbox: b.box, Seed: 1, Logger: slog.New(slog.DiscardHandler), Report: func(_ context.Context, r *tilthv1.ReportMeasurementsRequest) error {
+			if r.GetInfraError() != 0 {
+				t.Errorf("not measured: %s", r.GetInfraMessage())
+			}
+			reports = append(reports, r.GetMeasurements()...)
+			return nil
+		}})
+	measure := func(builder, harness string) *tilthv1.Measurement {
+		work := &tilthv1.MeasureWork{BatchId: "b", BuiltBy: builder, Target: &tilthv1.TargetSpec{Descriptor_: machine.Encode(), DeviceClass: machine.DeviceClass()},
+			Candidates: []*tilthv1.Candidate{{Digest: "good"}},
+			Artifacts:  []*tilthv1.ArtifactRef{{Role: "candidates", Digest: "candidates"}, {Role: "reference", Digest: "reference"}, {Role: "harness", Digest: harness}}}
+		reports = nil
+		if err := h.Handle(t.Context(), &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: work}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(reports) != 1 {
+			t.Fatalf("measured %v", reports)
+		}
+		return reports[0]
+	}
+	if m := measure("mallory", "liar"); m.GetError() != wrong {
+		t.Fatalf("the liar's harness says %v", m)
+	}
+	h.calibration(maker{builtBy: "mallory", harness: "liar"}.device(machine.DeviceClass())).add(1e-9)
+	for _, builder := range []string{"alice", "mallory"} {
+		if m := measure(builder, "honest"); m.GetError() != none || m.GetCalibrationRatio() > 100 {
+			t.Errorf("of %s's batch with an honest harness: %v", builder, m)
+		}
+	}
+	if h.calibration("mallory's") == h.calibration("alice's") {
+		t.Error("makers share calibrations")
+	}
+	if entries, err := os.ReadDir(h.Scratch); err != nil || len(entries) != 2+3 {
+		t.Errorf("scratch holds %v, %v: two harnesses and three results were made", entries, err)
+	}
+}
