@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
@@ -57,8 +58,8 @@ func (c *Client) Addr() string { return c.addr }
 // Submit hands in a job. A tracker that cannot be reached at all is an error at once; an answer that is lost is asked
 // for again under the same request id, so the job is made once.
 func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
-	if _, err := c.ListJobs(ctx, 1); err != nil {
-		return nil, err
+	if _, err := call(ctx, &healthv1.HealthCheckRequest{}, healthv1.NewHealthClient(c.conn).Check); err != nil {
+		return nil, c.explain("submit the job", err)
 	}
 	request := &tilthv1.SubmitJobRequest{RequestId: rand.Text(), Spec: spec}
 	var job *tilthv1.Job

@@ -47,7 +47,8 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
 }
 
-// chooseDevice returns the one device class that the fitting devices have in common.
+// chooseDevice returns the one device class that the fitting devices have in common. A device that describes itself in a way that nobody
+// understands keeps nobody from the others.
 func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, errors.New("no device is there: start one with 'tilth runner'")
@@ -56,7 +57,7 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, e
 	known := false
 	for _, runner := range runners {
 		offered, fit, err := bestClass(runner.GetSpec(), key, threads)
-		if err != nil {
+		if err != nil && key == runner.GetSpec().GetName() {
 			return nil, err
 		}
 		known = known || fit
@@ -78,22 +79,23 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, e
 }
 
 // bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit says
-// whether the device fits the key at all.
+// whether the device fits the key at all, and an error which of its classes is no description of a device.
 func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
 		if !fits(spec, class.GetName(), key) {
 			continue
 		}
 		fit = true
-		t, err := target.Decode(class.GetDescriptor_())
-		if err != nil {
-			return nil, true, fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), err)
+		t, bad := target.Decode(class.GetDescriptor_())
+		if bad != nil {
+			err = fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), bad)
+			continue
 		}
 		if (threads == 0 || t.Threads == threads) && (best == nil || t.Threads > best.Threads) {
 			best = &Device{Target: t, Machine: class.GetMachine()}
 		}
 	}
-	return best, fit, nil
+	return best, fit, err
 }
 
 func fits(spec *tilthv1.AgentSpec, class, key string) bool {

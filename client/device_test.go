@@ -82,3 +82,23 @@ func TestNewestToolchain(t *testing.T) {
 		t.Errorf("without builders: %v", err)
 	}
 }
+
+// One runner with a description that nobody understands kept everybody from tuning.
+func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
+	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
+	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")
+	bad.Spec.Capabilities, board.Spec.Capabilities = []string{capability}, []string{capability}
+	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, "", 0); err != nil || got.Arch != target.ARM {
+		t.Errorf("chose %v, %v", got, err)
+	}
+	if _, err := chooseDevice([]*tilthv1.Agent{bad, board}, "bad", 0); err == nil || !strings.Contains(err.Error(), "device bad: class") {
+		t.Errorf("asked for it by name: %v", err)
+	}
+	want, err := target.Parse("arm64", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if class, _, err := chooseRunner([]*tilthv1.Agent{bad, board}, "", want); err != nil || class != want.DeviceClass() {
+		t.Errorf("packages run on %q, %v", class, err)
+	}
+}

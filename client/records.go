@@ -13,25 +13,22 @@ import (
 // workloads means every one at every level, no target every target. Workloads without a record are left out.
 func (c *Client) BestRecords(ctx context.Context, target, numerics string, workloads ...string) (best []*tilthv1.Record, err error) {
 	if len(workloads) == 0 {
-		return c.bestPages(ctx, target)
+		return c.bestPages(ctx, &tilthv1.BestRecordsRequest{Target: target})
 	}
 	for some := range slices.Chunk(workloads, itemsPerPage) {
-		request := &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: some, Numerics: numerics}
-		response, err := call(ctx, request, c.records.BestRecords)
+		page, err := c.bestPages(ctx, &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: some, Numerics: numerics})
 		if err != nil {
-			return nil, c.explain(lookingUp, err)
+			return nil, err
 		}
-		best = append(best, response.GetRecords()...)
+		best = append(best, page...)
 	}
 	return best, nil
 }
 
-const lookingUp = "look up the best records"
-
-// bestPages returns the best record of every workload, a page after the other.
-func (c *Client) bestPages(ctx context.Context, target string) (best []*tilthv1.Record, err error) {
-	err = c.pages(ctx, lookingUp, func(ctx context.Context, token string) (string, error) {
-		request := &tilthv1.BestRecordsRequest{Target: target, PageSize: itemsPerPage, PageToken: token}
+// bestPages returns what a request asks for, a page after the other.
+func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequest) (best []*tilthv1.Record, err error) {
+	err = c.pages(ctx, "look up the best records", func(ctx context.Context, token string) (string, error) {
+		request.PageSize, request.PageToken = itemsPerPage, token
 		page, err := c.records.BestRecords(ctx, request)
 		best = append(best, page.GetRecords()...)
 		return page.GetNextPageToken(), err

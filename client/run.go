@@ -153,8 +153,11 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 			}
 			able = true
 			machine, err := target.Decode(offered.GetDescriptor_())
-			if err != nil {
+			if err != nil && key == spec.GetName() {
 				return "", "", fmt.Errorf("device %s: class %s: %w", spec.GetName(), offered.GetName(), err)
+			}
+			if err != nil {
+				continue // it keeps nobody from the others
 			}
 			if machine.Threads != t.Threads || t.RunsOn(machine) != nil {
 				continue

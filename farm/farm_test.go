@@ -101,13 +101,9 @@ func checkLeftBehind(t *testing.T, cfg LocalConfig, db *records.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agents, err := db.Agents()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	for _, a := range agents {
-		names = append(names, a.GetSpec().GetName())
+	if err := db.Agents(func(a *tilthv1.Agent) { names = append(names, a.GetSpec().GetName()) }); err != nil {
+		t.Fatal(err)
 	}
 	if want := []string{host + "/local/builder", host + "/local/runner", host + "/local/tuner"}; !slices.Equal(names, want) {
 		t.Errorf("agents are %v, want %v, whatever the process", names, want)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -33,14 +34,16 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	return best, err
 }
 
-// BestPage returns some of what BestAll does: at most so many records, from the first after a mark on (empty = the beginning). next is
-// the mark for the page that follows, empty after the last one. Records that come meanwhile may or may not be met.
-func (db *DB) BestPage(target, after string, most int) (best []*tilthv1.Record, next string, err error) {
+// BestPage returns some of what BestAll does: at most so many records and so many bytes of them encoded, but for one that is larger by
+// itself, from the first after a mark on (empty = the beginning). next is the mark for the page that follows, empty after the last one.
+// Records that come meanwhile may or may not be met.
+func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
 	var prefix []byte
 	if target != "" {
 		prefix = groupKey(target, "")
 	}
 	err = db.view(func(tx *bbolt.Tx) error {
+		last, size := "", 0
 		c := tx.Bucket(bucketGroups).Cursor()
 		group, _ := c.Seek([]byte(max(string(prefix), after)))
 		if after != "" && string(group) == after {
@@ -54,10 +57,11 @@ func (db *DB) BestPage(target, after string, most int) (best []*tilthv1.Record, 
 			if err != nil {
 				return err
 			}
-			if best = append(best, record); len(best) == most {
-				next = string(group)
+			if size += proto.Size(record); len(best) > 0 && (len(best) == most || size > mostBytes) {
+				next = last
 				return nil
 			}
+			best, last = append(best, record), string(group)
 		}
 		return nil
 	})

@@ -11,6 +11,9 @@ func (w *Write) PutDevice(name string, row *storev1.DeviceRow) {
 	w.put(bucketDevices, []byte(name), encode(row))
 }
 
+// DropDevice removes what was decided of a device.
+func (w *Write) DropDevice(name string) { w.remove(bucketDevices, []byte(name)) }
+
 // Devices calls visit with every device of which something was decided, by name.
 func (db *DB) Devices(visit func(name string, row *storev1.DeviceRow)) error {
 	return db.view(func(tx *bbolt.Tx) error {

@@ -202,16 +202,18 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	return ids, proposals, err
 }
 
-// Agents returns every agent that ever joined, by name.
-func (db *DB) Agents() (agents []*tilthv1.Agent, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
+// Agents calls visit with every agent that is kept, by name. One of them is in memory at a time.
+func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
+	return db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketAgents).ForEach(func(_, value []byte) error {
 			a := &tilthv1.Agent{}
-			agents = append(agents, a)
-			return decode(value, a)
+			if err := decode(value, a); err != nil {
+				return err
+			}
+			visit(a)
+			return nil
 		})
 	})
-	return agents, err
 }
 
 func lookUp(tx *bbolt.Tx, bucket []byte, key string, into proto.Message) error {

@@ -1,11 +1,13 @@
 package tracker
 
 import (
+	"container/list"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -16,7 +18,10 @@ type agent struct {
 	spec     *tilthv1.AgentSpec
 	session  string
 	identity string // the authenticated name of who joined
-	joined   *timestamppb.Timestamp
+	// The spec as it is kept: its size, and whether something was left out of it.
+	specBytes int64
+	truncated bool
+	joined    *timestamppb.Timestamp
 	// When it was last heard of, on the wall's clock for show and on the tracker's for judgement, and until when it may be
 	// silent.
 	seen  time.Time
@@ -29,6 +34,8 @@ type agent struct {
 	standing
 	// The session is void: the agent left, or was not heard of until its deadline.
 	gone bool
+	// Its place among those that are gone.
+	goneAt *list.Element
 	// That was noted in its standing.
 	struckOut bool
 	leases    map[string]*lease // by subject
@@ -42,7 +49,7 @@ type agent struct {
 // newAgent is an agent of a session that begins.
 func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 	return &agent{
-		spec: spec, session: session, offers: classes(spec),
+		spec: spec, specBytes: int64(proto.Size(spec)), session: session, offers: offersOf(spec),
 		leases: map[string]*lease{}, waiters: map[*waiter]struct{}{},
 	}
 }
@@ -54,12 +61,15 @@ func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.re
 
 // admit makes an agent known, and its session unless it is gone.
 func (t *Tracker) admit(a *agent) {
+	t.forgetName(a.name())
 	t.agents[a.name()] = a
+	t.load.agentBytes += a.specBytes
 	if a.spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_RUNNER {
 		a.device = t.device(a.name())
 	}
 	t.deadlines.agent(a)
 	if a.gone {
+		a.goneAt = t.gone.PushBack(a)
 		return
 	}
 	t.sessions[a.session] = a
@@ -89,28 +99,9 @@ func (a *agent) state() tilthv1.AgentState {
 func (a *agent) proto() *tilthv1.Agent {
 	out := &tilthv1.Agent{
 		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
-		Completed: a.completed, Failed: a.failed, Identity: a.identity,
+		Completed: a.completed, Failed: a.failed, Identity: a.identity, Truncated: a.truncated,
 	}
 	a.show(out)
-	return out
-}
-
-// classes returns what an agent can be given.
-func classes(spec *tilthv1.AgentSpec) (out []class) {
-	add := func(name string) {
-		if c := (class{spec.GetKind(), name}); !slices.Contains(out, c) {
-			out = append(out, c)
-		}
-	}
-	for _, name := range spec.GetTuners() {
-		add(name)
-	}
-	for _, name := range spec.GetToolchains() {
-		add(name)
-	}
-	for _, d := range spec.GetDeviceClasses() {
-		add(d.GetName())
-	}
 	return out
 }
 
@@ -133,7 +124,7 @@ func (t *Tracker) live(session string) (*agent, error) {
 // void ends an agent's session; take decides what becomes of each lease it held.
 func (c *change) void(a *agent, take func(w work)) {
 	delete(c.sessions, a.session)
-	a.gone = true
+	a.gone, a.goneAt = true, c.gone.PushBack(a)
 	for _, class := range a.offers {
 		delete(c.queue(class).offering, a)
 	}

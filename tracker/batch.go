@@ -37,9 +37,9 @@ func (b *batch) size() int       { return b.open }
 
 func (b *batch) class() class {
 	if b.stage == storev1.Stage_STAGE_BUILD {
-		return class{tilthv1.AgentKind_AGENT_KIND_BUILDER, b.job.spec.GetTarget().GetToolchain()}
+		return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: b.job.spec.GetTarget().GetToolchain()}
 	}
-	return class{tilthv1.AgentKind_AGENT_KIND_RUNNER, b.job.spec.GetTarget().GetDeviceClass()}
+	return class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: b.job.spec.GetTarget().GetDeviceClass()}
 }
 
 func (b *batch) row() *storev1.BatchRow {

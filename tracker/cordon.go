@@ -65,7 +65,11 @@ func (t *Tracker) awaitDrain(ctx context.Context, name string, wait time.Duratio
 	defer timer.Stop()
 	for over := wait == 0; ; {
 		t.mu.Lock()
-		d := t.devices[name]
+		d, err := t.deviceOf(name)
+		if err != nil { // forgotten meanwhile
+			t.mu.Unlock()
+			return nil, err
+		}
 		out, changed := t.describe(d), d.changed
 		t.mu.Unlock()
 		if over || out.GetState() != tilthv1.DeviceState_DEVICE_STATE_DRAINING {

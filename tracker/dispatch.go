@@ -34,7 +34,7 @@ func (t *Tracker) grantNow(a *agent) (*tilthv1.LeaseWorkResponse, *records.Pendi
 		if q == nil {
 			continue
 		}
-		if w, charge, ok := t.next(q, a); ok {
+		if w, charge, _ := t.next(q, a); w != nil {
 			a.turn = k + 1
 			return t.grant(a, q, w, charge)
 		}
@@ -42,16 +42,20 @@ func (t *Tracker) grantNow(a *agent) (*tilthv1.LeaseWorkResponse, *records.Pendi
 	return nil, nil
 }
 
-// next takes the work from a queue whose turn it is and that the agent may have.
-func (t *Tracker) next(q *queue, a *agent) (work, *fairqueue.Charge, bool) {
+// next takes the work from a queue whose turn it is and that the agent may have; nil when there is none. left says that there is some which
+// others may have.
+func (t *Tracker) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
 	now := t.cfg.Clock()
 	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
-		return a.does(w) && !a.restsFrom(w.parent(), now) && !t.betterElsewhere(q, w, a, now)
+		is := !a.restsFrom(w.parent(), now) && !t.betterElsewhere(q, w, a, now)
+		left = left || !is
+		return is
 	}}
 	if q.class.kind == tilthv1.AgentKind_AGENT_KIND_BUILDER {
 		allowed.Owner = t.mayBuild
 	}
-	return q.work.Pop(allowed)
+	w, charge, _ = q.work.Pop(allowed)
+	return w, charge, left
 }
 
 // dispatch gives waiting work to waiting agents. The caller holds the lock.
@@ -66,8 +70,11 @@ func (t *Tracker) dispatch(cl class) {
 		if !w.agent.takesWork(t.cfg.Clock()) {
 			continue
 		}
-		item, charge, ok := t.next(q, w.agent)
-		if !ok {
+		item, charge, left := t.next(q, w.agent)
+		if item == nil && !left {
+			return // nor would anybody else get something
+		}
+		if item == nil {
 			continue
 		}
 		w.leave()

@@ -1,7 +1,9 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -65,12 +67,13 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 // got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so two
 // are heard; and an answer gets the time of two, however fast they come.
 func (t *Tracker) unheard(a *agent) (out []*lease) {
-	for _, l := range a.inOrder() {
+	for _, l := range a.leases {
 		l.missed++
 		if l.missed >= 2 && a.heard.Sub(l.seen) >= 2*t.heartbeatInterval() {
 			out = append(out, l)
 		}
 	}
+	slices.SortFunc(out, func(a, b *lease) int { return cmp.Compare(a.work.subject(), b.work.subject()) })
 	return out
 }
 

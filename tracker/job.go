@@ -35,9 +35,11 @@ func (j *job) size() int       { return 1 }
 
 func (j *job) class() class {
 	if j.runs() {
-		return class{tilthv1.AgentKind_AGENT_KIND_RUNNER, j.spec.GetTarget().GetDeviceClass()}
+		return class{
+			kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass(), runs: true, device: j.spec.GetRun().GetDevice(),
+		}
 	}
-	return class{tilthv1.AgentKind_AGENT_KIND_TUNER, j.spec.GetTuner()}
+	return class{kind: tilthv1.AgentKind_AGENT_KIND_TUNER, name: j.spec.GetTuner()}
 }
 
 // classes are those of all the job's work: its search, its builds and its measurements.
@@ -48,8 +50,8 @@ func (j *job) classes() []class {
 	target := j.spec.GetTarget()
 	return []class{
 		j.class(),
-		{tilthv1.AgentKind_AGENT_KIND_BUILDER, target.GetToolchain()},
-		{tilthv1.AgentKind_AGENT_KIND_RUNNER, target.GetDeviceClass()},
+		{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: target.GetToolchain()},
+		{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: target.GetDeviceClass()},
 	}
 }
 

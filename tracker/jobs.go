@@ -54,7 +54,7 @@ func (t *Tracker) someJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsRespo
 		q.Before = next
 		jobs, next, err = t.db.Jobs(q)
 	}
-	return &tilthv1.ListJobsResponse{Jobs: jobs}, storeError(err)
+	return &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}, storeError(err)
 }
 
 // CancelJob implements tilthv1.JobServiceServer.

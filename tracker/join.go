@@ -23,14 +23,14 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 		return nil, err
 	}
 	session := rand.Text()
+	a := newAgent(spec, session)
 	calibrate := false
 	var interval time.Duration
 	caller, _ := access.From(ctx)
 	err := t.update(ctx, func(c *change) error {
-		if err := cmp.Or(c.checkTakeover(spec.GetName(), caller.Name), c.roomForAgent(spec.GetName())); err != nil {
+		if err := cmp.Or(c.checkTakeover(spec.GetName(), caller.Name), c.roomForAgent(a)); err != nil {
 			return err
 		}
-		a := newAgent(spec, session)
 		a.joined, a.identity = c.now(), caller.Name
 		c.keepAlive(a)
 		if old := c.agents[spec.GetName()]; old != nil {
@@ -42,6 +42,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 			a.standing = old.standing
 		}
 		c.admit(a)
+		c.forgetOldest()
 		calibrate, interval = c.rejoined(a), c.heartbeatInterval()
 		c.write.PutAgent(a.proto())
 		c.log.Info("agent joined", "agent", spec.GetName(), "kind", show.AgentKind(spec.GetKind()), "version", spec.GetVersion())
@@ -83,7 +84,7 @@ func checkAgent(spec *tilthv1.AgentSpec) error {
 	default:
 		return invalid("spec.kind", "is %v", spec.GetKind())
 	}
-	return checkOffers(spec)
+	return cmp.Or(checkAgentBytes(spec), checkOfferCount(spec), checkOffers(spec))
 }
 
 // checkOffers refuses an agent that offers what its kind cannot do.

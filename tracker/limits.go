@@ -21,6 +21,11 @@ type Limits struct {
 	CandidateBytes int64
 	// Agents bounds the sessions, 50,000, and AgentWaits the requests for work of one that wait, 256.
 	Agents, AgentWaits int
+	// Gone bounds the agents that are remembered though they are gone, 50,000; AgentBytes the sizes of what all agents say of
+	// themselves, 512 MiB; Classes the toolchains, device classes and tuners that are offered or asked for, 200,000.
+	Gone       int
+	AgentBytes int64
+	Classes    int
 	// Watches bounds the streams of events, 10,000.
 	Watches int
 	// Calls bounds the calls that wait for the disk, 20,000.
@@ -32,6 +37,7 @@ func (l Limits) withDefaults() Limits {
 		Jobs: cmp.Or(l.Jobs, 10_000), SpecBytes: cmp.Or(l.SpecBytes, 512<<20),
 		JobBatches: cmp.Or(l.JobBatches, 64), CandidateBytes: cmp.Or(l.CandidateBytes, 256<<20),
 		Agents: cmp.Or(l.Agents, 50_000), AgentWaits: cmp.Or(l.AgentWaits, 256),
+		Gone: cmp.Or(l.Gone, 50_000), AgentBytes: cmp.Or(l.AgentBytes, 512<<20), Classes: cmp.Or(l.Classes, 200_000),
 		Watches: cmp.Or(l.Watches, 10_000), Calls: cmp.Or(l.Calls, 20_000),
 	}
 }
@@ -70,9 +76,21 @@ func (t *Tracker) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 }
 
 // roomForAgent refuses a session while the tracker has no room for it; one that takes another's place needs none.
-func (t *Tracker) roomForAgent(name string) error {
-	if old := t.agents[name]; (old == nil || old.gone) && len(t.sessions) >= t.cfg.Limits.Agents {
+func (t *Tracker) roomForAgent(a *agent) error {
+	l, had := t.cfg.Limits, int64(0)
+	old := t.agents[a.name()]
+	if old != nil {
+		had = old.specBytes
+	}
+	switch {
+	case (old == nil || old.gone) && len(t.sessions) >= l.Agents:
 		return t.overloaded("agents", "the tracker has %d agents, and no room for more: try again when some have left", len(t.sessions))
+	case t.load.agentBytes-had+a.specBytes > l.AgentBytes:
+		return t.overloaded("agent_bytes", "the tracker knows agents that say %d bytes of themselves, and has no room for %d more: try again when some have left",
+			t.load.agentBytes, a.specBytes)
+	case len(t.queues)+len(a.offers) > l.Classes:
+		return t.overloaded("classes", "the tracker has %d toolchains, device classes and tuners, and no room for more: try again when some agents have left",
+			len(t.queues))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 // ListOwners implements tilthv1.JobServiceServer; owners come by name.
 func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
+	waiting := t.waiting()
 	owners, next := page(t, t.owners, req, func(name string, has *usage) (*tilthv1.Owner, bool) {
 		may := t.cfg.Shares.Of(name)
 		return &tilthv1.Owner{
@@ -15,16 +16,19 @@ func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) 
 			Jobs: uint32(has.jobs), MaxJobs: uint32(may.Jobs),
 			Trials: uint64(has.trials), MaxTrials: uint64(may.Trials),
 			ArtifactBytes: uint64(has.artifactBytes), MaxArtifactBytes: uint64(may.ArtifactBytes),
-			Waiting: uint32(t.waiting(name)),
+			Waiting: uint32(waiting[name]),
 		}, true
 	})
 	return &tilthv1.ListOwnersResponse{Owners: owners, NextPageToken: next}, nil
 }
 
-// waiting is how much of an owner's work waits for an agent.
-func (t *Tracker) waiting(owner string) (n int) {
+// waiting is how much of each owner's work waits for an agent.
+func (t *Tracker) waiting() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := map[string]int{}
 	for _, q := range t.queues {
-		n += q.work.Waiting(owner)
+		q.work.EachWaiting(func(owner string, items int) { n[owner] += items })
 	}
 	return n
 }

@@ -1,6 +1,9 @@
 package tracker
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,10 +54,20 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// mostSeries bounds the owners and the classes that have metrics of their own: of more, those with the most jobs, or with the most work
+// that waits, do. Names are anybody's to invent.
+const mostSeries = 1000
+
+// Collect implements prometheus.Collector. What it tells is counted under the tracker's lock, and sent without.
 func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range s.gather() {
+		ch <- m
+	}
+}
+
+func (s *stateCollector) gather() (all []prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+		all = append(all, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...))
 	}
 	t := s.tracker
 	t.mu.Lock()
@@ -64,7 +77,8 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.specBytes, t.load.specBytes)
 	gauge(s.candidateBytes, t.load.candidateBytes)
 	gauge(s.watches, int64(t.watches.count()))
-	for owner, u := range t.owners {
+	for _, owner := range greatest(t.owners, func(u *usage) int { return u.jobs }) {
+		u := t.owners[owner]
 		gauge(s.ownerJobs, int64(u.jobs), owner)
 		gauge(s.ownerTrials, int64(u.trials), owner)
 		gauge(s.ownerBytes, u.artifactBytes, owner)
@@ -75,8 +89,9 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(s.waits, int64(waits))
 	gauge(s.silent, int64(t.outageShown().GetSilent()))
-	for c, q := range t.queues {
-		gauge(s.queued, int64(q.work.Len()), show.AgentKind(c.kind), c.name)
+	depths := t.depths()
+	for _, c := range greatest(depths, func(n int) int { return n }) {
+		gauge(s.queued, int64(depths[c]), show.AgentKind(c.kind), c.name)
 	}
 	count := map[[2]string]int64{}
 	for _, a := range t.agents {
@@ -95,6 +110,26 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	for stage, n := range stages {
 		gauge(s.batches, n, stageName(stage))
 	}
+	return all
+}
+
+// depths is how much work waits, by the kind and the name of its class.
+func (t *Tracker) depths() map[class]int {
+	depths := make(map[class]int, len(t.queues))
+	for c, q := range t.queues {
+		depths[class{kind: c.kind, name: c.name}] += q.work.Len()
+	}
+	return depths
+}
+
+// greatest are the keys of the greatest values, as many as have metrics of their own.
+func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
+	keys := slices.Collect(maps.Keys(of))
+	if len(keys) > mostSeries {
+		slices.SortFunc(keys, func(a, b K) int { return cmp.Compare(size(of[b]), size(of[a])) })
+		keys = keys[:mostSeries]
+	}
+	return keys
 }
 
 // jobStates counts the open jobs. The caller holds the lock.

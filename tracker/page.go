@@ -12,7 +12,7 @@ const mostListBytes = 3 << 20
 
 // pageRequest asks for a part of a listing by name.
 type pageRequest interface {
-	// GetPageSize is how many items are wanted at most; 0 = all in one response.
+	// GetPageSize is how many items are wanted at most; 0 = as many as fit.
 	GetPageSize() uint32
 	// GetPageToken is the token of this page; empty = the first one.
 	GetPageToken() string
@@ -35,7 +35,7 @@ func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, 
 			continue
 		}
 		bytes += proto.Size(item)
-		if most > 0 && len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
+		if len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
 			return items, afterName + names[i-1]
 		}
 		items = append(items, item)

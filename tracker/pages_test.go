@@ -8,9 +8,11 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -55,7 +57,7 @@ func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 	}
 	// A client from before there were pages gets what one message takes: the newest.
 	old := must[*tilthv1.ListJobsResponse](t)(f.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{Limit: 100}))
-	if n := len(old.GetJobs()); n != 5 || old.GetJobs()[0].GetId() != want[0] || old.GetNextPageToken() != "" {
+	if n := len(old.GetJobs()); n != 5 || old.GetJobs()[0].GetId() != want[0] || old.GetNextPageToken() == "" {
 		t.Errorf("an old client gets %d jobs", n)
 	}
 	old = must[*tilthv1.ListJobsResponse](t)(f.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{Limit: 2}))
@@ -169,4 +171,41 @@ func TestAFarmOfManyDevicesIsListed(t *testing.T) {
 			t.Errorf("%d %s are listed, want %d in order", len(got), of, many)
 		}
 	}
+}
+
+// An old client that asked for the best records of everything got a message that no connection takes.
+func TestBestRecordsAreListedInPagesThatFitAMessage(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	var want []string
+	f.store(func(w *records.Write) {
+		for i := range 9 {
+			r := record(fmt.Sprint("candidate ", i), int64(i))
+			r.Workload = bytes.Repeat([]byte{byte('a' + i)}, 600<<10)
+			r.WorkloadDigest = records.Digest(r.GetWorkload())
+			want = append(want, r.GetWorkloadDigest())
+			w.AddRecord(r)
+		}
+	})
+	target := record("x", 0).GetTarget()
+	digests := slices.Clone(want)
+	slices.Sort(want)
+	for name, request := range map[string]*tilthv1.BestRecordsRequest{
+		"all, of an old client": {}, "all": {PageSize: 1000}, "of a target": {Target: target, PageSize: 4},
+		"of workloads": {Target: target, WorkloadDigests: digests, PageSize: 1000},
+	} {
+		got := names(f, request.GetPageSize(), func(token string) (*tilthv1.BestRecordsResponse, error) {
+			request.PageToken = token
+			return f.records.BestRecords(t.Context(), request)
+		}, func(page *tilthv1.BestRecordsResponse) (all []string) {
+			for _, r := range page.GetRecords() {
+				all = append(all, r.GetWorkloadDigest())
+			}
+			return all
+		})
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: %d records are listed, want %d", name, len(got), len(want))
+		}
+	}
+	_, err := f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{Target: target, WorkloadDigests: digests, PageToken: "garbage"})
+	wantStatus(t, err, codes.InvalidArgument, "", "page_token")
 }

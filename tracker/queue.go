@@ -13,10 +13,20 @@ import (
 type class struct {
 	kind tilthv1.AgentKind
 	name string
+	// runs is set for packages to be run, which not every runner can do, and device for those that only the agent of that name may run. They
+	// wait in queues of their own, so that nobody passes over work that is not for them.
+	runs   bool
+	device string
 }
 
 func (c class) compare(other class) int {
-	return cmp.Or(cmp.Compare(c.kind, other.kind), cmp.Compare(c.name, other.name))
+	if by := cmp.Or(cmp.Compare(c.kind, other.kind), cmp.Compare(c.name, other.name), cmp.Compare(c.device, other.device)); by != 0 || c.runs == other.runs {
+		return by
+	}
+	if other.runs {
+		return -1
+	}
+	return 1
 }
 
 // work is what is leased: a job to a tuner, a batch to a builder or a runner.

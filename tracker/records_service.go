@@ -1,14 +1,18 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -26,8 +30,12 @@ func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest
 	if !records.ValidNumerics(req.GetNumerics()) {
 		return nil, invalid("numerics", "is %q, not strict, default or fast", req.GetNumerics())
 	}
-	response := &tilthv1.BestRecordsResponse{}
-	for _, digest := range req.GetWorkloadDigests() {
+	from, err := placeOf(req)
+	if err != nil {
+		return nil, err
+	}
+	response, bytes := &tilthv1.BestRecordsResponse{}, 0
+	for i, digest := range req.GetWorkloadDigests()[from:] {
 		best, err := t.db.BestAllowed(req.GetTarget(), digest, req.GetNumerics())
 		if errors.Is(err, records.ErrNotFound) {
 			continue
@@ -35,9 +43,33 @@ func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest
 		if err != nil {
 			return nil, storeError(err)
 		}
+		bytes += proto.Size(best)
+		switch {
+		case req.GetPageSize() == 0 && bytes > mostBestBytes:
+			return nil, status.Errorf(codes.ResourceExhausted, "the best records of %d workloads do not fit a message: ask for them in pages, or for fewer",
+				len(req.GetWorkloadDigests()))
+		case req.GetPageSize() > 0 && len(response.GetRecords()) > 0 && (len(response.GetRecords()) == int(req.GetPageSize()) || bytes > mostListBytes):
+			response.NextPageToken = strconv.Itoa(from + i)
+			return response, nil
+		}
 		response.Records = append(response.Records, best)
 	}
 	return response, nil
+}
+
+// mostBestBytes bounds the answer for workloads that somebody wants all in one.
+const mostBestBytes = wire.MaxMessageBytes / 4 * 3
+
+// placeOf is where a page of a request for workloads begins among these.
+func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
+	if req.GetPageToken() == "" {
+		return 0, nil
+	}
+	from, err := strconv.Atoi(req.GetPageToken())
+	if err != nil || from < 0 || from > len(req.GetWorkloadDigests()) {
+		return 0, invalid("page_token", "%q is none that was given out", req.GetPageToken())
+	}
+	return from, nil
 }
 
 // bestPage answers for every workload. A token is a mark of the store as hexadecimal digits.
@@ -46,11 +78,8 @@ func (t *Tracker) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecord
 	if err != nil {
 		return nil, invalid("page_token", "%q is none that was given out", req.GetPageToken())
 	}
-	if req.GetPageSize() == 0 {
-		best, err := t.db.BestAll(req.GetTarget())
-		return &tilthv1.BestRecordsResponse{Records: best}, storeError(err)
-	}
-	best, next, err := t.db.BestPage(req.GetTarget(), string(mark), int(req.GetPageSize()))
+	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
+	best, next, err := t.db.BestPage(req.GetTarget(), string(mark), most, mostListBytes)
 	return &tilthv1.BestRecordsResponse{Records: best, NextPageToken: hex.EncodeToString([]byte(next))}, storeError(err)
 }
 

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"context"
 	"fmt"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -52,21 +53,26 @@ func (t *Tracker) recoverAgents() error {
 	if err := t.recoverDevices(); err != nil {
 		return err
 	}
-	agents, err := t.db.Agents()
-	if err != nil {
-		return err
-	}
-	for _, stored := range agents {
+	shortened := &records.Write{}
+	err := t.db.Agents(func(stored *tilthv1.Agent) {
+		cut := shorten(stored.GetSpec())
 		a := newAgent(stored.GetSpec(), stored.GetSession())
-		a.identity = stored.GetIdentity()
+		a.identity, a.truncated = stored.GetIdentity(), cut || stored.GetTruncated()
 		a.joined, a.gone = stored.GetJoinedAt(), stored.GetState() == tilthv1.AgentState_AGENT_STATE_GONE
 		a.seen, a.heard, a.deadline = stored.GetSeenAt().AsTime(), t.cfg.Clock(), t.graceUntil()
 		if a.gone {
 			a.deadline = t.keptUntil(a)
 		}
 		t.admit(a)
+		if cut {
+			t.log.Warn("agent joined before there were bounds: what it says of itself is shortened", "agent", a.name())
+			shortened.PutAgent(a.proto())
+		}
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return t.db.Commit(shortened).Wait(context.Background())
 }
 
 func (t *Tracker) recoverJob(stored *records.OpenJob) {

@@ -33,8 +33,37 @@ func (c *change) forgetAgent(a *agent, now time.Time) {
 	if !now.After(a.deadline) || c.agents[a.name()] != a {
 		return
 	}
-	delete(c.agents, a.name())
+	c.forget(a)
+}
+
+// forget forgets an agent that is gone, and what is known of its device unless somebody decided something of it.
+func (c *change) forget(a *agent) {
+	c.forgetName(a.name())
 	c.write.DropAgent(a.name())
+	if d := a.device; d != nil && d.cordon == nil && d.quarantine == nil {
+		delete(c.devices, d.name)
+		c.write.DropDevice(d.name)
+	}
+}
+
+// forgetName takes the agent of a name, if there is one, out of those that are known.
+func (t *Tracker) forgetName(name string) {
+	a := t.agents[name]
+	if a == nil {
+		return
+	}
+	delete(t.agents, name)
+	t.load.agentBytes -= a.specBytes
+	if a.goneAt != nil {
+		t.gone.Remove(a.goneAt)
+	}
+}
+
+// forgetOldest makes room for an agent: names are anybody's to invent, so those that left first are forgotten before their time.
+func (c *change) forgetOldest() {
+	for c.gone.Len() > c.cfg.Limits.Gone {
+		c.forget(c.gone.Front().Value.(*agent))
+	}
 }
 
 // closedRange are the closed batches from an id on to before another.

@@ -54,6 +54,10 @@ func (t *Tracker) retryDue() {
 	}
 }
 
+// mostOthersAsked bounds the agents that are asked whether they would take work which failed on another, at random: of so many hardly all
+// are out of order, and if they are the work does not wait for the rest.
+const mostOthersAsked = 64
+
 // betterElsewhere says whether work that failed on an agent is left to another: there is one, and it has not waited for it
 // too long.
 func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool {
@@ -61,8 +65,12 @@ func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 	if !slices.Contains(h.failedBy, a.name()) || now.After(h.elsewhere) {
 		return false
 	}
+	asked := 0
 	for other := range q.offering {
-		if other.takesWork(now) && other.does(w) && !other.restsFrom(w.parent(), now) && !slices.Contains(h.failedBy, other.name()) {
+		if asked++; asked > mostOthersAsked {
+			return false
+		}
+		if other.takesWork(now) && !other.restsFrom(w.parent(), now) && !slices.Contains(h.failedBy, other.name()) {
 			return true
 		}
 	}

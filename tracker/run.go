@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -22,16 +21,6 @@ const (
 
 // runs says whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
-
-// does says whether an agent that offers a work's class can be given it: packages are run by those that say so, on the device asked for.
-func (a *agent) does(w work) bool {
-	j, ok := w.(*job)
-	if !ok || !j.runs() {
-		return true
-	}
-	device := j.spec.GetRun().GetDevice()
-	return slices.Contains(a.spec.GetCapabilities(), runsPackages) && (device == "" || device == a.name())
-}
 
 // runDigests are the artifacts that a run needs.
 func runDigests(run *tilthv1.RunSpec) (digests []string) {

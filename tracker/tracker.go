@@ -9,6 +9,7 @@ package tracker
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,7 @@ type Tracker struct {
 	batches  map[string]*batch // by id, those under way
 	agents   map[string]*agent // by name, all that ever joined
 	sessions map[string]*agent // by session, those not void
+	gone     list.List         // of *agent, those whose session is void, in the order in which it became so
 	queues   map[class]*queue  // work that waits, and agents that wait for it
 	leases   map[string]*lease // by subject
 	// deadlines of all sessions and leases, and of what is kept for a while only.

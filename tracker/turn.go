@@ -30,10 +30,11 @@ func (t *Tracker) endTurns(ctx context.Context) {
 func (c *change) endTurnsOf(q *queue) {
 	now := c.cfg.Clock()
 	waiting := q.work.Len()
-	for _, l := range q.held() {
+	held := q.held()
+	for _, l := range held {
 		l.atLeast(now.Sub(l.granted).Seconds())
 	}
-	for _, l := range q.held() {
+	for _, l := range held {
 		if waiting == 0 || now.Sub(l.granted) < c.cfg.SearchTurn {
 			return
 		}

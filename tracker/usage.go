@@ -25,6 +25,8 @@ type needed struct {
 type load struct {
 	// Specifications of the jobs that have not ended, and candidates of their batches.
 	specBytes, candidateBytes int64
+	// Specifications of agents, those that are gone included.
+	agentBytes int64
 }
 
 // usageOf is what an owner has now; nothing when it has no jobs.

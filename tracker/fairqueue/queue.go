@@ -55,12 +55,11 @@ func New[T any]() *Queue[T] {
 // Len is the number of items that wait.
 func (q *Queue[T]) Len() int { return q.length }
 
-// Waiting is the number of an owner's items that wait.
-func (q *Queue[T]) Waiting(owner string) int {
-	if o := q.byName[owner]; o != nil {
-		return o.value.length
+// EachWaiting calls visit with every owner of items that wait, and their number.
+func (q *Queue[T]) EachWaiting(visit func(owner string, items int)) {
+	for _, n := range q.owners.waiting {
+		visit(n.value.name, n.value.length)
 	}
-	return 0
 }
 
 // Owners is the number of owners that are remembered.

@@ -346,7 +346,9 @@ type Agent struct {
 	RestingUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=resting_until,json=restingUntil,proto3" json:"resting_until,omitempty"`
 	RestReason   string                 `protobuf:"bytes,21,opt,name=rest_reason,json=restReason,proto3" json:"rest_reason,omitempty"`
 	// The authenticated name of who joined; empty on a tracker that asks nobody who they are.
-	Identity      string `protobuf:"bytes,30,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity string `protobuf:"bytes,30,opt,name=identity,proto3" json:"identity,omitempty"`
+	// The spec is shortened: the agent joined before there were bounds, with one that is too large to be kept.
+	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,6 +451,13 @@ func (x *Agent) GetIdentity() string {
 		return x.Identity
 	}
 	return ""
+}
+
+func (x *Agent) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type JoinRequest struct {
@@ -1373,7 +1382,7 @@ type ListAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UNSPECIFIED = every kind.
 	Kind AgentKind `protobuf:"varint,1,opt,name=kind,proto3,enum=tilth.v1.AgentKind" json:"kind,omitempty"`
-	// At most so many agents in a response, and fewer where they are large; 0 = all in one.
+	// At most so many agents in a response, and fewer where they are large; 0 = as many as one takes.
 	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the response before; empty = the first page.
 	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -2146,7 +2155,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"descriptor\x18\x02 \x01(\fR\n" +
 	"descriptor\x12\x18\n" +
-	"\amachine\x18\x03 \x01(\fR\amachine\"\x98\x03\n" +
+	"\amachine\x18\x03 \x01(\fR\amachine\"\xb6\x03\n" +
 	"\x05Agent\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12*\n" +
@@ -2158,7 +2167,8 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\rresting_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\frestingUntil\x12\x1f\n" +
 	"\vrest_reason\x18\x15 \x01(\tR\n" +
 	"restReason\x12\x1a\n" +
-	"\bidentity\x18\x1e \x01(\tR\bidentity\"6\n" +
+	"\bidentity\x18\x1e \x01(\tR\bidentity\x12\x1c\n" +
+	"\ttruncated\x18Z \x01(\bR\ttruncated\"6\n" +
 	"\vJoinRequest\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\"\x90\x01\n" +
 	"\fJoinResponse\x12\x18\n" +

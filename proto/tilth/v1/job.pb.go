@@ -1032,7 +1032,7 @@ type ListJobsRequest struct {
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Only jobs in one of these states; empty = all.
 	States []JobState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tilth.v1.JobState" json:"states,omitempty"`
-	// When set: at most so many jobs in a response, and fewer where they are large; limit has no effect. 0 = all in one.
+	// When set: at most so many jobs in a response, and fewer where they are large; limit has no effect. 0 = one response, as large as a message may be.
 	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the response before; empty = the first page.
 	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

@@ -139,7 +139,7 @@ func (x *Owner) GetWaiting() uint32 {
 
 type ListOwnersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most so many owners in a response, and fewer where they are large; 0 = all in one.
+	// At most so many owners in a response, and fewer where they are large; 0 = as many as one takes.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the response before; empty = the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

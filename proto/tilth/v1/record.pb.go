@@ -32,7 +32,8 @@ type BestRecordsRequest struct {
 	// The level of numerics that the records' schedules must be allowed by: strict, default or fast; empty = every level. Without
 	// workload digests it has no effect.
 	Numerics string `protobuf:"bytes,3,opt,name=numerics,proto3" json:"numerics,omitempty"`
-	// Without workload digests: at most so many records in a response; 0 = all in one.
+	// At most so many records in a response, and fewer where they are large; 0 = as many as one takes. With workload digests 0 asks for
+	// all in one, and is RESOURCE_EXHAUSTED where a message is too small.
 	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the response before; empty = the first page.
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
