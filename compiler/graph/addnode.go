@@ -19,13 +19,13 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 // addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or as
 // an operator of package op.
 func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
-	if b.budget--; b.budget < 0 {
-		return fmt.Errorf("the model has more than %d nodes with its loops unrolled: shorten the loops", maxNodes)
-	}
 	name := n.Name
 	if name == "" {
 		name = fmt.Sprintf("%s_%d", n.Op, index)
 	}
+	b.budget.For(name, n.Op)
+	b.budget.Node()
+	b.budget.Bytes(entryBytes * int64(len(n.Inputs)+len(n.Outputs)+len(n.Attributes)))
 	in := make([]*item, 0, len(n.Inputs))
 	for _, input := range n.Inputs {
 		it, ok := s.find(input)
@@ -105,9 +105,8 @@ func (b *builder) addResults(s *scope, n op.Node, in []*item, outputs []string) 
 // add adds an operator to the graph and gives its result: a constant where its operands are known, or where it has no
 // elements.
 func (b *builder) add(n op.Node, output string, in ...*value) (*value, error) {
-	if b.budget--; b.budget < 0 {
-		return nil, fmt.Errorf("node %q (%s): the model has more than %d nodes with its loops unrolled", n.Name, n.Op, maxNodes)
-	}
+	b.budget.For(n.Name, n.Op)
+	b.budget.Node()
 	n.In = nil
 	made, err := b.apply(n, output, append([]*value{}, in...)...)
 	if err != nil {

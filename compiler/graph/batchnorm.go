@@ -17,6 +17,8 @@ func foldBatchNorms(g *graph) error {
 		if n.Op != "BatchNormalization" || !allKnown(n.in[1:]) {
 			continue
 		}
+		g.budget.For(n.Name, n.Op)
+		g.budget.Bytes(32 * int64(len(n.In[1].Const.Data))) // factors and terms, as float64 and as constants
 		scale, shift := scaleAndShift(n)
 		if p := n.in[0].producer; p != nil && len(users[n.in[0]]) == 1 && !g.isOutput(n.in[0]) && foldable(p) {
 			folded, err := g.scaleWeights(n, p, scale, shift)
@@ -69,6 +71,7 @@ func foldable(n *node) bool {
 
 // scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
 func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) {
+	g.budget.Bytes(int64(len(p.in[1].data.Data)))
 	weights := scaleChannels(p.in[1].data, outputAxis(p), scale)
 	bias := array.New(weights.DType, int64(len(shift)))
 	for c, s := range shift {

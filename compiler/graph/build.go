@@ -17,23 +17,20 @@ type builder struct {
 	training  map[string]expander
 	// dequantised has what the results of DequantizeLinear were made of.
 	dequantised map[*value]dequantised
-	// budget is how many more nodes may be made, so that a small file cannot ask for endless loops.
-	budget int
+	// used are the names that the nodes of a graph or function read, by its address.
+	used map[any]map[string]bool
 }
 
-// maxNodes bounds the nodes of a model with its loops unrolled and its functions inlined.
-const maxNodes = 1 << 18
-
-func build(m *onnx.Model, opts Options) (*graph, error) {
+func build(m *onnx.Model, opts Options, budget *op.Budget) (*graph, error) {
 	b := &builder{
-		graph: &graph{name: m.Graph.Name}, functions: functionsOf(m), expanders: expanderTable(),
-		training: trainingExpanders(), dequantised: map[*value]dequantised{}, budget: maxNodes,
+		graph: &graph{name: m.Graph.Name, budget: budget}, functions: functionsOf(m), expanders: expanderTable(),
+		training: trainingExpanders(), dequantised: map[*value]dequantised{}, used: map[any]map[string]bool{},
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
 		outputs = append(outputs, o.Name)
 	}
-	s := newScope(&frame{opsets: m.Opsets}, nil, m.Graph.Nodes, outputs)
+	s := newScope(&frame{opsets: m.Opsets}, nil, b.usedBy(m.Graph, m.Graph.Nodes, outputs))
 	for _, t := range m.Graph.Initializers {
 		s.items[t.Name] = &item{tensor: b.constant(t.Name, t.Value)}
 	}

@@ -13,13 +13,15 @@ import (
 // emitter turns groups into calls.
 type emitter struct {
 	program *Program
+	// budget pays for constants that are arranged anew.
+	budget *op.Budget
 	// index finds values in the program: by value, and constants by value and layout.
 	index map[string]int
 	tasks map[string]int
 }
 
 func emit(g *graph, groups []*group) (*Program, error) {
-	e := &emitter{program: &Program{Name: g.name}, index: map[string]int{}, tasks: map[string]int{}}
+	e := &emitter{program: &Program{Name: g.name}, budget: g.budget, index: map[string]int{}, tasks: map[string]int{}}
 	for _, v := range g.inputs {
 		e.program.Inputs = append(e.program.Inputs, e.value(v))
 	}
@@ -69,6 +71,7 @@ func (e *emitter) constant(v *value, layout []int) int {
 	rows := op.RowMajor(len(v.Shape))
 	name, data := v.name, &array.Array{DType: v.DType, Shape: shape, Data: v.data.Data}
 	if !op.SameLayout(v.Shape, layout, rows) {
+		e.budget.Bytes(int64(len(v.data.Data)))
 		data = op.Arrange(v.data, layout)
 		name = fmt.Sprint(name, layout)
 	}
@@ -95,7 +98,8 @@ func (e *emitter) call(grp *group) error {
 
 // lower makes the group's workload and the values of its arguments.
 func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
-	l := op.NewLowering()
+	e.budget.For(grp.anchor.Name, grp.anchor.Op)
+	l := op.NewLowering(e.budget)
 	values := map[int]*value{}
 	computed := map[*value]op.Operand{}
 	var outputs []*expr.Tensor

@@ -190,6 +190,7 @@ func (e *expansion) causalBias(q, k, lengths *value) *value {
 
 // positions are 0, 1, 2, ... in a shape.
 func (e *expansion) positions(shape ...int64) *value {
+	e.budget.Bytes(16 * array.Elements(shape))
 	list := make([]int64, array.Elements(shape))
 	for k := range list {
 		list[k] = int64(k)

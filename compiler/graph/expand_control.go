@@ -30,7 +30,8 @@ func (e *expansion) body(g *onnx.Graph, in []*item) []*item {
 	for _, o := range g.Outputs {
 		names = append(names, o.Name)
 	}
-	s := newScope(e.scope.frame, e.scope, g.Nodes, names)
+	e.budget.Bytes(entryBytes * int64(len(g.Inputs)+len(g.Outputs)+len(g.Initializers)))
+	s := newScope(e.scope.frame, e.scope, e.usedBy(g, g.Nodes, names))
 	for _, t := range g.Initializers {
 		s.items[t.Name] = &item{tensor: e.constant(t.Name, t.Value)}
 	}
@@ -134,7 +135,7 @@ func (e *expansion) loop() []*item {
 		}
 		number := e.known(array.FromInt64([]int64{t}))
 		out := e.body(g, append([]*item{tensorItem(number), tensorItem(cond)}, carried...))
-		if e.spend(); e.failed() {
+		if e.budget.Node(); e.failed() { // so that a loop without nodes ends too
 			return nil
 		}
 		if cond = out[0].tensor; cond == nil {
@@ -159,13 +160,6 @@ func (e *expansion) tripCount() (trips int64, endless bool) {
 		return 0, false
 	}
 	return v.data.Int(0), false
-}
-
-// spend counts an iteration, so that a loop without nodes ends too.
-func (e *expansion) spend() {
-	if e.budget--; e.budget < 0 {
-		e.fail("the model has more than %d nodes with its loops unrolled: shorten the loops", maxNodes)
-	}
 }
 
 func (e *expansion) truthOf(v bool) *value {

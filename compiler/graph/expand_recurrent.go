@@ -54,6 +54,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*item {
 	if e.failed() {
 		return nil
 	}
+	r.budget.Bytes(32 * r.steps) // lists of steps
 	r.masks = r.stepMasks()
 	x := e.tensor(0)
 	if r.batchFirst {

@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // sequenceExpanders work on sequences and optionals, which are known when the model is read: how long they are, and which
 // tensor stands where.
 func sequenceExpanders() map[string]expander {
 	return map[string]expander{
-		"SequenceEmpty":      {0, 0, func(*expansion) []*item { return onlySequence(nil) }},
-		"SequenceConstruct":  {0, -1, func(e *expansion) []*item { return onlySequence(e.tensors()) }},
+		"SequenceEmpty":      {0, 0, func(e *expansion) []*item { return e.onlySequence(nil) }},
+		"SequenceConstruct":  {0, -1, func(e *expansion) []*item { return e.onlySequence(e.tensors()) }},
 		"SequenceAt":         {2, 2, (*expansion).sequenceAt},
 		"SequenceLength":     {1, 1, (*expansion).sequenceLength},
 		"SequenceInsert":     {2, 3, (*expansion).sequenceInsert},
@@ -26,7 +27,9 @@ func sequenceExpanders() map[string]expander {
 	}
 }
 
-func onlySequence(elements []*value) []*item {
+// onlySequence is a sequence as the only output, at the cost of its list.
+func (e *expansion) onlySequence(elements []*value) []*item {
+	e.budget.Bytes(8 * int64(len(elements)))
 	return []*item{{sequence: &sequence{elements}}}
 }
 
@@ -86,7 +89,7 @@ func (e *expansion) sequenceInsert() []*item {
 		e.fail("the position is outside a sequence with %d elements", len(elements))
 		return nil
 	}
-	return onlySequence(slices.Insert(slices.Clone(elements), at, v))
+	return e.onlySequence(slices.Insert(slices.Clone(elements), at, v))
 }
 
 func (e *expansion) sequenceErase() []*item {
@@ -99,7 +102,7 @@ func (e *expansion) sequenceErase() []*item {
 		e.fail("the sequence has no elements")
 		return nil
 	}
-	return onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
+	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
 }
 
 // sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same for
@@ -112,7 +115,7 @@ func (e *expansion) sequenceMap() []*item {
 	}
 	outs := make([]*item, len(g.Outputs))
 	for k := range outs {
-		outs[k] = onlySequence(nil)[0]
+		outs[k] = e.onlySequence(nil)[0]
 	}
 	for t := range count {
 		arguments := slices.Clone(e.in)
@@ -170,7 +173,7 @@ func (e *expansion) splitToSequence() []*item {
 		}
 		parts, begin = append(parts, part), begin+length
 	}
-	return onlySequence(parts)
+	return e.onlySequence(parts)
 }
 
 // splitLengths are the lengths of the parts of an axis.
@@ -190,7 +193,7 @@ func (e *expansion) splitLengths(extent int64) []int64 {
 		}
 		part = split.data.Int(0)
 	}
-	if part < 1 || extent/part > maxNodes {
+	if part < 1 || extent/part > op.MaxNodes {
 		e.fail("an axis of %d cannot be split in parts of %d", extent, part)
 		return nil
 	}

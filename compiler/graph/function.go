@@ -31,12 +31,13 @@ func (b *builder) call(s *scope, f *onnx.Function, n op.Node, in []*item, output
 		return fmt.Errorf("node %q (%s): %d inputs and %d outputs for a function of %d and %d",
 			n.Name, n.Op, len(in), len(outputs), len(f.Inputs), len(f.Outputs))
 	}
+	b.budget.Bytes(entryBytes * int64(len(f.Inputs)+len(f.Outputs)+len(f.Defaults)+len(n.Attrs)))
 	attrs := map[string]*onnx.Attribute{}
 	for _, a := range f.Defaults {
 		attrs[a.Name] = a
 	}
 	maps.Copy(attrs, n.Attrs)
-	inner := newScope(&frame{opsets: f.Opsets, attributes: attrs, depth: s.depth + 1}, nil, f.Nodes, f.Outputs)
+	inner := newScope(&frame{opsets: f.Opsets, attributes: attrs, depth: s.depth + 1}, nil, b.usedBy(f, f.Nodes, f.Outputs))
 	for k, name := range f.Inputs {
 		inner.items[name] = nil
 		if k < len(in) {

@@ -43,9 +43,15 @@ type graph struct {
 	nodes           []*node
 	inputs, outputs []*value
 	nextID          int
+	// budget pays for what is made; Import catches it when it is spent.
+	budget *op.Budget
 }
 
+// Bytes that a value and a node take, and those of each operand and axis, as the budget counts them.
+const valueBytes, nodeBytes, entryBytes = 128, 256, 64
+
 func (g *graph) newValue(name string, t op.Type) *value {
+	g.budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
 	g.nextID++
 	return &value{id: g.nextID, name: name, Type: t}
 }
@@ -58,6 +64,9 @@ func (g *graph) constant(name string, a *array.Array) *value {
 
 // apply makes a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
 func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
+	g.budget.For(n.Name, n.Op)
+	g.budget.Bytes(nodeBytes + entryBytes*int64(len(in)))
+	n.Budget = g.budget
 	for _, v := range in {
 		var o op.Value
 		if v != nil {
@@ -87,18 +96,21 @@ func (g *graph) number() {
 }
 
 // replace makes every reader of a value read another one of the same type.
-func (g *graph) replace(old, with *value) {
+func (g *graph) replace(old, with *value) { g.replaceAll(map[*value]*value{old: with}) }
+
+// replaceAll makes every reader of a value in the map read the one that stands there, which has the same type.
+func (g *graph) replaceAll(with map[*value]*value) {
 	for _, n := range g.nodes {
 		for k, v := range n.in {
-			if v == old {
-				n.in[k] = with
-				n.In[k] = op.Value{Type: with.Type, Const: with.data}
+			if w := with[v]; w != nil {
+				n.in[k] = w
+				n.In[k] = op.Value{Type: w.Type, Const: w.data}
 			}
 		}
 	}
 	for k, v := range g.outputs {
-		if v == old {
-			g.outputs[k] = with
+		if w := with[v]; w != nil {
+			g.outputs[k] = w
 		}
 	}
 }

@@ -2,8 +2,10 @@ package graph
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // Options are what the user says beside the model.
@@ -14,9 +16,29 @@ type Options struct {
 }
 
 // Import compiles a model to a program: the same model and options give the same program. Errors name the node or value
-// and what to do.
+// and what to do. What it costs is bounded by op.Budget.
 func Import(m *onnx.Model, opts Options) (*Program, error) {
-	g, err := build(m, opts)
+	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
+	if err != nil && len(err.Error()) > maxError {
+		return nil, shortened{err}
+	}
+	return p, err
+}
+
+// maxError is the length in bytes of the longest error of Import: names and lists of a model have any length.
+const maxError = 2000
+
+// shortened is an error whose text is cut.
+type shortened struct{ cause error }
+
+func (s shortened) Error() string {
+	return strings.ToValidUTF8(s.cause.Error()[:maxError], "") + " ..."
+}
+func (s shortened) Unwrap() error { return s.cause }
+
+func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (p *Program, err error) {
+	defer budget.Catch(&err)
+	g, err := build(m, opts, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +49,7 @@ func Import(m *onnx.Model, opts Options) (*Program, error) {
 		g.removeDead()
 	}
 	groups := partition(g)
-	p, err := emit(g, groups)
-	if err != nil {
+	if p, err = emit(g, groups); err != nil {
 		return nil, fmt.Errorf("model %q: %w", g.name, err)
 	}
 	return p, nil

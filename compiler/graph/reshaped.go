@@ -49,6 +49,8 @@ func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
 	name, opset := gemm.Name, gemm.Opset
 	weights := gemm.in[1]
 	if gemm.Int("transB", 0) != 0 {
+		g.budget.For(gemm.Name, gemm.Op)
+		g.budget.Bytes(int64(len(weights.data.Data)))
 		weights = g.constant(weights.name+".transposed", op.Arrange(weights.data, []int{1, 0}))
 	}
 	shape[len(shape)-1] = weights.Shape[0]

@@ -31,31 +31,40 @@ type scope struct {
 	outer *scope
 	// items has a nil item for an input of a function that the call leaves out.
 	items map[string]*item
-	used  map[string]bool
+	// used has the names that somebody reads; graphs that are read again share it.
+	used map[string]bool
 }
 
-func newScope(f *frame, outer *scope, nodes []*onnx.Node, outputs []string) *scope {
-	s := &scope{frame: f, outer: outer, items: map[string]*item{}, used: map[string]bool{}}
-	for _, name := range outputs {
-		s.used[name] = true
+func newScope(f *frame, outer *scope, used map[string]bool) *scope {
+	return &scope{frame: f, outer: outer, items: map[string]*item{}, used: used}
+}
+
+// usedBy are the names that a graph or function reads or gives, found once for all iterations and calls.
+func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[string]bool {
+	if b.used[of] == nil {
+		used := map[string]bool{}
+		for _, name := range outputs {
+			used[name] = true
+		}
+		markUsed(used, nodes)
+		b.used[of] = used
 	}
-	s.markUsed(nodes)
-	return s
+	return b.used[of]
 }
 
 // markUsed notes what the nodes read, those of graphs inside them too.
-func (s *scope) markUsed(nodes []*onnx.Node) {
+func markUsed(used map[string]bool, nodes []*onnx.Node) {
 	for _, n := range nodes {
 		for _, name := range n.Inputs {
-			s.used[name] = true
+			used[name] = true
 		}
 		for _, a := range n.Attributes {
 			if a.Graph == nil {
 				continue
 			}
-			s.markUsed(a.Graph.Nodes)
+			markUsed(used, a.Graph.Nodes)
 			for _, o := range a.Graph.Outputs {
-				s.used[o.Name] = true
+				used[o.Name] = true
 			}
 		}
 	}

@@ -178,20 +178,23 @@ func (g *graph) mergeFamily(family []branch) error {
 	}
 	axis := channelAxis(first[0])
 	var begin int64
+	replaced, merged := map[*value]*value{}, map[*node]bool{}
 	for _, b := range family {
 		old := b.tail().out
 		s, err := g.slice(out, axis, begin, old.Shape[axis], old.name)
 		if err != nil {
 			return err
 		}
-		g.replace(old, s.out)
+		replaced[old] = s.out
 		made = append(made, s)
 		begin += old.Shape[axis]
+		for _, n := range b {
+			merged[n] = true
+		}
 	}
+	g.replaceAll(replaced)
 	g.insert(slices.Index(g.nodes, first[0]), made...)
-	g.nodes = slices.DeleteFunc(g.nodes, func(n *node) bool {
-		return slices.ContainsFunc(family, func(b branch) bool { return slices.Contains(b, n) })
-	})
+	g.nodes = slices.DeleteFunc(g.nodes, func(n *node) bool { return merged[n] })
 	return nil
 }
 
@@ -205,7 +208,7 @@ func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) 
 		case v.data == nil && k > 0:
 			in[j] = before
 		case k == 0 && j == 1:
-			in[j] = g.constant(v.name, joinArrays(operands(family, k, j), weightAxis(n)))
+			in[j] = g.constant(v.name, g.joinArrays(n, operands(family, k, j), weightAxis(n)))
 		case v.data != nil:
 			in[j] = g.perChannel(family, k, j)
 		}
@@ -231,13 +234,14 @@ func (g *graph) perChannel(family []branch, k, j int) *value {
 	}
 	axis := channelAxis(family[0][0])
 	for i, b := range family {
+		g.budget.Bytes(b[0].Out.Shape[axis] * known[i].DType.Bytes())
 		channels := array.New(known[i].DType, b[0].Out.Shape[axis])
 		for c := range channels.Len() {
 			copyElement(channels, c, known[i], min(c, known[i].Len()-1))
 		}
 		known[i] = channels
 	}
-	joined := joinArrays(known, 0)
+	joined := g.joinArrays(n, known, 0)
 	if k > 0 { // beside the product itself, whose bias is a vector, constants line up with the result's last axes
 		for range len(n.Out.Shape) - axis - 1 {
 			joined.Shape = append(joined.Shape, 1)
@@ -251,11 +255,13 @@ func copyElement(to *array.Array, i int64, from *array.Array, j int64) {
 	copy(to.Data[i*size:(i+1)*size], from.Data[j*size:])
 }
 
-// joinArrays lines up arrays along an axis, in which alone their shapes may differ.
-func joinArrays(list []*array.Array, axis int) *array.Array {
+// joinArrays lines up arrays of a node and its siblings along an axis, in which alone their shapes may differ.
+func (g *graph) joinArrays(n *node, list []*array.Array, axis int) *array.Array {
+	g.budget.For(n.Name, n.Op)
 	shape := slices.Clone(list[0].Shape)
 	for _, a := range list[1:] {
 		shape[axis] += a.Shape[axis]
+		g.budget.Bytes(int64(len(a.Data)))
 	}
 	joined := array.New(list[0].DType, shape...)
 	size := joined.DType.Bytes()

@@ -121,3 +121,39 @@ func OpsetOf(imports []Opset, domain string) int64 {
 	}
 	return 0
 }
+
+// ConstantBytes is the size of all tensors in the model: initializers and attributes, those of functions and of graphs
+// inside nodes too.
+func (m *Model) ConstantBytes() int64 {
+	size := graphBytes(m.Graph)
+	for _, f := range m.Functions {
+		size += nodesBytes(f.Nodes) + attributesBytes(f.Defaults)
+	}
+	return size
+}
+
+func graphBytes(g *Graph) (size int64) {
+	for _, t := range g.Initializers {
+		size += int64(len(t.Value.Data))
+	}
+	return size + nodesBytes(g.Nodes)
+}
+
+func nodesBytes(nodes []*Node) (size int64) {
+	for _, n := range nodes {
+		size += attributesBytes(n.Attributes)
+	}
+	return size
+}
+
+func attributesBytes(attributes []*Attribute) (size int64) {
+	for _, a := range attributes {
+		if a.Tensor != nil {
+			size += int64(len(a.Tensor.Value.Data))
+		}
+		if a.Graph != nil {
+			size += graphBytes(a.Graph)
+		}
+	}
+	return size
+}

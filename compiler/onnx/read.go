@@ -8,12 +8,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Limits on what Read accepts.
+// MaxRank bounds the axes of a tensor.
+const MaxRank = 16
+
+// Limits on what Read accepts. A part is a message of the format, such as a node, an attribute or a tensor: an empty one
+// takes two bytes of the file and a hundred times that in memory.
 const (
 	maxModelBytes = 8 << 30
-	maxNodes      = 1 << 20
+	maxParts      = 1 << 21
 	maxNesting    = 16
-	maxRank       = 16
 )
 
 // ReadFile reads a model from a file.
@@ -55,7 +58,7 @@ func Read(data []byte) (*Model, error) {
 			m.Graph, err = r.graph(b, 0)
 			return err
 		case 8:
-			return readOpset(&m.Opsets, f)
+			return r.opset(&m.Opsets, f)
 		case 25:
 			return r.function(m, f)
 		}
@@ -75,11 +78,22 @@ func (m *Model) check() error {
 }
 
 // reader counts what has been read against the limits.
-type reader struct{ nodes int }
+type reader struct{ parts int }
 
-func readOpset(to *[]Opset, f field) error {
+// part counts a message of the format.
+func (r *reader) part() error {
+	if r.parts++; r.parts > maxParts {
+		return fmt.Errorf("more than %d nodes, attributes and tensors", maxParts)
+	}
+	return nil
+}
+
+func (r *reader) opset(to *[]Opset, f field) error {
 	b, err := f.message()
 	if err != nil {
+		return err
+	}
+	if err := r.part(); err != nil {
 		return err
 	}
 	var o Opset
@@ -118,6 +132,9 @@ func (r *reader) graph(data []byte, depth int) (*Graph, error) {
 }
 
 func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth int) error {
+	if err := r.part(); err != nil {
+		return err
+	}
 	switch number {
 	case 1:
 		n, err := r.node(b, depth)
@@ -148,9 +165,6 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 }
 
 func (r *reader) node(data []byte, depth int) (*Node, error) {
-	if r.nodes++; r.nodes > maxNodes {
-		return nil, fmt.Errorf("more than %d nodes", maxNodes)
-	}
 	n := &Node{}
 	err := eachField(data, func(f field) error {
 		var s string
@@ -187,6 +201,9 @@ func (r *reader) node(data []byte, depth int) (*Node, error) {
 }
 
 func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
+	if err := r.part(); err != nil {
+		return nil, err
+	}
 	a := &Attribute{}
 	err := eachField(data, func(f field) error { return r.attributePart(a, f, depth) })
 	if err != nil {

@@ -8,6 +8,9 @@ func (r *reader) function(m *Model, f field) error {
 	if err != nil {
 		return err
 	}
+	if err := r.part(); err != nil {
+		return err
+	}
 	fn := &Function{}
 	err = eachField(b, func(f field) error { return r.functionPart(fn, f) })
 	if err != nil {
@@ -38,11 +41,14 @@ func (r *reader) functionPart(fn *Function, f field) error {
 		if err != nil {
 			return err
 		}
+		if err := r.part(); err != nil {
+			return err
+		}
 		n, err := r.node(b, 0)
 		fn.Nodes = append(fn.Nodes, n)
 		return err
 	case 9:
-		return readOpset(&fn.Opsets, f)
+		return r.opset(&fn.Opsets, f)
 	case 10:
 		return f.text(&fn.Domain)
 	case 11:

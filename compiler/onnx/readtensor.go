@@ -17,13 +17,14 @@ type rawTensor struct {
 	location int64
 	raw      []byte
 	hasRaw   bool
-	// typed counts elements of the typed fields, which fields keeps in order.
-	fields []field
+	// typed tells that there are elements in typed fields, which message has.
+	typed   bool
+	message []byte
 }
 
 // readTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
 func readTensor(data []byte) (*Tensor, error) {
-	var r rawTensor
+	r := rawTensor{message: data}
 	err := eachField(data, r.part)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", r.name, err)
@@ -38,13 +39,13 @@ func readTensor(data []byte) (*Tensor, error) {
 func (r *rawTensor) part(f field) error {
 	switch f.number {
 	case 1:
-		return f.numbers(protowire.VarintType, func(v uint64) { r.dims = append(r.dims, int64(v)) })
+		return r.dim(f)
 	case 2:
 		return f.int(&r.code)
 	case 3:
 		return unsupportedf("is stored in segments: save the model in one piece")
 	case 4, 5, 7, 10, 11:
-		r.fields = append(r.fields, f)
+		r.typed = true
 	case 8:
 		return f.text(&r.name)
 	case 9:
@@ -56,6 +57,14 @@ func (r *rawTensor) part(f field) error {
 	return nil
 }
 
+// dim adds extents.
+func (r *rawTensor) dim(f field) error {
+	if f.kind == protowire.BytesType && len(f.bytes) > MaxRank*10 || len(r.dims) > MaxRank {
+		return unsupportedf("rank is over the limit of %d", MaxRank)
+	}
+	return f.numbers(protowire.VarintType, func(v uint64) { r.dims = append(r.dims, int64(v)) })
+}
+
 func (r *rawTensor) array() (*array.Array, error) {
 	if r.location == 1 {
 		return nil, unsupportedf("its data is in an external file: save the model with its weights inside")
@@ -65,15 +74,15 @@ func (r *rawTensor) array() (*array.Array, error) {
 		name := otherTypes[int32(r.code)]
 		return nil, unsupportedf("element type %d %s is not supported", r.code, name)
 	}
-	if len(r.dims) > maxRank {
-		return nil, unsupportedf("rank %d is over the limit of %d", len(r.dims), maxRank)
+	if len(r.dims) > MaxRank {
+		return nil, unsupportedf("rank %d is over the limit of %d", len(r.dims), MaxRank)
 	}
 	size, err := array.CheckedBytes(d, r.dims)
 	if err != nil {
 		return nil, err
 	}
 	shape := append([]int64{}, r.dims...)
-	if r.hasRaw && len(r.fields) == 0 {
+	if r.hasRaw && !r.typed {
 		if int64(len(r.raw)) != size {
 			return nil, fmt.Errorf("%v%v needs %d bytes but has %d", d, shape, size, len(r.raw))
 		}
@@ -110,23 +119,24 @@ func (r *rawTensor) typedData(d array.DType) ([]byte, error) {
 	number, kind := typedField(d)
 	var out []byte
 	size := d.Bytes()
-	for _, f := range r.fields {
-		if f.number != number {
-			return nil, fmt.Errorf("elements of type %v are in field %d where %d is due", d, f.number, number)
+	err := eachField(r.message, func(f field) error {
+		switch f.number {
+		case number:
+		case 4, 5, 7, 10, 11:
+			return fmt.Errorf("elements of type %v are in field %d where %d is due", d, f.number, number)
+		default:
+			return nil
 		}
 		var element [8]byte
-		err := f.numbers(kind, func(v uint64) {
+		return f.numbers(kind, func(v uint64) {
 			binary.LittleEndian.PutUint64(element[:], v)
 			if d == array.Bool {
 				element[0] = byte(min(v, 1))
 			}
 			out = append(out, element[:size]...)
 		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 func readValueInfo(data []byte) (*ValueInfo, error) {
@@ -190,8 +200,8 @@ func (v *ValueInfo) tensorTypePart(f field) error {
 }
 
 func (v *ValueInfo) dim(f field) error {
-	if len(v.Shape) >= maxRank {
-		return fmt.Errorf("rank is over the limit of %d", maxRank)
+	if len(v.Shape) >= MaxRank {
+		return fmt.Errorf("rank is over the limit of %d", MaxRank)
 	}
 	d := Dim{Value: -1}
 	b, err := f.message()

@@ -3,6 +3,7 @@ package op
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -32,6 +33,7 @@ func evalNonZero(n *Node) (*array.Array, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
+	n.Budget.Bytes(8 * a.Len())
 	var found []int64
 	for i := range a.Len() {
 		if a.Float(i) != 0 {
@@ -39,7 +41,7 @@ func evalNonZero(n *Node) (*array.Array, error) {
 		}
 	}
 	rank := int64(len(a.Shape))
-	out := array.New(array.Int64, rank, int64(len(found)))
+	out := n.Budget.array(array.Int64, rank, int64(len(found)))
 	for c, i := range found {
 		for k := rank - 1; k >= 0; k-- {
 			out.SetInt(k*int64(len(found))+int64(c), i%a.Shape[k])
@@ -80,6 +82,7 @@ func compressed(n *Node) []int64 {
 		n.fail("condition %v%v does not fit %d elements", condition.DType, condition.Shape, extent)
 		return nil
 	}
+	n.Budget.Bytes(8 * condition.Len())
 	var selected []int64
 	for i := range condition.Len() {
 		if condition.Int(i) != 0 {
@@ -91,7 +94,7 @@ func compressed(n *Node) []int64 {
 
 func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, selected := l.Readable(in[0]), compressed(n)
-	positions := l.Made(array.FromInt64(selected, int64(len(selected))))
+	positions := l.Made(l.budget.ints(selected, int64(len(selected))))
 	return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
 		if n.Attrs["axis"] == nil {
 			return x.At(unflatten(positions.At(i[0]), x.Shape)...)
@@ -114,10 +117,13 @@ func evalUnique(n *Node) (*array.Array, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
+	n.Budget.Bytes(48 * u.count) // lists of slices, and results made of them
+	n.Budget.Steps(float64(a.Len()) * math.Log2(float64(2+u.count)))
 	distinct, which := u.distinct(n.Int("sorted", 1) != 0)
 	count := int64(len(distinct))
 	switch n.Output {
 	case 0:
+		n.Budget.Bytes(int64(len(a.Data)))
 		return u.pick(distinct), nil
 	case 1:
 		return array.FromInt64(distinct, count), nil

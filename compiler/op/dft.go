@@ -99,8 +99,8 @@ func inferDFT(n *Node) (Type, error) {
 }
 
 // matrix has the contribution of part p of element j to part q of bin k, at [j, p, k, q].
-func (t *transform) matrix(d array.DType, rows int64) *array.Array {
-	m := array.New(d, rows, t.parts, t.bins, 2)
+func (t *transform) matrix(b *Budget, d array.DType, rows int64) *array.Array {
+	m := b.array(d, rows, t.parts, t.bins, 2)
 	sign, scale := -1.0, 1.0
 	if t.inverse {
 		sign, scale = 1, 1/float64(t.length)
@@ -130,7 +130,7 @@ func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}
 	x := l.matrix(in[0])
 	d := wideType(x.DType)
-	m := l.Made(t.matrix(d, t.read))
+	m := l.Made(t.matrix(l.budget, d, t.read))
 	shape := n.Out.Shape
 	last := len(shape) - 1
 	acc := l.Reduce("dft", expr.Sum, shape, RowMajor(len(shape)), []int64{t.read, t.parts}, func(i, r []expr.Expr) expr.Expr {
@@ -197,7 +197,7 @@ func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return Operand{}, err
 	}
 	x := l.matrix(in[0])
-	m := l.Made(t.matrix(wideType(x.DType), t.length))
+	m := l.Made(t.matrix(l.budget, wideType(x.DType), t.length))
 	if n.Has(2) {
 		window := l.matrix(in[2])
 		weighed := l.Map("window", m.Shape, RowMajor(4), func(i []expr.Expr) expr.Expr {

@@ -7,14 +7,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Evaluate computes the node's result when all its operands are known. Infer must have succeeded.
+// Evaluate computes the node's result when all its operands are known, at the cost of its Budget. Infer must have
+// succeeded.
 func Evaluate(n *Node) (*array.Array, error) {
 	switch n.def.Kind {
 	case Known:
-		return n.def.Eval(n)
+		return n.result, nil
 	case Reshape, Identity:
 		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape, Data: n.In[0].Const.Data}, nil
 	case Permute:
+		n.Budget.reserve(n.Out.DType, n.Out.Shape)
 		return Arrange(n.In[0].Const, n.def.Perm(n)), nil
 	}
 	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape)
@@ -24,14 +26,11 @@ func Evaluate(n *Node) (*array.Array, error) {
 	if size == 0 {
 		return array.New(n.Out.DType, n.Out.Shape...), nil
 	}
-	if size > maxKnownBytes {
-		return nil, fmt.Errorf("constant %v is over the limit of %d bytes", n.Out, maxKnownBytes)
-	}
 	return evaluateLowered(n)
 }
 
 func evaluateLowered(n *Node) (*array.Array, error) {
-	l := NewLowering()
+	l := NewLowering(n.Budget)
 	in := make([]Operand, len(n.In))
 	for k, v := range n.In {
 		if v.Present() {

@@ -17,17 +17,17 @@ type sampler struct {
 func (l *Lowering) sampler(s *sampling, d array.DType) sampler {
 	r := sampler{sampling: s}
 	if _, regular := s.regular(expr.I(0)); !regular {
-		r.positions = l.Made(array.FromInt64(s.index, s.out, s.taps))
+		r.positions = l.Made(l.budget.ints(s.index, s.out, s.taps))
 	}
 	if s.taps > 1 {
-		w := array.New(d, s.out, s.taps)
+		w := l.budget.array(d, s.out, s.taps)
 		for k, v := range s.weight {
 			w.SetFloat(int64(k), v)
 		}
 		r.weights = l.Made(w)
 	}
 	if s.beyond != nil {
-		b := array.New(array.Bool, s.out)
+		b := l.budget.array(array.Bool, s.out)
 		for k, v := range s.beyond {
 			if v {
 				b.SetInt(int64(k), 1)
@@ -91,11 +91,7 @@ func (r *resize) samplers(l *Lowering, d array.DType) []sampler {
 
 // lowerNearest reads each element from one place.
 func lowerNearest(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	r, err := newResize(n)
-	if err != nil {
-		return Operand{}, err
-	}
-	x := l.Readable(in[0])
+	r, x := n.resize, l.Readable(in[0])
 	samplers := r.samplers(l, array.Float32)
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		index := append([]expr.Expr{}, i...)
@@ -110,10 +106,7 @@ func lowerNearest(l *Lowering, n *Node, in []Operand) (Operand, error) {
 const maxCorners = 8
 
 func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	r, err := newResize(n)
-	if err != nil {
-		return Operand{}, err
-	}
+	r := n.resize
 	if r.mode == "nearest" {
 		return lowerNearest(l, n, in)
 	}

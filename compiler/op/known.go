@@ -11,16 +11,13 @@ import (
 var knownDefs = []Def{
 	knownDef("Shape", 1, 1, evalShape),
 	knownDef("Size", 1, 1, func(n *Node) (*array.Array, error) {
-		return array.FromInt64([]int64{array.Elements(n.In[0].Shape)}), nil
+		return n.Budget.ints([]int64{array.Elements(n.In[0].Shape)}), nil
 	}),
 	knownDef("Constant", 0, 0, evalConstant),
 	knownDef("ConstantOfShape", 1, 1, evalConstantOfShape),
 	knownDef("Range", 3, 3, evalRange),
 	knownDef("EyeLike", 1, 1, evalEyeLike),
 }
-
-// maxKnownBytes bounds what is computed when the model is read, so that a small file cannot ask for all memory.
-const maxKnownBytes = 1 << 30
 
 func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, error)) Def {
 	return Def{
@@ -33,6 +30,7 @@ func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, e
 			if err != nil {
 				return Type{}, err
 			}
+			n.result = a
 			return Type{a.DType, a.Shape}, nil
 		},
 	}
@@ -42,7 +40,7 @@ func evalShape(n *Node) (*array.Array, error) {
 	shape := n.In[0].Shape
 	begin, _ := clampRange(n.Int("start", 0), math.MaxInt64, 1, int64(len(shape)))
 	_, count := clampRange(n.Int("start", 0), n.Int("end", math.MaxInt64), 1, int64(len(shape)))
-	return array.FromInt64(shape[begin:begin+count], count), nil
+	return n.Budget.ints(shape[begin:begin+count], count), nil
 }
 
 func evalConstant(n *Node) (*array.Array, error) {
@@ -56,9 +54,10 @@ func evalConstant(n *Node) (*array.Array, error) {
 		return array.FromInt64([]int64{n.Int("value_int", 0)}), nil
 	case n.Attrs["value_ints"] != nil:
 		v := n.Ints("value_ints", nil)
-		return array.FromInt64(v, int64(len(v))), nil
+		return n.Budget.ints(v, int64(len(v))), nil
 	case n.Attrs["value_floats"] != nil:
 		v := n.Attrs["value_floats"].Floats
+		n.Budget.Bytes(4 * int64(len(v)))
 		return array.FromFloat32(v, int64(len(v))), nil
 	}
 	return nil, fmt.Errorf("it has no value of a supported type")
@@ -76,14 +75,10 @@ func evalConstantOfShape(n *Node) (*array.Array, error) {
 	if value.Len() != 1 {
 		return nil, fmt.Errorf("value %v%v is no scalar", value.DType, value.Shape)
 	}
-	size, err := array.CheckedBytes(value.DType, shape)
-	if err != nil {
+	if _, err := array.CheckedBytes(value.DType, shape); err != nil {
 		return nil, err
 	}
-	if size > maxKnownBytes {
-		return nil, fmt.Errorf("constant %v%v is over the limit of %d bytes", value.DType, shape, maxKnownBytes)
-	}
-	a := array.New(value.DType, shape...)
+	a := n.Budget.array(value.DType, shape...)
 	for at := 0; at < len(a.Data); at += len(value.Data) {
 		copy(a.Data[at:], value.Data)
 	}
@@ -99,10 +94,10 @@ func evalRange(n *Node) (*array.Array, error) {
 	}
 	start, limit, delta := v[0].Float(0), v[1].Float(0), v[2].Float(0)
 	count := math.Max(0, math.Ceil((limit-start)/delta))
-	if !(count*8 <= maxKnownBytes) {
+	if !(count <= 1<<40) {
 		return nil, fmt.Errorf("range from %g to %g by %g is too long", start, limit, delta)
 	}
-	a := array.New(v[0].DType, int64(count))
+	a := n.Budget.array(v[0].DType, int64(count))
 	for k := range a.Len() {
 		if a.DType.IsFloat() {
 			a.SetFloat(k, start+float64(k)*delta)
@@ -119,11 +114,10 @@ func evalEyeLike(n *Node) (*array.Array, error) {
 	if code := n.Int("dtype", 0); code != 0 {
 		d = onnx.FromDataType(int32(code))
 	}
-	size, err := array.CheckedBytes(d, n.In[0].Shape)
-	if err != nil || size > maxKnownBytes || len(n.In[0].Shape) != 2 || d == array.Invalid {
-		return nil, fmt.Errorf("input %v is no matrix, too large, or of a type that is not supported", n.In[0].Type)
+	if len(n.In[0].Shape) != 2 || d == array.Invalid {
+		return nil, fmt.Errorf("input %v is no matrix, or of a type that is not supported", n.In[0].Type)
 	}
-	a := array.New(d, n.In[0].Shape...)
+	a := n.Budget.array(d, n.In[0].Shape...)
 	rows, columns := a.Shape[0], a.Shape[1]
 	k := max(-rows, min(n.Int("k", 0), columns))
 	for i := max(0, -k); i < rows && i+k < columns; i++ {

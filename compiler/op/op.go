@@ -65,9 +65,14 @@ type Node struct {
 	Output, Outputs int
 	// Out is the type of the result; Infer sets it.
 	Out Type
+	// Budget pays for what Infer, Evaluate and Lower compute; they panic when it is spent, as Budget.Catch expects.
+	Budget *Budget
 
 	def *Def
 	err error
+	// result is that of a Known operator, and resize what a Resize does, once Infer has found them.
+	result *array.Array
+	resize *resize
 }
 
 // Def is an operator.
@@ -128,6 +133,9 @@ func Infer(n *Node) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(out.Shape) > onnx.MaxRank {
+		return fmt.Errorf("the result would have rank %d: up to %d is supported", len(out.Shape), onnx.MaxRank)
 	}
 	if _, err := array.CheckedBytes(out.DType, out.Shape); err != nil {
 		return err

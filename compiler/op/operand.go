@@ -57,11 +57,13 @@ type Lowering struct {
 	Args  map[*expr.Tensor]Arg
 	bound map[string]*expr.Tensor
 	known map[int]*array.Array
+	// budget pays for what is computed when the kernel is made.
+	budget *Budget
 }
 
-// NewLowering starts a kernel.
-func NewLowering() *Lowering {
-	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}, known: map[int]*array.Array{}}
+// NewLowering starts a kernel; the budget pays for the constants that it makes.
+func NewLowering(b *Budget) *Lowering {
+	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}, known: map[int]*array.Array{}, budget: b}
 }
 
 // Input is an operand that arrives with each execution, lying in memory in the given layout.
@@ -91,9 +93,6 @@ func (l *Lowering) settle(o Operand) (Operand, error) {
 	if err != nil || len(w.Inputs) > 0 {
 		return o, err
 	}
-	if size, err := array.CheckedBytes(o.DType, o.Shape); err != nil || size > maxKnownBytes {
-		return o, err
-	}
 	a, err := l.evaluate(w)
 	if err != nil {
 		return o, err
@@ -107,14 +106,28 @@ func (l *Lowering) evaluate(w *expr.Workload) (*array.Array, error) {
 	for k, t := range w.Constants {
 		arg := l.Args[t]
 		if args[k] = arg.Made; arg.Made == nil {
+			l.budget.reserve(t.DType, t.Shape)
 			args[k] = Arrange(l.known[arg.ID], arg.Layout)
 		}
+	}
+	for _, t := range w.Stages {
+		l.budget.reserve(t.DType, t.Shape)
+		l.budget.Steps(stepsOf(t))
 	}
 	outs, err := expr.Evaluate(w, args)
 	if err != nil {
 		return nil, err
 	}
 	return outs[0], nil
+}
+
+// stepsOf counts the scalar operations of a stage.
+func stepsOf(t *expr.Tensor) float64 {
+	steps := float64(expr.Size(t.Body))
+	for _, v := range append(append([]*expr.Var{}, t.Axes...), t.Reduce...) {
+		steps *= float64(v.Extent)
+	}
+	return steps
 }
 
 func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Tensor {

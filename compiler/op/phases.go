@@ -47,8 +47,8 @@ func newPhases(win window, groups int64, w []int64) (*phases, error) {
 	if joint {
 		p.joint = (array.Elements(p.count)*p.channels + jointMultiple - 1) / jointMultiple * jointMultiple
 	}
-	if size, err := array.CheckedBytes(array.Float64, p.tapsShape()); err != nil || size > maxKnownBytes {
-		return nil, fmt.Errorf("weights %v, ordered by phase as %v, are too large", w, p.tapsShape())
+	if _, err := array.CheckedBytes(array.Float64, p.tapsShape()); err != nil {
+		return nil, fmt.Errorf("weights %v, ordered by phase as %v: %w", w, p.tapsShape(), err)
 	}
 	return p, nil
 }

@@ -29,6 +29,7 @@ func inferResize(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
+	n.resize = r
 	if r.mode == "nearest" {
 		moves := *n.def
 		moves.Kind = Injective
@@ -59,7 +60,7 @@ func newResize(n *Node) (*resize, error) {
 		if e.out == 0 {
 			continue
 		}
-		s, err := k.sample(e)
+		s, err := k.sample(n.Budget, e)
 		if err != nil {
 			return nil, err
 		}
@@ -228,12 +229,8 @@ func (n *Node) knownFloats(k int, what string) ([]float64, error) {
 }
 
 func resizeWork(n *Node) float64 {
-	r, err := newResize(n)
-	if err != nil {
-		return 0
-	}
 	work := float64(array.Elements(n.Out.Shape))
-	for _, s := range r.axes {
+	for _, s := range n.resize.axes {
 		work *= float64(s.taps)
 	}
 	return work

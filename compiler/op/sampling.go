@@ -119,7 +119,7 @@ var roundings = map[string]func(x, scale float64) float64{
 }
 
 // sample settles an axis of at least one element.
-func (k *kernel) sample(a resizedAxis) (*sampling, error) {
+func (k *kernel) sample(b *Budget, a resizedAxis) (*sampling, error) {
 	if a.in == 0 {
 		return nil, fmt.Errorf("nothing to sample on axis %d", a.axis)
 	}
@@ -134,6 +134,8 @@ func (k *kernel) sample(a resizedAxis) (*sampling, error) {
 	if s.taps > maxSamples/s.out {
 		return nil, fmt.Errorf("axis %d shrinks too far: %d elements for each of %d", a.axis, s.taps, s.out)
 	}
+	b.Bytes(s.out * (16*s.taps + 1))
+	s.index, s.weight = make([]int64, 0, s.out*s.taps), make([]float64, 0, s.out*s.taps)
 	for o := range s.out {
 		x := k.place(float64(o), a)
 		if k.crop {

@@ -91,7 +91,7 @@ func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}
 	s.key = func(i []expr.Expr) []expr.Expr { return i }
 	if in[1].Const != nil {
-		s.last = lastElements(in[1].Const, shape, axis)
+		s.last = lastElements(l.budget, in[1].Const, shape, axis)
 	}
 	return s.lower(in[1])
 }
@@ -144,8 +144,8 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 }
 
 // lastElements has for each element of shape the position on the axis of the last index that names it, or -1.
-func lastElements(index *array.Array, shape []int64, axis int) *array.Array {
-	last := array.New(array.Int64, shape...)
+func lastElements(b *Budget, index *array.Array, shape []int64, axis int) *array.Array {
+	last := b.array(array.Int64, shape...)
 	for i := range last.Len() {
 		last.SetInt(i, -1)
 	}

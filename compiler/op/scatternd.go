@@ -57,7 +57,7 @@ func lowerScatterND(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return updates.At(append(unflatten(u, tuples), i[count:]...)...)
 	}
 	if in[1].Const != nil {
-		s.last = lastTuples(in[1].Const, keys)
+		s.last = lastTuples(l.budget, in[1].Const, keys)
 	}
 	return s.lower(in[1])
 }
@@ -76,8 +76,8 @@ func unflatten(flat expr.Expr, shape []int64) []expr.Expr {
 }
 
 // lastTuples has for each key the number of the last tuple that names it, or -1.
-func lastTuples(index *array.Array, keys []int64) *array.Array {
-	last := array.New(array.Int64, keys...)
+func lastTuples(b *Budget, index *array.Array, keys []int64) *array.Array {
+	last := b.array(array.Int64, keys...)
 	for i := range last.Len() {
 		last.SetInt(i, -1)
 	}

@@ -30,7 +30,7 @@ func cosineWindow(name string, a, b, c float64) Def {
 		if n.Int("periodic", 1) == 0 {
 			period = max(1, period-1)
 		}
-		out := array.New(d, size[0])
+		out := n.Budget.array(d, size[0])
 		for k := range size[0] {
 			angle := 2 * math.Pi * float64(k) / period
 			out.SetFloat(k, a-b*math.Cos(angle)+c*math.Cos(2*angle))
@@ -74,16 +74,13 @@ func evalMelWeights(n *Node) (*array.Array, error) {
 		return nil, fmt.Errorf("%g mel bins from %g to %g Hz of a spectrum of %g at %g Hz are out of range", v[0], v[3], v[4], length, rate)
 	}
 	bins := int64(length)/2 + 1
-	if _, err := array.CheckedBytes(d, []int64{bins, mels}); err != nil || bins*mels > maxKnownBytes/8 {
-		return nil, fmt.Errorf("%d by %d weights are too many", bins, mels)
-	}
 	mel := func(hz float64) float64 { return 2595 * math.Log10(1+hz/700) }
 	low, step := mel(v[3]), (mel(v[4])-mel(v[3]))/float64(mels+2)
 	corner := func(k int64) int64 {
 		hz := 700 * (math.Pow(10, (low+step*float64(k))/2595) - 1)
 		return int64(math.Floor((length + 1) * hz / rate))
 	}
-	out := array.New(d, bins, mels)
+	out := n.Budget.array(d, bins, mels)
 	for m := range mels {
 		left, centre, right := corner(m), corner(m+1), corner(m+2)
 		set := func(bin int64, w float64) {
