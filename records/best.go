@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -21,7 +20,7 @@ func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
 // BestAll returns the fastest verified record of every workload, ordered by target and workload; an empty target means
 // every target.
 func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		return eachGroup(tx, target, "", func(group []byte) error {
 			record, err := bestOf(tx, group, levelCount-1)
 			if errors.Is(err, ErrNotFound) {
@@ -42,14 +41,18 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 	if target != "" {
 		prefix = groupKey(target, "")
 	}
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		last, size := "", 0
-		c := tx.Bucket(bucketGroups).Cursor()
-		group, _ := c.Seek([]byte(max(string(prefix), after)))
+		groups := tx.table(bucketGroups)
+		c := groups.cursor()
+		group, stored := c.Seek([]byte(max(string(prefix), after)))
 		if after != "" && string(group) == after {
-			group, _ = c.Next()
+			group, stored = c.Next()
 		}
-		for ; group != nil && bytes.HasPrefix(group, prefix); group, _ = c.Next() {
+		for ; group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+			if _, err := groups.open(group, stored); tx.passOver(err) {
+				continue
+			}
 			record, err := bestOf(tx, group, levelCount-1)
 			if errors.Is(err, ErrNotFound) {
 				continue
@@ -68,10 +71,10 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 	return best, next, err
 }
 
-func bestOf(tx *bbolt.Tx, group []byte, level int) (*tilthv1.Record, error) {
+func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
 	var record *tilthv1.Record
-	if number := tx.Bucket(bucketGroups).Get(group); number != nil {
+	if number := tx.groupNumber(group); number != nil {
 		var err error
 		if _, record, err = bestAllowed(tx, number, level); err != nil {
 			return nil, err
@@ -85,22 +88,35 @@ func bestOf(tx *bbolt.Tx, group []byte, level int) (*tilthv1.Record, error) {
 }
 
 // complete fills in what a stored record leaves to its key.
-func complete(tx *bbolt.Tx, r *tilthv1.Record, group []byte, withWorkload bool) {
+func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
 	r.Target, r.WorkloadDigest = string(target), string(workload)
 	if withWorkload {
-		r.Workload = bytes.Clone(tx.Bucket(bucketWorkloads).Get(workload))
+		canonical, err := tx.table(bucketWorkloads).get(workload)
+		tx.passOver(err)
+		r.Workload = bytes.Clone(canonical)
 	}
 }
 
+// groupNumber is the number of a (target, workload) pair; nil when it has none.
+func (tx *txn) groupNumber(group []byte) []byte {
+	number, err := tx.table(bucketGroups).get(group)
+	tx.passOver(err)
+	return number
+}
+
 // eachGroup calls visit with the key of every group that matches; an empty target or workload matches all.
-func eachGroup(tx *bbolt.Tx, target, workload string, visit func(group []byte) error) error {
+func eachGroup(tx *txn, target, workload string, visit func(group []byte) error) error {
 	var prefix []byte
 	if target != "" {
 		prefix = groupKey(target, workload)
 	}
-	c := tx.Bucket(bucketGroups).Cursor()
-	for group, _ := c.Seek(prefix); group != nil && bytes.HasPrefix(group, prefix); group, _ = c.Next() {
+	groups := tx.table(bucketGroups)
+	c := groups.cursor()
+	for group, stored := c.Seek(prefix); group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+		if _, err := groups.open(group, stored); tx.passOver(err) {
+			continue
+		}
 		if _, digest, _ := bytes.Cut(group, []byte{0}); workload != "" && string(digest) != workload {
 			continue
 		}
@@ -118,7 +134,7 @@ const recordsPerView = 512
 // added meanwhile may or may not be met. No read transaction stays open while visit runs.
 func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
 	var groups [][]byte
-	err := db.view(func(tx *bbolt.Tx) error {
+	err := db.view(func(tx *txn) error {
 		return eachGroup(tx, target, workload, func(group []byte) error {
 			groups = append(groups, bytes.Clone(group))
 			return nil
@@ -140,7 +156,7 @@ func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.R
 	return db.eachPage(ctx, group, func(_ []byte, r *tilthv1.Record) error {
 		if first {
 			first = false
-			if err := db.view(func(tx *bbolt.Tx) error {
+			if err := db.view(func(tx *txn) error {
 				complete(tx, r, group, true)
 				return nil
 			}); err != nil {
@@ -185,19 +201,26 @@ type page struct {
 
 // groupPage returns some records of a group from a key on (nil = the first).
 func (db *DB) groupPage(group, from []byte) (p page, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		number := tx.Bucket(bucketGroups).Get(group)
+	err = db.view(func(tx *txn) error {
+		number := tx.groupNumber(group)
+		if number == nil {
+			return nil
+		}
 		if from == nil {
 			from = number
 		}
-		c := tx.Bucket(bucketRecords).Cursor()
+		all := tx.table(bucketRecords)
+		c := all.cursor()
 		for k, v := c.Seek(from); bytes.HasPrefix(k, number); k, v = c.Next() {
 			if len(p.records) == recordsPerView {
 				p.next = bytes.Clone(k)
 				return nil
 			}
 			r := &tilthv1.Record{}
-			if err := decode(v, r); err != nil {
+			if err := all.read(k, v, r); err != nil {
+				if tx.passOver(err) {
+					continue
+				}
 				return err
 			}
 			complete(tx, r, group, false)

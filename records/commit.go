@@ -141,7 +141,9 @@ func (db *DB) transact(group []*Pending) error {
 	before, synced := db.pagesWritten(), db.syncTime()
 	// gofail: var beforeTransaction struct{}
 	err := guard(func() error {
-		return db.bolt.Update(func(tx *bbolt.Tx) error { return apply(&txn{tx, db.standings}, group) })
+		return db.bolt.Update(func(tx *bbolt.Tx) error {
+			return apply(&txn{Tx: tx, db: db, standings: db.standings}, group)
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("write records file %s: %w", db.path, err)

@@ -18,7 +18,8 @@ const (
 	compactSuffix = ".compacting"
 )
 
-// Compact writes the records file at path anew without the room that is free in it, and returns its size before and after. The new
+// Compact writes the records file at path anew without the room that is free in it, and with its damaged rows set aside, and returns its
+// size before and after. The new
 // file takes the place of the old one in one step once it is on disk, so that a crash leaves one or the other. ErrLocked when
 // another process has the file open, ErrMissing when there is none.
 func Compact(path string) (before, after int64, err error) {
@@ -61,7 +62,7 @@ func (db *DB) writeCompact(path string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(bbolt.Compact(fresh, db.bolt, compactBytes), finish(fresh))
+		return errors.Join(copyRows(fresh, db), finish(fresh))
 	})
 	if errors.Is(err, ErrDamaged) {
 		return explain(db.path, err)
@@ -72,7 +73,7 @@ func (db *DB) writeCompact(path string) error {
 // finish has a file that was written without syncing reach the disk.
 func finish(fresh *bbolt.DB) error {
 	fresh.NoSync, fresh.NoFreelistSync = false, false
-	return errors.Join(fresh.Update(checkSchema), fresh.Sync(), fresh.Close())
+	return errors.Join(fresh.Update(putVersion), fresh.Sync(), fresh.Close())
 }
 
 // dressAs gives the compacted file the owner and the permissions of the old one, and returns the sizes of both.

@@ -3,7 +3,8 @@
 //
 // The file, bucket by bucket. Numbers in keys are big-endian; values are protocol buffers unless said otherwise.
 //
-//	meta       "version"                  -> uint32: version of this schema
+//	meta       "version"                  -> uint32: version of this schema, without a checksum
+//	meta       "life"                     -> name of the life that began when the file was last opened for writing
 //	specs      job id                     -> tilth.v1.JobSpec, written once
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: jobs that have not ended
@@ -21,10 +22,16 @@
 //	workloads  workload digest            -> canonical form (bytes)
 //	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest
-//	best       group(4)                   -> key in records of the best verified one; see Supersedes
-//	best       group(4) level(1)          -> the same among those that a level of numerics below the last allows; absent while it
-//	                                         is the best of all
+//	best       group(4)                   -> key in records of the best verified one, empty when there is none; see Supersedes
+//	best       group(4) level(1)          -> the same among those that a level of numerics below the last allows
+//	damaged    bucket 0 key               -> a row of that bucket that was damaged, as it was found; the bucket may be missing
 //
-// Opening reads none of the large buckets, so it takes the same time with ten records and with ten million. Writers do
+// Every value ends in a checksum of bucket, key and value, and every read checks it. What is damaged is served to nobody. Rows that the
+// store does without are moved to the bucket of damaged ones; a best record is chosen again among the group's records; whoever asks for a
+// job of which a row is damaged has an error that names the row. Pages have no checksums: opening reads all branches, of which there is
+// one to hundreds of leaves, and refuses a file whose pages do not form trees. See Verify.
+//
+// Opening reads none of the rows of the large buckets. Files from before there were checksums are read as they are, and written anew
+// when they are first opened for writing. Writers do
 // not wait for each other: whatever was handed in while the disk was busy goes into the next transaction together.
 package records

@@ -3,8 +3,6 @@ package records
 import (
 	"bytes"
 
-	"go.etcd.io/bbolt"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -12,10 +10,15 @@ import (
 // Events returns at most limit events of a job, from a sequence number on, in order.
 func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
 	prefix := append([]byte(jobID), 0)
-	err = db.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(bucketEvents).Cursor()
+	err = db.view(func(tx *txn) error {
+		rows := tx.table(bucketEvents)
+		c := rows.cursor()
 		for k, v := c.Seek(eventKey(jobID, from)); bytes.HasPrefix(k, prefix) && len(events) < limit; k, v = c.Next() {
-			several, err := readEvents(tx, v)
+			var row storev1.EventRow
+			if err := rows.read(k, v, &row); err != nil {
+				return err
+			}
+			several, err := unfoldEvents(tx, &row)
 			if err != nil {
 				return err
 			}
@@ -30,12 +33,8 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	return events, err
 }
 
-// readEvents decodes a row and fetches the measurements of trials from the records, which may have been pruned since.
-func readEvents(tx *bbolt.Tx, value []byte) ([]*tilthv1.JobEvent, error) {
-	var row storev1.EventRow
-	if err := decode(value, &row); err != nil {
-		return nil, err
-	}
+// unfoldEvents makes events of a row, and fetches the measurements of trials from the records, which may have been pruned since.
+func unfoldEvents(tx *txn, row *storev1.EventRow) ([]*tilthv1.JobEvent, error) {
 	first := row.GetEvent()
 	if first.GetTrial() == nil {
 		return []*tilthv1.JobEvent{first}, nil
@@ -56,15 +55,16 @@ func readEvents(tx *bbolt.Tx, value []byte) ([]*tilthv1.JobEvent, error) {
 	return events, nil
 }
 
-// readMeasurement fetches a trial's measurement unless its record was pruned.
-func readMeasurement(tx *bbolt.Tx, key []byte, trial *tilthv1.TrialRecorded) error {
-	value := tx.Bucket(bucketRecords).Get(key)
-	if value == nil {
-		return nil
+// readMeasurement fetches a trial's measurement unless its record was pruned, or is damaged.
+func readMeasurement(tx *txn, key []byte, trial *tilthv1.TrialRecorded) error {
+	rows := tx.table(bucketRecords)
+	value, err := rows.get(key)
+	if value == nil || err != nil {
+		return tx.unlessPassedOver(err)
 	}
 	var record tilthv1.Record
-	if err := decode(value, &record); err != nil {
-		return err
+	if err := rows.parse(key, value, &record); err != nil {
+		return tx.unlessPassedOver(err)
 	}
 	trial.Measurement = record.GetMeasurement()
 	return nil

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -16,6 +15,8 @@ const (
 	metaBytes      = 64
 	metaMagic      = 0xED0CDAED
 	metaPageSizeAt = 8
+	metaRootAt     = 16
+	metaFreelistAt = 32
 	metaHighAt     = 40
 	metaTxidAt     = 48
 	metaChecksumAt = 56
@@ -24,7 +25,10 @@ const (
 )
 
 type boltMeta struct {
-	pageSize  uint32
+	pageSize uint32
+	root     uint64 // page of the bucket of buckets
+	freelist uint64 // page of the list of free pages
+	// highWater is the number of the first page that the file does not have.
 	highWater uint64
 	txid      uint64
 }
@@ -40,17 +44,23 @@ func checkFile(path string) error {
 	if err != nil {
 		return err
 	}
+	_, err = checkSize(f, info)
+	return err
+}
+
+// checkSize tells whether a file has all pages that it says it has.
+func checkSize(f io.ReaderAt, info os.FileInfo) (meta boltMeta, err error) {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: not a regular file", ErrDamaged)
+		return meta, fmt.Errorf("%w: not a regular file", ErrDamaged)
 	}
-	meta, err := newestMeta(f)
+	meta, err = newestMeta(f)
 	if err != nil {
-		return err
+		return meta, err
 	}
-	if need := meta.highWater * uint64(meta.pageSize); uint64(info.Size()) < need {
-		return fmt.Errorf("%w: cut short, %d bytes of at least %d", ErrDamaged, info.Size(), need)
+	if pages := uint64(info.Size()) / uint64(meta.pageSize); pages < meta.highWater {
+		return meta, fmt.Errorf("%w: cut short, %d pages of at least %d", ErrDamaged, pages, meta.highWater)
 	}
-	return nil
+	return meta, nil
 }
 
 // newestMeta returns the valid meta page with the highest transaction number.
@@ -75,11 +85,12 @@ func readMeta(f io.ReaderAt, offset int64) (boltMeta, bool) {
 	if _, err := f.ReadAt(b[:], offset+metaAt); err != nil && !errors.Is(err, io.EOF) {
 		return boltMeta{}, false
 	}
-	order := binary.NativeEndian
 	sum := fnv.New64a()
 	sum.Write(b[:metaChecksumAt])
 	meta := boltMeta{
 		pageSize:  order.Uint32(b[metaPageSizeAt:]),
+		root:      order.Uint64(b[metaRootAt:]),
+		freelist:  order.Uint64(b[metaFreelistAt:]),
 		highWater: order.Uint64(b[metaHighAt:]),
 		txid:      order.Uint64(b[metaTxidAt:]),
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -131,16 +130,20 @@ func (i *importing) clear(add func(w *Write, chunk []byte) error) error {
 	}
 	for key := i.key(); ; {
 		var chunk []byte
-		err := i.db.view(func(tx *bbolt.Tx) error {
-			c := tx.Bucket(bucketImports).Cursor()
+		err := i.db.view(func(tx *txn) error {
+			rows := tx.table(bucketImports)
+			c := rows.cursor()
 			k, v := c.Seek(key)
 			if bytes.Equal(k, key) {
 				k, v = c.Next()
 			}
 			if !bytes.HasPrefix(k, i.key()) {
-				k = nil
+				key = nil
+				return nil
 			}
-			key, chunk = bytes.Clone(k), bytes.Clone(v)
+			value, err := rows.open(k, v)
+			tx.passOver(err)
+			key, chunk = bytes.Clone(k), bytes.Clone(value)
 			return nil
 		})
 		if err != nil {
@@ -199,20 +202,24 @@ func (db *DB) settleImports() error {
 
 // importsLeft returns the imports that are in the file: those that are whole, and the others.
 func (db *DB) importsLeft() (whole, parts []*importing, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		left := tx.Bucket(bucketImports)
-		if left == nil {
+	err = db.view(func(tx *txn) error {
+		left := tx.table(bucketImports)
+		if left.bucket == nil {
 			return nil // by a version that had no such bucket
 		}
-		c := left.Cursor()
-		for k, _ := c.First(); k != nil; {
+		c := left.cursor()
+		for k, v := c.First(); k != nil; {
+			if _, err := left.open(k, v); tx.passOver(err) {
+				k, v = c.Next()
+				continue
+			}
 			i := &importing{db: db, number: binary.BigEndian.Uint64(k)}
 			if len(k) == len(i.key()) {
 				whole = append(whole, i)
 			} else {
 				parts = append(parts, i)
 			}
-			k, _ = c.Seek(binary.BigEndian.AppendUint64(nil, i.number+1))
+			k, v = c.Seek(binary.BigEndian.AppendUint64(nil, i.number+1))
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -26,16 +27,18 @@ const mostJobsSeen = 20000
 // Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what Before is for the page that follows; it is empty after the last
 // one. A page may have fewer jobs than asked for, or none, and others follow.
 func (db *DB) Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		size := 0
-		c := q.bucket(tx).Cursor()
+		c := q.bucket(tx).cursor()
 		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
 			if len(jobs) >= q.Most || seen >= mostJobsSeen {
 				return nil
 			}
 			seen++
 			job, err := q.load(tx, string(k))
-			if err != nil {
+			if tx.passOver(err) || errors.Is(err, ErrNotFound) {
+				job = damagedJob(string(k))
+			} else if err != nil {
 				return err
 			}
 			if job != nil {
@@ -53,11 +56,11 @@ func (db *DB) Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 }
 
 // bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is wanted.
-func (q *JobQuery) bucket(tx *bbolt.Tx) *bbolt.Bucket {
+func (q *JobQuery) bucket(tx *txn) table {
 	if len(q.States) > 0 && !slices.ContainsFunc(q.States, Final) {
-		return tx.Bucket(bucketOpen)
+		return tx.table(bucketOpen)
 	}
-	return tx.Bucket(bucketJobs)
+	return tx.table(bucketJobs)
 }
 
 // first is the newest id wanted.
@@ -74,8 +77,15 @@ func (q *JobQuery) first(c *bbolt.Cursor) []byte {
 	return k
 }
 
+// damagedJob stands for a job that cannot be read.
+func damagedJob(id string) *tilthv1.Job {
+	return &tilthv1.Job{
+		Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the records file are damaged", Spec: &tilthv1.JobSpec{},
+	}
+}
+
 // load returns a job if it is in one of the states wanted.
-func (q *JobQuery) load(tx *bbolt.Tx, id string) (*tilthv1.Job, error) {
+func (q *JobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
 	var row storev1.JobRow
 	if err := lookUp(tx, bucketJobs, id, &row); err != nil {
 		return nil, err

@@ -3,9 +3,9 @@ package records
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -14,11 +14,14 @@ import (
 
 // OpenJob is what a tracker needs to go on with a job that has not ended.
 type OpenJob struct {
+	ID       string
 	Row      *storev1.JobRow
 	Spec     *tilthv1.JobSpec
 	Progress []*tilthv1.TaskProgress
 	// Sequence of the job's last event.
 	LastSequence uint64
+	// Damage is what cannot be read of it; the rest may be missing then. nil = none.
+	Damage error
 }
 
 // OpenBatch is a batch under way with its candidates.
@@ -26,11 +29,13 @@ type OpenBatch struct {
 	ID         string
 	Row        *storev1.BatchRow
 	Candidates []*tilthv1.Candidate
+	// Damage is what cannot be read of it; the rest may be missing then. nil = none.
+	Damage error
 }
 
 // Job returns a job with its specification and progress. ErrNotFound when there is none.
 func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		open, err := loadJob(tx, id)
 		if err != nil {
 			return err
@@ -46,15 +51,18 @@ func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 // JobRow returns a job's row: its state and lease without specification and progress. ErrNotFound when there is none.
 func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
 	row := &storev1.JobRow{}
-	err := db.view(func(tx *bbolt.Tx) error { return lookUp(tx, bucketJobs, id, row) })
+	err := db.view(func(tx *txn) error { return lookUp(tx, bucketJobs, id, row) })
 	return row, err
 }
 
 // JobByRequest returns the job that a request made. ErrNotFound when there is none.
 func (db *DB) JobByRequest(requestID string) (*tilthv1.Job, error) {
 	var id string
-	err := db.view(func(tx *bbolt.Tx) error {
-		value := tx.Bucket(bucketRequests).Get([]byte(requestID))
+	err := db.view(func(tx *txn) error {
+		value, err := tx.table(bucketRequests).get([]byte(requestID))
+		if err != nil {
+			return err
+		}
 		if value == nil {
 			return fmt.Errorf("request %q: %w", requestID, ErrNotFound)
 		}
@@ -69,72 +77,118 @@ func (db *DB) JobByRequest(requestID string) (*tilthv1.Job, error) {
 
 // OpenJobs returns all jobs that have not ended, oldest first.
 func (db *DB) OpenJobs() (jobs []*OpenJob, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketOpen).ForEach(func(id, _ []byte) error {
-			job, err := loadJob(tx, string(id))
-			if err != nil {
+	err = db.view(func(tx *txn) error {
+		ids, err := openIDs(tx)
+		for _, id := range ids {
+			job, err := loadJob(tx, id)
+			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotFound) {
 				return err
 			}
+			tx.passOver(err)
+			job.Damage = err
 			jobs = append(jobs, job)
-			return nil
-		})
+		}
+		return err
 	})
 	return jobs, err
 }
 
+// openIDs are the ids of the jobs that have not ended. Where a row of the open ones is damaged, the rows of all jobs say it.
+func openIDs(tx *txn) (ids []string, err error) {
+	damaged := false
+	err = tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
+		ids = append(ids, string(id))
+		damaged = tx.passOver(err) || damaged
+		return nil
+	})
+	if err != nil || !damaged {
+		return ids, err
+	}
+	ids = nil
+	err = tx.table(bucketJobs).each(func(id, value []byte, err error) error {
+		var row storev1.JobRow
+		if err == nil {
+			err = tx.table(bucketJobs).parse(id, value, &row)
+		}
+		if tx.passOver(err) || !Final(row.GetJob().GetState()) {
+			ids = append(ids, string(id))
+		}
+		return nil
+	})
+	return ids, err
+}
+
 // LastJobID returns the id of the newest job; empty when there is none.
 func (db *DB) LastJobID() (id string, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		k, _ := tx.Bucket(bucketJobs).Cursor().Last()
-		id = string(k)
+	err = db.view(func(tx *txn) error {
+		jobs := tx.table(bucketJobs)
+		c := jobs.cursor()
+		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+			if _, err := jobs.open(k, v); !tx.passOver(err) {
+				id = string(k)
+				return nil
+			}
+		}
 		return nil
 	})
 	return id, err
 }
 
-func loadJob(tx *bbolt.Tx, id string) (*OpenJob, error) {
-	job := &OpenJob{Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
+func loadJob(tx *txn, id string) (*OpenJob, error) {
+	job := &OpenJob{ID: id, Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
 	if err := lookUp(tx, bucketJobs, id, job.Row); err != nil {
-		return nil, err
+		return job, err
 	}
 	if err := lookUp(tx, bucketSpecs, id, job.Spec); err != nil {
-		return nil, err
+		return job, err
 	}
-	progress := tx.Bucket(bucketProgress)
+	progress := tx.table(bucketProgress)
 	for i := range job.Spec.GetTasks() {
 		p := &tilthv1.TaskProgress{}
-		if err := decode(progress.Get(progressKey(id, uint32(i))), p); err != nil {
-			return nil, err
+		if err := progress.load(progressKey(id, uint32(i)), p); err != nil {
+			return job, err
 		}
 		job.Progress = append(job.Progress, p)
 	}
-	job.LastSequence = lastSequence(tx, id)
-	return job, nil
+	var err error
+	job.LastSequence, err = lastSequence(tx, id)
+	return job, err
 }
 
-// lastSequence finds the last key of the job's events: the one before where the next job's would begin.
-func lastSequence(tx *bbolt.Tx, jobID string) uint64 {
-	c := tx.Bucket(bucketEvents).Cursor()
-	k, _ := c.Seek(append([]byte(jobID), 1))
+// lastSequence finds the last key of the job's events: the one before where the next job's would begin. The row of that key is checked,
+// whosever it is: a damaged key may have been the job's.
+func lastSequence(tx *txn, jobID string) (uint64, error) {
+	events := tx.table(bucketEvents)
+	c := events.cursor()
+	k, v := c.Seek(append([]byte(jobID), 1))
 	if k == nil {
-		k, _ = c.Last()
+		k, v = c.Last()
 	} else {
-		k, _ = c.Prev()
+		k, v = c.Prev()
+	}
+	if k != nil {
+		if _, err := events.open(k, v); err != nil {
+			return 0, err
+		}
 	}
 	prefix := append([]byte(jobID), 0)
 	if !bytes.HasPrefix(k, prefix) || len(k) != len(prefix)+8 {
-		return 0
+		return 0, nil
 	}
-	return binary.BigEndian.Uint64(k[len(prefix):])
+	return binary.BigEndian.Uint64(k[len(prefix):]), nil
 }
 
 // OpenBatches returns all batches under way with their candidates, in the order of their ids.
 func (db *DB) OpenBatches() (batches []*OpenBatch, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketBatches).ForEach(func(id, value []byte) error {
-			b := &OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
+	err = db.view(func(tx *txn) error {
+		return tx.table(bucketBatches).each(func(id, value []byte, err error) error {
+			b := &OpenBatch{ID: string(id), Row: &storev1.BatchRow{}, Damage: err}
+			if err == nil {
+				b.Damage = b.load(tx, value)
+			}
+			tx.passOver(b.Damage)
 			batches = append(batches, b)
-			return b.load(tx, value)
+			return nil
 		})
 	})
 	return batches, err
@@ -143,7 +197,7 @@ func (db *DB) OpenBatches() (batches []*OpenBatch, err error) {
 // DeadBatch returns a batch that the farm gave up, with its candidates. ErrNotFound when it is none.
 func (db *DB) DeadBatch(id string) (*OpenBatch, error) {
 	b := &OpenBatch{ID: id, Row: &storev1.BatchRow{}}
-	err := db.view(func(tx *bbolt.Tx) error {
+	err := db.view(func(tx *txn) error {
 		if err := lookUp(tx, bucketClosed, id, b.Row); err != nil {
 			return err
 		}
@@ -155,17 +209,17 @@ func (db *DB) DeadBatch(id string) (*OpenBatch, error) {
 	return b, err
 }
 
-func (b *OpenBatch) load(tx *bbolt.Tx, row []byte) error {
-	if err := decode(row, b.Row); err != nil {
+func (b *OpenBatch) load(tx *txn, row []byte) error {
+	if err := tx.table(bucketBatches).parse([]byte(b.ID), row, b.Row); err != nil {
 		return err
 	}
 	return b.loadCandidates(tx)
 }
 
-func (b *OpenBatch) loadCandidates(tx *bbolt.Tx) error {
+func (b *OpenBatch) loadCandidates(tx *txn) error {
 	var event storev1.EventRow
 	key := eventKey(b.Row.GetJobId(), b.Row.GetEventSequence())
-	if err := decode(tx.Bucket(bucketEvents).Get(key), &event); err != nil {
+	if err := tx.table(bucketEvents).load(key, &event); err != nil {
 		return fmt.Errorf("candidates of batch %s: %w", b.ID, err)
 	}
 	b.Candidates = event.GetEvent().GetProposed().GetCandidates()
@@ -175,22 +229,26 @@ func (b *OpenBatch) loadCandidates(tx *bbolt.Tx) error {
 // ClosedBatch returns what is kept of a batch that ended. ErrNotFound when there is none, or it is still under way.
 func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	row := &storev1.BatchRow{}
-	err := db.view(func(tx *bbolt.Tx) error { return lookUp(tx, bucketClosed, id, row) })
+	err := db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
 	return row, err
 }
 
 // ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches that each has
 // proposed. It looks at one row of each.
 func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(bucketClosed).Cursor()
+	err = db.view(func(tx *txn) error {
+		closed := tx.table(bucketClosed)
+		c := closed.cursor()
 		for k, v := c.First(); k != nil; {
 			var batch storev1.BatchRow
-			if err := decode(v, &batch); err != nil {
+			if err := closed.read(k, v, &batch); tx.passOver(err) {
+				k, v = c.Next()
+				continue
+			} else if err != nil {
 				return err
 			}
 			var row storev1.JobRow
-			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil {
+			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.passOver(err) {
 				return err
 			}
 			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())
@@ -204,32 +262,27 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 
 // Agents calls visit with every agent that is kept, by name. One of them is in memory at a time.
 func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
-	return db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketAgents).ForEach(func(_, value []byte) error {
+	return db.view(func(tx *txn) error {
+		return tx.table(bucketAgents).each(func(name, value []byte, err error) error {
 			a := &tilthv1.Agent{}
-			if err := decode(value, a); err != nil {
-				return err
+			if err == nil {
+				err = tx.table(bucketAgents).parse(name, value, a)
 			}
-			visit(a)
+			if !tx.passOver(err) {
+				visit(a)
+			}
 			return nil
 		})
 	})
 }
 
-func lookUp(tx *bbolt.Tx, bucket []byte, key string, into proto.Message) error {
-	value := tx.Bucket(bucket).Get([]byte(key))
-	if value == nil {
+func lookUp(tx *txn, bucket []byte, key string, into proto.Message) error {
+	value, err := tx.table(bucket).get([]byte(key))
+	if err == nil && value == nil {
 		return fmt.Errorf("%s %q: %w", bucket, key, ErrNotFound)
 	}
-	return decode(value, into)
-}
-
-func decode(value []byte, into proto.Message) error {
-	if value == nil {
-		return fmt.Errorf("%w: a %s is missing", ErrDamaged, into.ProtoReflect().Descriptor().Name())
+	if err != nil {
+		return err
 	}
-	if err := proto.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("%w: %v", ErrDamaged, err)
-	}
-	return nil
+	return tx.table(bucket).parse([]byte(key), value, into)
 }

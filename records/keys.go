@@ -7,7 +7,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-const recordKeyBytes = 4 + 8 + 8
+const (
+	groupBytes     = 4 // of a number that stands for a group
+	recordKeyBytes = groupBytes + 8 + 8
+)
 
 // progressKey is job id 0 task.
 func progressKey(jobID string, task uint32) []byte {

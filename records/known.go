@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 
-	"go.etcd.io/bbolt"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -30,7 +28,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 	group := groupKey(target, workloadDigest)
 	var read int64
 	defer func() { db.touch(read) }()
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		best, err := bestOf(tx, group, level)
 		if err == nil {
 			known.BestSeconds = best.GetMeasurement().GetLatencySeconds()
@@ -38,15 +36,20 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		number := tx.Bucket(bucketGroups).Get(group)
+		number := tx.groupNumber(group)
 		if number == nil {
 			return nil
 		}
-		c := tx.Bucket(bucketRecords).Cursor()
+		rows := tx.table(bucketRecords)
+		c := rows.cursor()
 		for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
-			known.Trials++
 			read += int64(len(v))
-			if err := known.look(v, candidate); err != nil {
+			value, err := rows.open(k, v)
+			if tx.passOver(err) {
+				continue
+			}
+			known.Trials++
+			if err := known.look(rows, k, value, candidate); err != nil && !tx.passOver(err) {
 				return err
 			}
 		}
@@ -56,12 +59,12 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 }
 
 // look reads a record's latency if it is the candidate's; most are told apart by their bytes, undecoded.
-func (k *Known) look(value []byte, candidate string) error {
+func (k *Known) look(rows table, key, value []byte, candidate string) error {
 	if candidate == "" || !bytes.Contains(value, []byte(candidate)) {
 		return nil
 	}
 	r := &tilthv1.Record{}
-	if err := decode(value, r); err != nil {
+	if err := rows.parse(key, value, r); err != nil {
 		return err
 	}
 	if m := r.GetMeasurement(); m.GetCandidate().GetDigest() == candidate && m.GetLatencySeconds() > 0 {

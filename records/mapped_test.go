@@ -7,17 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 )
 
 // entries sums up the values of a bucket by reading all of them.
 func entries(t *testing.T, db *DB, bucket []byte) (n int) {
 	t.Helper()
-	err := db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucket).ForEach(func(_, value []byte) error {
+	err := db.view(func(tx *txn) error {
+		return tx.table(bucket).each(func(_, value []byte, err error) error {
 			n += len(value)
-			return nil
+			return err
 		})
 	})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -34,19 +32,53 @@ func bestKey(group []byte, level int) []byte {
 	return append(bytes.Clone(group), byte(level))
 }
 
-// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none. A group
-// has no entry for a level while the fastest record of all is allowed by it, as in files from before there were levels.
-func bestAllowed(tx *bbolt.Tx, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
-	best := tx.Bucket(bucketBest)
-	own := best.Get(bestKey(group, level))
+// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none. Every group has a
+// row for each level: where it is damaged or missing, or its record is, the group's records say what it was.
+func bestAllowed(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
+	if !tx.db.sealed {
+		return bestBeforeSeals(tx, group, level)
+	}
+	key, r, err = storedBest(tx, bestKey(group, level))
+	if !tx.passOver(err) {
+		return key, r, err
+	}
+	// What the records say does not depend on the row that is damaged, nor on the record.
+	tx.db.chooseLater(group)
+	st := &standing{number: group}
+	if err := st.choose(tx); err != nil || st.best[level].key == nil {
+		return nil, nil, err
+	}
+	r = &tilthv1.Record{}
+	return st.best[level].key, r, tx.table(bucketRecords).load(st.best[level].key, r)
+}
+
+// storedBest is the record to which a row among the best leads; nil when the row says that there is none.
+func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) {
+	best := tx.table(bucketBest)
+	key, err = best.get(row)
+	if err == nil && key == nil {
+		err = damagedRow(bucketBest, row, errMissingRow)
+	}
+	if err != nil || len(key) == 0 {
+		return nil, nil, err
+	}
+	r = &tilthv1.Record{}
+	return key, r, tx.table(bucketRecords).load(key, r)
+}
+
+// bestBeforeSeals is bestAllowed in files from before there were checksums. A group has no row for a level while the fastest record of
+// all is allowed by it, as in files from before there were levels.
+func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
+	best := tx.table(bucketBest)
+	own := best.bucket.Get(bestKey(group, level))
 	if key = own; key == nil {
-		key = best.Get(group)
+		key = best.bucket.Get(group)
 	}
 	if key == nil {
 		return nil, nil, nil
 	}
 	r = &tilthv1.Record{}
-	if err := decode(tx.Bucket(bucketRecords).Get(key), r); err != nil {
+	if err := tx.table(bucketRecords).load(key, r); err != nil {
 		return nil, nil, err
 	}
 	if needs, _ := numericsLevel(r.GetMeasurement().GetCandidate().GetNumerics()); own == nil && needs > level {
@@ -61,7 +93,7 @@ func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilt
 	if err != nil {
 		return nil, err
 	}
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		record, err = bestOf(tx, groupKey(target, workloadDigest), level)
 		return err
 	})

@@ -21,7 +21,11 @@ import (
 //
 //	1	each trial has a row among the events
 //	2	trials that were recorded together have one
-const SchemaVersion = 2
+//	3	values have checksums, every group has a row for the best at each level, and meta has the file's life
+const SchemaVersion = 3
+
+// sealedSchema is the first version whose values have checksums.
+const sealedSchema = 3
 
 const defaultLockTimeout = 2 * time.Second
 
@@ -46,14 +50,16 @@ var (
 	bucketBest      = []byte("best")
 	bucketDevices   = []byte("devices")
 	bucketImports   = []byte("imports")
+	bucketDamaged   = []byte("damaged")
 
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
 	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
-	later      = [][]byte{bucketDevices, bucketImports}
+	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged}
 	keyVersion = []byte("version")
+	keyLife    = []byte("life")
 )
 
 // Options bound a store.
@@ -71,6 +77,9 @@ type Options struct {
 type DB struct {
 	path string
 	bolt *bbolt.DB
+	// sealed says that values have checksums.
+	sealed bool
+	life   string
 	// standings belong to the commit loop.
 	standings *standings
 	mapped    mapped
@@ -81,8 +90,12 @@ type DB struct {
 	observe func(Transaction)
 	closing bool
 	imports uint64 // begun since the file was opened
-	wake    chan struct{}
-	stopped chan struct{}
+	// Damaged rows that were met, by bucket and key, and who is told of them.
+	noted    map[string]bool
+	damaged  uint64
+	onDamage func(*Damage)
+	wake     chan struct{}
+	stopped  chan struct{}
 }
 
 // Open opens the records file at path for writing, and creates it when there is none. One process at a time can.
@@ -95,13 +108,14 @@ func Open(path string, opts Options) (*DB, error) {
 
 // OpenExisting is Open but for creating the file: ErrMissing when there is none.
 func OpenExisting(path string, opts Options) (*DB, error) {
-	db, err := open(path, opts, false)
+	db, err := openUpgraded(path, opts)
 	if err != nil {
 		return nil, err
 	}
 	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
 	// a transaction syncs all of the file even when it changes nothing.
-	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(upgrade)) })
+	db.life = newLife()
+	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(db.beginLife)) })
 	if err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
@@ -197,11 +211,21 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	if replaced(path, file) {
 		return nil, errors.Join(errReplaced, bolt.Close())
 	}
-	if err := guard(func() error { return bolt.View(checkSchema) }); err != nil {
-		bolt.Close()
-		return nil, explain(path, err)
+	db := &DB{path: path, bolt: bolt, noted: map[string]bool{}}
+	err = errors.Join(checkTree(file), guard(func() error { return bolt.View(db.checkSchema) }))
+	if err != nil {
+		return nil, errors.Join(explain(path, err), guard(bolt.Close))
 	}
-	return &DB{path: path, bolt: bolt}, nil
+	return db, nil
+}
+
+// checkTree checks all pages of an open file but the leaves of its buckets.
+func checkTree(f *os.File) error {
+	meta, err := newestMeta(f)
+	if err != nil {
+		return err
+	}
+	return checkPages(pageFile{f, meta})
 }
 
 // release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped, and
@@ -245,42 +269,52 @@ func create(path string) error {
 }
 
 func initSchema(tx *bbolt.Tx) error {
-	for _, name := range buckets {
+	for _, name := range append(buckets, later...) {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
 	}
+	return putVersion(tx)
+}
+
+// putVersion stores the version without a checksum, so that every version of Tilth can read it.
+func putVersion(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
-// upgrade makes a file one of this version: rows as earlier ones wrote them are still read.
-func upgrade(tx *bbolt.Tx) error {
-	for _, name := range later {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
-}
-
-func checkSchema(tx *bbolt.Tx) error {
+// checkSchema checks that the file is one that this version reads, and finds out whether its values have checksums.
+func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
 		return fmt.Errorf("%w: it has no version", ErrDamaged)
 	}
-	version := meta.Get(keyVersion)
-	if len(version) != 4 {
-		return fmt.Errorf("%w: it has no version", ErrDamaged)
+	version, err := schemaOf(meta.Get(keyVersion), meta.Get(keyLife))
+	if err != nil {
+		return err
 	}
-	if v := binary.BigEndian.Uint32(version); v < 1 || v > SchemaVersion {
-		return fmt.Errorf("%w: schema %d, this one reads 1 to %d", ErrVersion, v, SchemaVersion)
-	}
+	db.sealed = version >= sealedSchema
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
 			return fmt.Errorf("%w: bucket %q is missing", ErrDamaged, name)
 		}
 	}
 	return nil
+}
+
+// schemaOf is the version that a file says it has. A file that had a life since it has checksums cannot be of an earlier one, whatever
+// became of its version.
+func schemaOf(version, life []byte) (uint32, error) {
+	if len(version) != 4 {
+		return 0, fmt.Errorf("%w: it has no version", ErrDamaged)
+	}
+	v := binary.BigEndian.Uint32(version)
+	if life != nil && v < sealedSchema {
+		return 0, fmt.Errorf("%w: its version, %d, is damaged", ErrDamaged, v)
+	}
+	if v < 1 || v > SchemaVersion {
+		return 0, fmt.Errorf("%w: schema %d, this one reads 1 to %d", ErrVersion, v, SchemaVersion)
+	}
+	return v, nil
 }
 
 // explain names the file and the remedy.
@@ -303,7 +337,7 @@ func explain(path string, err error) error {
 
 // SizeBytes returns the size of the file's used part.
 func (db *DB) SizeBytes() (size int64) {
-	_ = db.view(func(tx *bbolt.Tx) error {
+	_ = db.view(func(tx *txn) error {
 		size = tx.Size()
 		return nil
 	})
@@ -320,8 +354,10 @@ func (db *DB) FreeBytes() int64 {
 func (db *DB) Path() string { return db.path }
 
 // view runs a read transaction; damage met on the way is an error that names the file.
-func (db *DB) view(read func(tx *bbolt.Tx) error) error {
-	err := guard(func() error { return db.bolt.View(read) })
+func (db *DB) view(read func(tx *txn) error) error {
+	err := guard(func() error {
+		return db.bolt.View(func(tx *bbolt.Tx) error { return read(&txn{Tx: tx, db: db}) })
+	})
 	if errors.Is(err, ErrDamaged) {
 		return explain(db.path, err)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"go.etcd.io/bbolt"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -25,7 +23,7 @@ type PruneOptions struct {
 // at stayed. When it is interrupted some are gone and the file is as good as before.
 func (db *DB) Prune(ctx context.Context, opts PruneOptions) (removed, kept uint64, err error) {
 	var groups [][]byte
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		return eachGroup(tx, opts.Target, opts.Workload, func(group []byte) error {
 			groups = append(groups, bytes.Clone(group))
 			return nil
@@ -99,7 +97,7 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []outline, err er
 		return nil, err
 	}
 	// Afterwards: a job that begins meanwhile has none of these records.
-	err = db.view(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *txn) error {
 		best, err := bestKeys(tx, group)
 		if err != nil {
 			return err
@@ -120,21 +118,19 @@ func beginning(digest string) uint64 {
 }
 
 // openAmong says which of the jobs have not ended, by their places.
-func openAmong(tx *bbolt.Tx, jobs map[string]int32) []bool {
+func openAmong(tx *txn, jobs map[string]int32) []bool {
 	open := make([]bool, len(jobs))
-	c := tx.Bucket(bucketOpen).Cursor()
 	for job, place := range jobs {
-		id, _ := c.Seek([]byte(job))
-		open[place] = job != "" && string(id) == job
+		open[place] = job != "" && tx.table(bucketOpen).has([]byte(job))
 	}
 	return open
 }
 
 // bestKeys are the keys of the best records of a group at all levels.
-func bestKeys(tx *bbolt.Tx, group []byte) (map[string]bool, error) {
+func bestKeys(tx *txn, group []byte) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for level := range levelCount {
-		key, _, err := bestAllowed(tx, tx.Bucket(bucketGroups).Get(group), level)
+		key, _, err := bestAllowed(tx, tx.groupNumber(group), level)
 		if err != nil {
 			return nil, err
 		}
@@ -177,17 +173,17 @@ func prune(all []outline, opts PruneOptions) (superfluous [][]byte) {
 // removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
 func (w *Write) removeRecords(group []byte, keys [][]byte, spared *uint64) {
 	w.ops = append(w.ops, func(tx *txn) error {
-		st, err := tx.standings.of(tx.Tx, group)
+		st, err := tx.standings.of(tx, group)
 		if err != nil {
 			return err
 		}
-		records := tx.Bucket(bucketRecords)
+		records := tx.table(bucketRecords)
 		for _, key := range keys {
 			if st.holds(key) {
 				*spared++
 				continue
 			}
-			if err := records.Delete(key); err != nil {
+			if err := records.remove(key); err != nil {
 				return err
 			}
 		}

@@ -3,14 +3,12 @@ package records
 import (
 	"bytes"
 
-	"go.etcd.io/bbolt"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // refuted takes a candidate that was measured again and was wrong or crashed out of the best of its group. Only then all records of
 // the group are read.
-func (st *standing) refuted(tx *bbolt.Tx, candidate string) error {
+func (st *standing) refuted(tx *txn, candidate string) error {
 	for _, best := range st.best {
 		if best.key != nil && best.measurement.GetCandidate().GetDigest() == candidate {
 			return st.chooseAgain(tx)
@@ -19,8 +17,16 @@ func (st *standing) refuted(tx *bbolt.Tx, candidate string) error {
 	return nil
 }
 
-// chooseAgain finds the best of a group among all its records but those of candidates that were refuted.
-func (st *standing) chooseAgain(tx *bbolt.Tx) error {
+// chooseAgain finds the best of a group among all its records but those of candidates that were refuted, and stores it.
+func (st *standing) chooseAgain(tx *txn) error {
+	if err := st.choose(tx); err != nil {
+		return err
+	}
+	return st.write(tx)
+}
+
+// choose is chooseAgain but for the store.
+func (st *standing) choose(tx *txn) error {
 	refuted := map[string]bool{}
 	err := eachRecord(tx, st.number, func(_ []byte, m *tilthv1.Measurement) error {
 		if Refutes(m) {
@@ -32,24 +38,24 @@ func (st *standing) chooseAgain(tx *bbolt.Tx) error {
 		return err
 	}
 	st.best = [levelCount]held{}
-	err = eachRecord(tx, st.number, func(key []byte, m *tilthv1.Measurement) error {
+	return eachRecord(tx, st.number, func(key []byte, m *tilthv1.Measurement) error {
 		if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && !refuted[m.GetCandidate().GetDigest()] {
 			st.offer(key, m)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return st.write(tx)
 }
 
 // eachRecord visits a group's records, oldest first.
-func eachRecord(tx *bbolt.Tx, group []byte, visit func(key []byte, m *tilthv1.Measurement) error) error {
-	c := tx.Bucket(bucketRecords).Cursor()
+func eachRecord(tx *txn, group []byte, visit func(key []byte, m *tilthv1.Measurement) error) error {
+	rows := tx.table(bucketRecords)
+	c := rows.cursor()
 	for k, v := c.Seek(group); bytes.HasPrefix(k, group); k, v = c.Next() {
 		r := &tilthv1.Record{}
-		if err := decode(v, r); err != nil {
+		if err := rows.read(k, v, r); err != nil {
+			if tx.passOver(err) {
+				continue
+			}
 			return err
 		}
 		if err := visit(bytes.Clone(k), r.GetMeasurement()); err != nil {

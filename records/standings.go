@@ -3,17 +3,11 @@ package records
 import (
 	"bytes"
 	"encoding/binary"
-
-	"go.etcd.io/bbolt"
+	"errors"
+	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
-
-// txn is a transaction of the writer, with what it remembers from those before.
-type txn struct {
-	*bbolt.Tx
-	standings *standings
-}
 
 // standings is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer changes
 // groups and best records, and when one of its transactions fails it never writes again.
@@ -37,13 +31,13 @@ type held struct {
 }
 
 // of returns the standing of a group, which gets a number when it is new.
-func (s *standings) of(tx *bbolt.Tx, group []byte) (*standing, error) {
+func (s *standings) of(tx *txn, group []byte) (*standing, error) {
 	if st := s.byGroup[string(group)]; st != nil {
 		return st, nil
 	}
-	number, err := groupNumber(tx, group)
-	if err != nil {
-		return nil, err
+	number := tx.groupNumber(group)
+	if number == nil {
+		return s.begin(tx, group)
 	}
 	st := &standing{number: bytes.Clone(number)}
 	for level := range st.best {
@@ -55,30 +49,43 @@ func (s *standings) of(tx *bbolt.Tx, group []byte) (*standing, error) {
 			st.best[level] = held{key: bytes.Clone(key), measurement: gist(r.GetMeasurement())}
 		}
 	}
+	s.keep(group, st)
+	return st, nil
+}
+
+// begin gives a group that is new its number, and rows that say that it has no best record.
+func (s *standings) begin(tx *txn, group []byte) (*standing, error) {
+	groups := tx.table(bucketGroups)
+	next, err := groups.bucket.NextSequence()
+	if err != nil {
+		return nil, err
+	}
+	st := &standing{number: binary.BigEndian.AppendUint32(nil, uint32(next))}
+	s.keep(group, st)
+	return st, errors.Join(groups.put(group, slices.Clone(st.number)), st.write(tx))
+}
+
+// keep remembers a standing.
+func (s *standings) keep(group []byte, st *standing) {
 	if len(s.byGroup) >= mostStandings {
 		clear(s.byGroup)
 	}
 	s.byGroup[string(group)] = st
-	return st, nil
 }
 
-// groupNumber returns the number of a (target, workload) pair, and gives it one when it is new.
-func groupNumber(tx *bbolt.Tx, group []byte) ([]byte, error) {
-	b := tx.Bucket(bucketGroups)
-	if number := b.Get(group); number != nil {
-		return number, nil
+// numbered is the standing of the group with a number, remembered or not.
+func (s *standings) numbered(number []byte) *standing {
+	for _, st := range s.byGroup {
+		if bytes.Equal(st.number, number) {
+			return st
+		}
 	}
-	next, err := b.NextSequence()
-	if err != nil {
-		return nil, err
-	}
-	number := binary.BigEndian.AppendUint32(nil, uint32(next))
-	return number, b.Put(group, number)
+	return &standing{number: number}
 }
 
 // keep makes a verified record the best of its group for every level that allows it and whose best so far it supersedes; of equals
 // the earlier stays.
-func (st *standing) keep(tx *bbolt.Tx, key []byte, m *tilthv1.Measurement) error {
+func (st *standing) keep(tx *txn, key []byte, m *tilthv1.Measurement) error {
 	if !st.offer(key, m) {
 		return nil
 	}
@@ -100,17 +107,11 @@ func (st *standing) offer(key []byte, m *tilthv1.Measurement) (changed bool) {
 	return changed
 }
 
-// write stores all levels: what they shared may have been replaced for some of them.
-func (st *standing) write(tx *bbolt.Tx) error {
-	bucket := tx.Bucket(bucketBest)
+// write stores all levels: what they shared may have been replaced for some of them. The row of a level without a record is empty.
+func (st *standing) write(tx *txn) error {
+	rows := tx.table(bucketBest)
 	for level, best := range st.best {
-		var err error
-		if best.key == nil {
-			err = bucket.Delete(bestKey(st.number, level))
-		} else {
-			err = bucket.Put(bestKey(st.number, level), best.key)
-		}
-		if err != nil {
+		if err := rows.put(bestKey(st.number, level), slices.Clip(best.key)); err != nil {
 			return err
 		}
 	}

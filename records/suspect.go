@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -15,11 +13,14 @@ import (
 func (w *Write) SuspectBests(device string, since time.Time, reason string) {
 	w.ops = append(w.ops, func(tx *txn) error {
 		var keys [][]byte
-		c := tx.Bucket(bucketBest).Cursor()
-		for _, key := c.First(); key != nil; _, key = c.Next() {
-			if madeAt(key).After(since) {
+		err := tx.table(bucketBest).each(func(_, key []byte, err error) error {
+			if !tx.passOver(err) && len(key) == recordKeyBytes && madeAt(key).After(since) {
 				keys = append(keys, bytes.Clone(key)) // writing may move it
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		for _, key := range keys {
 			if err := tx.suspect(key, device, reason); err != nil {
@@ -32,20 +33,16 @@ func (w *Write) SuspectBests(device string, since time.Time, reason string) {
 
 // suspect marks a record if it is the device's.
 func (tx *txn) suspect(key []byte, device, reason string) error {
-	records, r := tx.Bucket(bucketRecords), &tilthv1.Record{}
-	if err := decode(records.Get(key), r); err != nil {
-		return err
+	records, r := tx.table(bucketRecords), &tilthv1.Record{}
+	if err := records.load(key, r); err != nil {
+		return tx.unlessPassedOver(err)
 	}
 	if r.GetMeasurement().GetDevice() != device {
 		return nil
 	}
 	r.Measurement.Suspected = reason
-	value, err := proto.Marshal(r)
-	if err != nil {
-		return err
-	}
 	clear(tx.standings.byGroup) // which remember it as it was
-	return records.Put(key, value)
+	return records.put(key, encode(r))
 }
 
 // madeAt is when the record of a key was measured.

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-	"google.golang.org/protobuf/proto"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -36,11 +33,11 @@ func (w *Write) PutJob(row *storev1.JobRow) {
 		return
 	}
 	w.ops = append(w.ops, func(tx *txn) error {
-		open := tx.Bucket(bucketOpen)
-		if open.Get(id) != nil {
+		open := tx.table(bucketOpen)
+		if open.has(id) {
 			return nil // as of all rows of a job but the first: its page stays as it is
 		}
-		return open.Put(id, nil)
+		return open.put(id, nil)
 	})
 }
 
@@ -95,7 +92,7 @@ func (w *Write) DropBatch(batchID string) { w.remove(bucketBatches, []byte(batch
 // DropClosed removes the rows of closed batches from an id on to before another.
 func (w *Write) DropClosed(first, beyond string) {
 	w.ops = append(w.ops, func(tx *txn) error {
-		c := tx.Bucket(bucketClosed).Cursor()
+		c := tx.table(bucketClosed).cursor()
 		for k, _ := c.Seek([]byte(first)); k != nil && string(k) < beyond; k, _ = c.Seek([]byte(first)) {
 			if err := c.Delete(); err != nil {
 				return err
@@ -127,12 +124,12 @@ func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
 		w.PutWorkload(r.GetWorkloadDigest(), r.GetWorkload())
 	}
 	w.ops = append(w.ops, func(tx *txn) error {
-		st, err := tx.standings.of(tx.Tx, group)
+		st, err := tx.standings.of(tx, group)
 		if err != nil {
 			return err
 		}
 		key := add.key(st)
-		added := tx.Bucket(bucketRecords).Get(key) == nil
+		added := !tx.table(bucketRecords).has(key)
 		count(added)
 		if !added {
 			return nil
@@ -143,7 +140,7 @@ func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
 
 func (w *Write) put(bucket, key, value []byte) {
 	w.ops = append(w.ops, func(tx *txn) error {
-		if err := tx.Bucket(bucket).Put(key, value); err != nil {
+		if err := tx.table(bucket).put(key, value); err != nil {
 			return fmt.Errorf("put %q in %s: %w", key, bucket, err)
 		}
 		return nil
@@ -151,7 +148,7 @@ func (w *Write) put(bucket, key, value []byte) {
 }
 
 func (w *Write) remove(bucket, key []byte) {
-	w.ops = append(w.ops, func(tx *txn) error { return tx.Bucket(bucket).Delete(key) })
+	w.ops = append(w.ops, func(tx *txn) error { return tx.table(bucket).remove(key) })
 }
 
 // Final says whether a job in this state has ended.
@@ -161,15 +158,6 @@ func Final(s tilthv1.JobState) bool {
 		return true
 	}
 	return false
-}
-
-// encode panics on what cannot be encoded: text that is not UTF-8, which the wire has refused before.
-func encode(m proto.Message) []byte {
-	b, err := proto.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", m, err))
-	}
-	return b
 }
 
 // recordOp adds one record of a group: its value, and the best of the group.
@@ -187,15 +175,15 @@ func (o recordOp) key(st *standing) []byte { return recordKey(st.number, o.withi
 
 // apply stores the record. One that is there already has the same key, since it is of the same measurement.
 func (o recordOp) apply(tx *txn, st *standing, key []byte) error {
-	if err := tx.Bucket(bucketRecords).Put(key, o.value); err != nil {
+	if err := tx.table(bucketRecords).put(key, o.value); err != nil {
 		return err
 	}
-	return o.keepBest(tx.Tx, st, key)
+	return o.keepBest(tx, st, key)
 }
 
 // keepBest makes the record at key the best of its group if it supersedes the best so far. A best one that it refutes gives way to
 // the next.
-func (o recordOp) keepBest(tx *bbolt.Tx, st *standing, key []byte) error {
+func (o recordOp) keepBest(tx *txn, st *standing, key []byte) error {
 	switch {
 	case o.measurement.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE:
 		return st.keep(tx, key, o.measurement)
@@ -213,7 +201,7 @@ type trialsOp struct {
 }
 
 func (o trialsOp) apply(tx *txn) error {
-	st, err := tx.standings.of(tx.Tx, o.group)
+	st, err := tx.standings.of(tx, o.group)
 	if err != nil {
 		return err
 	}
@@ -224,5 +212,5 @@ func (o trialsOp) apply(tx *txn) error {
 		}
 		o.row.Trials[i].RecordKey = key
 	}
-	return tx.Bucket(bucketEvents).Put(o.place, encode(o.row))
+	return tx.table(bucketEvents).put(o.place, encode(o.row))
 }

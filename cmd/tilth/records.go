@@ -8,8 +8,11 @@ import (
 
 func newRecords(a *app) *cobra.Command {
 	return branch("records", "Look up, list, exchange and tidy what was measured",
-		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsPrune(a), newRecordsCompact(a))
+		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a))
 }
+
+// recordsName is the records file's in the user's data, or in a tracker's.
+const recordsName = "tilth.db"
 
 // recordsFlag adds --records.
 func recordsFlag(c *cobra.Command, records *string) {
@@ -22,5 +25,5 @@ func recordsPath(asked string) (string, error) {
 		return asked, nil
 	}
 	dir, err := dataDir()
-	return filepath.Join(dir, "tilth.db"), err
+	return filepath.Join(dir, recordsName), err
 }

@@ -78,7 +78,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 		}
 		logger := log.logger(a.stderr)
 		return farm.RunTracker(ctx, farm.TrackerConfig{
-			Records: filepath.Join(dir, "tilth.db"), ArtifactsDir: filepath.Join(dir, "artifacts"),
+			Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Logger: logger, Security: security.config(a, dir),
 			Drift: drift.policy,
 			Ready: func(rpc, web net.Addr) {

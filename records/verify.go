@@ -1,0 +1,210 @@
+package records
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// mostDamage bounds the list of a report; the rest is counted.
+const mostDamage = 100
+
+// Report is what a check of a records file found.
+type Report struct {
+	// SizeBytes is that of the file.
+	SizeBytes int64
+	// Schema is the version of the file's layout. Before 3 rows have no checksums, and are checked to be messages only.
+	Schema uint32
+	// Pages and Rows are how many were checked.
+	Pages, Rows uint64
+	// SetAside is how many rows were damaged, and set aside, before.
+	SetAside uint64
+	// Damaged is how many pages and rows are not as they were written, and Damage the first hundred of them.
+	Damaged uint64
+	Damage  []*Damage
+}
+
+// Verify reads all pages and all rows of the records file at path, and says what is damaged. It writes nothing, needs few megabytes
+// however large the file is, and does not stop at damage, which is no error: see Report. ErrMissing when there is no file, ErrLocked when
+// another process has it open for writing, ErrVersion when another version wrote it. A file that is no records file at all is damaged.
+func Verify(ctx context.Context, path string) (*Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	defer f.Close()
+	if err := lockShared(ctx, f); err != nil {
+		return nil, explain(path, err)
+	}
+	r := &Report{}
+	if err := r.read(ctx, f); err != nil {
+		return nil, explain(path, fmt.Errorf("verify: %w", err))
+	}
+	return r, nil
+}
+
+// lockShared waits for a moment until nobody has the file open for writing.
+func lockShared(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, defaultLockTimeout)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return bolterrors.ErrTimeout
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *Report) found(d *Damage) {
+	r.Damaged++
+	if len(r.Damage) < mostDamage {
+		r.Damage = append(r.Damage, d)
+	}
+}
+
+func (r *Report) read(ctx context.Context, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	r.SizeBytes = info.Size()
+	meta, err := checkSize(f, info)
+	if err != nil {
+		r.found(&Damage{Err: err})
+		return nil
+	}
+	t := &tree{pageFile: pageFile{contextReader{ctx, f}, meta}, damaged: r.found, row: func(string, []byte, []byte, uint32) {}}
+	all := t.buckets()
+	if err := r.readSchema(t, all); err != nil {
+		return err
+	}
+	t.row = r.row
+	for _, b := range all {
+		if b.name != string(bucketMeta) {
+			t.bucket(b)
+		}
+	}
+	r.Pages = meta.highWater
+	// What is below a page that is damaged was not met.
+	if n := t.unused(); n > 0 && r.Damaged == 0 {
+		r.found(&Damage{Err: fmt.Errorf("%w: %d pages are neither used nor free", ErrDamaged, n)})
+	}
+	return t.err
+}
+
+// readSchema reads what the file says of itself.
+func (r *Report) readSchema(t *tree, all []bucketEntry) error {
+	meta := map[string][]byte{}
+	t.row = func(_ string, key, value []byte, _ uint32) {
+		r.Rows++
+		meta[string(key)] = value
+	}
+	for _, b := range all {
+		if b.name == string(bucketMeta) {
+			t.bucket(b)
+		}
+	}
+	if t.err != nil {
+		return t.err
+	}
+	schema, err := schemaOf(meta[string(keyVersion)], meta[string(keyLife)])
+	if errors.Is(err, ErrVersion) {
+		return err
+	}
+	if err != nil {
+		r.found(&Damage{Bucket: string(bucketMeta), Key: keyVersion, Err: err})
+	}
+	r.Schema = cmp.Or(schema, SchemaVersion)
+	if life := meta[string(keyLife)]; life != nil {
+		if _, err := unseal(bucketMeta, keyLife, life); err != nil {
+			r.damaged(err)
+		}
+	}
+	return nil
+}
+
+// row checks a row.
+func (r *Report) row(bucket string, key, value []byte, flags uint32) {
+	r.Rows++
+	if bucket == string(bucketDamaged) {
+		r.SetAside++
+	}
+	if flags != 0 {
+		r.found(&Damage{Bucket: bucket, Key: bytes.Clone(key), Err: fmt.Errorf("%w: it passes for a bucket", ErrDamaged)})
+		return
+	}
+	if r.Schema >= sealedSchema {
+		var err error
+		if value, err = unseal([]byte(bucket), key, value); err != nil {
+			r.damaged(err)
+			return
+		}
+	}
+	if kind := messages[bucket]; kind != nil {
+		if err := proto.Unmarshal(value, kind.ProtoReflect().New().Interface()); err != nil {
+			r.damaged(damagedRow([]byte(bucket), key, fmt.Errorf("%w: %v", ErrDamaged, err)))
+		}
+	}
+}
+
+func (r *Report) damaged(err error) {
+	var d *Damage
+	if errors.As(err, &d) {
+		r.found(d)
+	}
+}
+
+// messages are what the values of a bucket are; those of the others are no messages.
+var messages = map[string]proto.Message{
+	string(bucketSpecs): &tilthv1.JobSpec{}, string(bucketJobs): &storev1.JobRow{}, string(bucketProgress): &tilthv1.TaskProgress{},
+	string(bucketEvents): &storev1.EventRow{}, string(bucketBatches): &storev1.BatchRow{}, string(bucketClosed): &storev1.BatchRow{},
+	string(bucketAgents): &tilthv1.Agent{}, string(bucketDevices): &storev1.DeviceRow{}, string(bucketRecords): &tilthv1.Record{},
+}
+
+// contextReader reads until a context ends.
+type contextReader struct {
+	ctx  context.Context
+	file io.ReaderAt
+}
+
+// ReadAt implements io.ReaderAt.
+func (c contextReader) ReadAt(b []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.file.ReadAt(b, at)
+}
+
+// Sealed says whether the file's rows have checksums.
+func (r *Report) Sealed() bool { return r.Schema >= sealedSchema }
+
+// Failure is an error in one line when something is damaged; nil otherwise. It wraps ErrDamaged.
+func (r *Report) Failure(path string) error {
+	if r.Damaged == 0 {
+		return nil
+	}
+	return fmt.Errorf("verify records file %s: %w: %d pages or rows, the first is %v: restore a backup, or drop what is damaged with "+
+		"'tilth records compact'", path, ErrDamaged, r.Damaged, r.Damage[0])
+}
