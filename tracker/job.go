@@ -120,4 +120,11 @@ func (c *change) end(j *job, s tilthv1.JobState, reason string) {
 
 func jobID(n uint64) string { return fmt.Sprintf("job-%08d", n) }
 
+// isJobID says whether a text could be the id of a job.
+func isJobID(text string) bool {
+	var n uint64
+	_, err := fmt.Sscanf(text, "job-%d", &n)
+	return err == nil && jobID(n) == text
+}
+
 func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }

@@ -34,6 +34,9 @@ func (t *Tracker) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*ti
 			return nil, invalid("states", "holds %v", s)
 		}
 	}
+	if token := req.GetPageToken(); token != "" && !isJobID(token) {
+		return nil, strangeToken(token)
+	}
 	if req.GetPageSize() == 0 {
 		return t.someJobs(req)
 	}
@@ -45,7 +48,7 @@ func (t *Tracker) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*ti
 
 // someJobs answers who does not ask for pages: with the newest jobs, as many as one message takes.
 func (t *Tracker) someJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
-	q := records.JobQuery{States: req.GetStates(), Most: int(req.GetLimit()), MostBytes: mostListBytes}
+	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetLimit()), MostBytes: mostListBytes}
 	if q.Most == 0 {
 		q.Most = defaultJobsLimit
 	}

@@ -8,7 +8,7 @@ import (
 
 // ListAgents implements tilthv1.AgentServiceServer; agents come by name.
 func (t *Tracker) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest) (*tilthv1.ListAgentsResponse, error) {
-	agents, next := page(t, t.agents, req, func(_ string, a *agent) (*tilthv1.Agent, bool) {
+	agents, next, err := page(t, t.agents, req, func(_ string, a *agent) (*tilthv1.Agent, bool) {
 		if kind := req.GetKind(); kind != tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED && kind != a.spec.GetKind() {
 			return nil, false
 		}
@@ -16,6 +16,9 @@ func (t *Tracker) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest) 
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	return &tilthv1.ListAgentsResponse{Agents: agents, Outage: t.outageShown(), NextPageToken: next}, nil
 }
 

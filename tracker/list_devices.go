@@ -8,12 +8,15 @@ import (
 
 // ListDevices implements tilthv1.DeviceServiceServer; devices come by name.
 func (t *Tracker) ListDevices(_ context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
-	devices, next := page(t, t.devices, req, func(name string, d *device) (*tilthv1.Device, bool) {
+	devices, next, err := page(t, t.devices, req, func(name string, d *device) (*tilthv1.Device, bool) {
 		if _, err := t.deviceOf(name); err != nil {
 			return nil, false
 		}
 		return t.describe(d), true
 	})
+	if err != nil {
+		return nil, err
+	}
 	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, nil
 }
 

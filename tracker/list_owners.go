@@ -9,7 +9,7 @@ import (
 // ListOwners implements tilthv1.JobServiceServer; owners come by name.
 func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
 	waiting := t.waiting()
-	owners, next := page(t, t.owners, req, func(name string, has *usage) (*tilthv1.Owner, bool) {
+	owners, next, err := page(t, t.owners, req, func(name string, has *usage) (*tilthv1.Owner, bool) {
 		may := t.cfg.Shares.Of(name)
 		return &tilthv1.Owner{
 			Name: name, Weight: may.Weight,
@@ -19,6 +19,9 @@ func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) 
 			Waiting: uint32(waiting[name]),
 		}, true
 	})
+	if err != nil {
+		return nil, err
+	}
 	return &tilthv1.ListOwnersResponse{Owners: owners, NextPageToken: next}, nil
 }
 

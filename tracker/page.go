@@ -19,8 +19,11 @@ type pageRequest interface {
 }
 
 // page lists what comes after the request's token, by name, and returns the next page's token, which is empty after the last one. show
-// makes an item, or says that there is none to show; it is called under the tracker's lock.
-func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, show func(name string, v V) (item M, ok bool)) (items []M, next string) {
+// makes an item, or says that there is none to show; it is called under the tracker's lock. A token that no page gave out is an error.
+func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, show func(name string, v V) (item M, ok bool)) (items []M, next string, err error) {
+	if token := req.GetPageToken(); token != "" && !strings.HasPrefix(token, afterName) {
+		return nil, "", strangeToken(token)
+	}
 	names := namesAfter(t, of, req.GetPageToken())
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,11 +39,16 @@ func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, 
 		}
 		bytes += proto.Size(item)
 		if len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
-			return items, afterName + names[i-1]
+			return items, afterName + names[i-1], nil
 		}
 		items = append(items, item)
 	}
-	return items, ""
+	return items, "", nil
+}
+
+// strangeToken refuses a page's token that was not given out.
+func strangeToken(token string) error {
+	return invalid("page_token", "%q is none that was given out: begin without one", token)
 }
 
 // afterName begins a token, which goes on with the name that the page before ended with. A name may be empty.

@@ -67,7 +67,7 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 	}
 	from, err := strconv.Atoi(req.GetPageToken())
 	if err != nil || from < 0 || from > len(req.GetWorkloadDigests()) {
-		return 0, invalid("page_token", "%q is none that was given out", req.GetPageToken())
+		return 0, strangeToken(req.GetPageToken())
 	}
 	return from, nil
 }
@@ -75,8 +75,9 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 // bestPage answers for every workload. A token is a mark of the store as hexadecimal digits.
 func (t *Tracker) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
 	mark, err := hex.DecodeString(req.GetPageToken())
-	if err != nil {
-		return nil, invalid("page_token", "%q is none that was given out", req.GetPageToken())
+	target, _, whole := strings.Cut(string(mark), "\x00") // a group of records: target and workload
+	if err != nil || len(mark) > 0 && (!whole || req.GetTarget() != "" && target != req.GetTarget()) {
+		return nil, strangeToken(req.GetPageToken())
 	}
 	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
 	best, next, err := t.db.BestPage(req.GetTarget(), string(mark), most, mostListBytes)
