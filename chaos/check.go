@@ -134,7 +134,11 @@ func (c *checker) checkAcknowledged(call *call) error {
 func (c *checker) checkJob(call *call, r *tilthv1.SubmitJobRequest) error {
 	c.Jobs++
 	id := call.answer.(*tilthv1.SubmitJobResponse).GetJob().GetId()
-	stored, err := c.db.JobByRequest(r.GetRequestId())
+	var stored *tilthv1.Job
+	made, err := c.db.JobByRequest(r.GetSpec().GetOwner(), r.GetRequestId())
+	if err == nil {
+		stored, err = c.db.Job(made)
+	}
 	switch {
 	case err != nil:
 		c.violation("%v was acknowledged as job %s: %v", call, id, err)

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -33,7 +34,7 @@ func fullKinds(t testing.TB, path string) {
 		}
 		canonical := fmt.Appendf(nil, "workload %d", n%5)
 		spec := &tilthv1.JobSpec{Name: "net", Target: &tilthv1.TargetSpec{Fingerprint: "cpu"}, Tasks: []*tilthv1.TaskSpec{{WorkloadDigest: Digest(canonical), Workload: canonical}}}
-		w.PutSpec(id, fmt.Sprint("request ", n), spec)
+		w.PutNew(id, RequestKey("ana", fmt.Sprint("request ", n)), EncodeJob(spec, nil))
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id, State: state}, Proposals: 2})
 		w.PutProgress(id, 0, &tilthv1.TaskProgress{Trials: 8})
 		w.PutWorkload(Digest(canonical), canonical)
@@ -89,14 +90,14 @@ func content(db *DB) map[string]proto.Message {
 		keep("best of "+digest, r, err)
 		r, err = db.BestAllowed("cpu", digest, "strict")
 		keep("strict best of "+digest, r, err)
-		_, _ = db.Known("cpu", digest, "", r.GetMeasurement().GetCandidate().GetDigest())
+		_, _ = db.Known("cpu", digest, "", r.GetMeasurement().GetCandidate().GetDigest(), 1000)
 	}
 	for n := range 40 {
 		id := fmt.Sprintf("job-%08d-abcdef", n+1)
 		job, err := db.Job(id)
 		keep("job "+id, job, err)
-		job, err = db.JobByRequest(fmt.Sprint("request ", n))
-		keep("requested "+id, job, err)
+		made, err := db.JobByRequest("ana", fmt.Sprint("request ", n))
+		keep("requested "+id, wrapperspb.String(made), err)
 		events, _ := db.Events(id, 1, 100)
 		for _, e := range events {
 			if e.GetTrial() == nil || e.GetTrial().GetMeasurement() != nil {

@@ -9,7 +9,7 @@
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: jobs that have not ended
 //	progress   job id 0 task(4)           -> tilth.v1.TaskProgress
-//	requests   request id                 -> job id (text)
+//	requests   0 owner 0 request id       -> job id (text); in files from before requests had owners the request id alone
 //	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job, and the key has that of the row's
 //	                                         last event
 //	batches    batch id                   -> BatchRow of a batch under way

@@ -55,26 +55,6 @@ func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
 	return row, err
 }
 
-// JobByRequest returns the job that a request made. ErrNotFound when there is none.
-func (db *DB) JobByRequest(requestID string) (*tilthv1.Job, error) {
-	var id string
-	err := db.view(func(tx *txn) error {
-		value, err := tx.table(bucketRequests).get([]byte(requestID))
-		if err != nil {
-			return err
-		}
-		if value == nil {
-			return fmt.Errorf("request %q: %w", requestID, ErrNotFound)
-		}
-		id = string(value)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return db.Job(id)
-}
-
 // OpenJobs returns all jobs that have not ended, oldest first.
 func (db *DB) OpenJobs() (jobs []*OpenJob, err error) {
 	err = db.view(func(tx *txn) error {

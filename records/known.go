@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 
+	"go.etcd.io/bbolt"
+
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Known is what the records say of a workload on a target.
 type Known struct {
-	// Trials counts the records, failures included.
+	// Trials counts the records, failures included, as far as they were looked at.
 	Trials int
 	// BestSeconds is the latency of the best verified record, and CandidateSeconds the last verified one of the candidate asked for;
 	// 0 = none.
@@ -18,9 +20,9 @@ type Known struct {
 	BestDigest string
 }
 
-// Known sums up the records of a workload on a target: all of them, the best that a level of numerics allows (empty = any
-// level), and the candidate of a digest (empty = none is asked for). It reads every key of the group, and few values.
-func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known Known, err error) {
+// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of numerics allows
+// (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those. It decodes few of them.
+func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known Known, err error) {
 	level, err := allowedLevel(numerics)
 	if err != nil {
 		return known, err
@@ -42,7 +44,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 		}
 		rows := tx.table(bucketRecords)
 		c := rows.cursor()
-		for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
+		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < most; k, v = c.Prev() {
 			read += int64(len(v))
 			value, err := rows.open(k, v)
 			if tx.passOver(err) {
@@ -58,9 +60,31 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string) (known K
 	return known, err
 }
 
-// look reads a record's latency if it is the candidate's; most are told apart by their bytes, undecoded.
+// lastOf moves to the last key with a prefix, or to what is before where it would be.
+func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
+	if beyond := following(prefix); beyond != nil {
+		if k, _ := c.Seek(beyond); k != nil {
+			return c.Prev()
+		}
+	}
+	return c.Last()
+}
+
+// following is the least key after all with a prefix; nil when there is none.
+func following(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] < 0xff {
+			next := bytes.Clone(prefix[:i+1])
+			next[i]++
+			return next
+		}
+	}
+	return nil
+}
+
+// look reads a record's latency if it is the candidate's and the last verified one; most are told apart by their bytes, undecoded.
 func (k *Known) look(rows table, key, value []byte, candidate string) error {
-	if candidate == "" || !bytes.Contains(value, []byte(candidate)) {
+	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(value, []byte(candidate)) {
 		return nil
 	}
 	r := &tilthv1.Record{}

@@ -21,16 +21,16 @@ func TestKnownSumsUpAWorkloadOnATarget(t *testing.T) {
 	add(t, db, first, again, fast, failed, newRecord("cpu", "pool", 4, 0.0001), newRecord("other", "conv", 5, 0.0002))
 	conv, digest := first.GetWorkloadDigest(), first.GetMeasurement().GetCandidate().GetDigest()
 	want := records.Known{Trials: 4, BestSeconds: 0.001, CandidateSeconds: 0.005, BestDigest: fast.GetMeasurement().GetCandidate().GetDigest()}
-	if got, err := db.Known("cpu", conv, "", digest); err != nil || got != want {
+	if got, err := db.Known("cpu", conv, "", digest, 100); err != nil || got != want {
 		t.Errorf("any level: %+v, %v; want %+v", got, err, want)
 	}
-	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest()); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005, BestDigest: digest}) {
+	if got, err := db.Known("cpu", conv, "strict", failed.GetMeasurement().GetCandidate().GetDigest(), 100); err != nil || got != (records.Known{Trials: 4, BestSeconds: 0.005, BestDigest: digest}) {
 		t.Errorf("strict, and a candidate that failed: %+v, %v", got, err)
 	}
-	if got, err := db.Known("cpu", records.Digest([]byte("none")), "", digest); err != nil || got != (records.Known{}) {
+	if got, err := db.Known("cpu", records.Digest([]byte("none")), "", digest, 100); err != nil || got != (records.Known{}) {
 		t.Errorf("an unknown workload: %+v, %v", got, err)
 	}
-	if _, err := db.Known("cpu", conv, "sloppy", ""); !errors.Is(err, records.ErrInvalid) {
+	if _, err := db.Known("cpu", conv, "sloppy", "", 100); !errors.Is(err, records.ErrInvalid) {
 		t.Errorf("an unknown level: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func (m *model) check(t *rapid.T, db *records.DB) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%s has %v, %v; want %v", workload, got, err, want)
 		}
-		known, err := db.Known("cpu", records.Digest([]byte(workload)), "", "")
+		known, err := db.Known("cpu", records.Digest([]byte(workload)), "", "", 1<<30)
 		if err != nil || known.Trials != len(g.records) {
 			t.Fatalf("%s is known by %+v, %v; want %d trials", workload, known, err, len(g.records))
 		}

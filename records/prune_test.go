@@ -29,7 +29,7 @@ func TestPruningKeepsWhatItSays(t *testing.T) {
 		}
 		defer db.Close()
 		w := &records.Write{}
-		w.PutSpec("open", "r", &tilthv1.JobSpec{})
+		w.PutNew("open", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "open", State: tilthv1.JobState_JOB_STATE_RUNNING}})
 		all := drawRecords(t, w)
 		if err := db.Commit(w).Wait(t.Context()); err != nil {
@@ -125,7 +125,7 @@ func mustStay(all []*tilthv1.Record, opts records.PruneOptions) (out []*tilthv1.
 func TestAPrunedRecordLeavesItsEvent(t *testing.T) {
 	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
 	w := &records.Write{}
-	w.PutSpec("job", "r", &tilthv1.JobSpec{})
+	w.PutNew("job", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_DONE}})
 	var trials []*tilthv1.JobEvent
 	for i := range uint64(2) {

@@ -18,12 +18,6 @@ type Write struct {
 // OnCommitted has f called once the write is on disk, before its waiters are told. f must not block.
 func (w *Write) OnCommitted(f func()) { w.committed = append(w.committed, f) }
 
-// PutSpec stores a job's specification and the request that made it.
-func (w *Write) PutSpec(jobID, requestID string, spec *tilthv1.JobSpec) {
-	w.put(bucketSpecs, []byte(jobID), encode(spec))
-	w.put(bucketRequests, []byte(requestID), []byte(jobID))
-}
-
 // PutJob stores a job's row; a job whose state is not final stays among the open ones.
 func (w *Write) PutJob(row *storev1.JobRow) {
 	id := []byte(row.GetJob().GetId())

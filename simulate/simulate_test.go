@@ -80,7 +80,7 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 	defer db.Close()
 	o := Options{Workloads: 1, TraceBytes: 10, Samples: 1}
 	w := &records.Write{}
-	w.PutSpec("job-00000001", "r", &tilthv1.JobSpec{})
+	w.PutNew("job-00000001", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
 	w.PutJob(jobRow("job-00000001"))
 	var events []*tilthv1.JobEvent
 	var r *tilthv1.Record

@@ -22,6 +22,7 @@ type batch struct {
 	eventSequence uint64
 	stage         storev1.Stage
 	candidates    []*tilthv1.Candidate
+	sizeBytes     int64 // of the candidates
 	recorded      []byte
 	open          int // trials not recorded
 	buildSeconds  []float64

@@ -37,6 +37,10 @@ func (t *Tracker) update(ctx context.Context, step func(c *change) error) error 
 	}
 	defer t.calls.Add(-1)
 	t.mu.Lock()
+	if ctx.Err() != nil { // nobody waits for the answer, and nothing has happened
+		t.mu.Unlock()
+		return status.FromContextError(ctx.Err()).Err()
+	}
 	pending, err := t.apply(step)
 	t.mu.Unlock()
 	if err != nil {

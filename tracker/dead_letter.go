@@ -48,10 +48,14 @@ func (t *Tracker) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadLe
 	if err != nil {
 		return nil, err
 	}
+	dead, err := t.deadBatches(seen, req.GetBatchIds())
+	if err != nil {
+		return nil, err
+	}
 	response := &tilthv1.RetryDeadLettersResponse{}
 	response.Job, err = t.control(ctx, req.GetJobId(), func(c *change, j *job) error {
-		dead, err := c.deadBatches(j, seen, req.GetBatchIds())
-		for _, b := range dead {
+		batches, err := c.stillDead(j, dead)
+		for _, b := range batches {
 			c.unbury(b)
 			response.BatchIds = append(response.BatchIds, b.id)
 		}
@@ -63,20 +67,41 @@ func (t *Tracker) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadLe
 	return response, nil
 }
 
-// deadBatches reads those of the job's dead letters seen before that are still some and are named, or all of them.
-func (c *change) deadBatches(j *job, seen []*tilthv1.DeadLetter, ids []string) (out []*batch, err error) {
-	for _, letter := range seen {
-		if len(ids) > 0 && !slices.Contains(ids, letter.GetBatchId()) || !slices.Contains(j.meta.GetDeadLetters(), letter) {
+// deadBatch is a dead letter with what is stored of its batch.
+type deadBatch struct {
+	letter *tilthv1.DeadLetter
+	stored *records.OpenBatch
+}
+
+// deadBatches reads the batches of dead letters that are named, or of all.
+func (t *Tracker) deadBatches(letters []*tilthv1.DeadLetter, ids []string) (out []deadBatch, err error) {
+	named := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		named[id] = true
+	}
+	for _, letter := range letters {
+		if len(ids) > 0 && !named[letter.GetBatchId()] {
 			continue
 		}
-		stored, err := c.db.DeadBatch(letter.GetBatchId())
+		stored, err := t.db.DeadBatch(letter.GetBatchId())
 		if errors.Is(err, records.ErrNotFound) {
-			continue // a letter from before they were kept whole
+			continue // a letter from before they were kept whole, or somebody else was faster
 		}
 		if err != nil {
 			return nil, storeError(err)
 		}
-		b, err := c.restore(j, stored)
+		out = append(out, deadBatch{letter, stored})
+	}
+	return out, nil
+}
+
+// stillDead makes batches of those that are dead letters of the job until now.
+func (c *change) stillDead(j *job, dead []deadBatch) (out []*batch, err error) {
+	for _, d := range dead {
+		if !slices.Contains(j.meta.GetDeadLetters(), d.letter) {
+			continue
+		}
+		b, err := c.restore(j, d.stored)
 		if err != nil {
 			return nil, storeError(err)
 		}

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -40,6 +41,17 @@ func checkName(field, name string) error {
 	}
 	if len(name) > records.MaxNameBytes {
 		return invalid(field, "has %d bytes, at most %d will do", len(name), records.MaxNameBytes)
+	}
+	return nil
+}
+
+// checkKeyName refuses a name that cannot be a part of a key, in which parts end with a zero byte.
+func checkKeyName(field, name string) error {
+	if err := checkName(field, name); err != nil {
+		return err
+	}
+	if strings.IndexByte(name, 0) >= 0 {
+		return invalid(field, "holds a zero byte")
 	}
 	return nil
 }

@@ -16,16 +16,21 @@ import (
 // job is a job that has not ended.
 type job struct {
 	hold
-	id        string
-	requestID string
-	spec      *tilthv1.JobSpec
+	id string
+	request
+	requestKey []byte // empty of jobs from before it was kept
+	spec       *tilthv1.JobSpec
+	specBytes  int64
 	// Without spec and progress.
 	meta         *tilthv1.Job
 	progress     []*tilthv1.TaskProgress
-	proposals    uint64
+	proposed     int    // trials, of all tasks together
+	proposals    uint64 // batches
 	lastSequence uint64
 	finishedBy   *tilthv1.LeaseToken
 	batches      map[string]*batch
+	// Sizes of their candidates.
+	candidateBytes int64
 }
 
 func (j *job) subject() string { return j.id }
@@ -75,6 +80,7 @@ func (j *job) row() *storev1.JobRow {
 	return &storev1.JobRow{
 		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
 		Proposals: j.proposals, FinishedBy: j.finishedBy, FailedBy: j.failedBy,
+		RequestKey: j.requestKey,
 	}
 }
 
@@ -114,7 +120,7 @@ func (c *change) end(j *job, s tilthv1.JobState, reason string) {
 	c.artifacts.Unpin(runDigests(j.spec.GetRun())...)
 	c.setState(j, s, reason)
 	c.dropJob(j)
-	delete(c.requests, j.requestID)
+	delete(c.requests, j.request)
 	c.keepClosed(j.id, j.proposals)
 }
 

@@ -43,14 +43,14 @@ func (l Limits) withDefaults() Limits {
 }
 
 // roomForJob refuses a job while the tracker has no room for it.
-func (t *Tracker) roomForJob(spec *tilthv1.JobSpec) error {
+func (t *Tracker) roomForJob(specBytes int64) error {
 	l := t.cfg.Limits
 	switch {
 	case len(t.jobs) >= l.Jobs:
 		return t.overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(t.jobs))
-	case t.load.specBytes+specBytes(spec) > l.SpecBytes:
+	case t.load.specBytes+specBytes > l.SpecBytes:
 		return t.overloaded("specs", "the tracker has jobs of %d bytes, and no room for %d more: try again when some have ended",
-			t.load.specBytes, specBytes(spec))
+			t.load.specBytes, specBytes)
 	}
 	return nil
 }
@@ -61,13 +61,7 @@ func (t *Tracker) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 	if len(j.batches) >= l.JobBatches {
 		return t.overloaded("batches", "job %s has %d batches under way: propose more when some are done", j.id, len(j.batches))
 	}
-	var more, own int64
-	for _, c := range candidates {
-		more += candidateBytes(c)
-	}
-	for _, b := range j.batches {
-		own += b.bytes()
-	}
+	more, own := candidateBytes(candidates), j.candidateBytes
 	if own > 0 && own+more > l.CandidateBytes/4 || t.load.candidateBytes > 0 && t.load.candidateBytes+more > l.CandidateBytes {
 		return t.overloaded("candidates", "candidates of %d bytes are under way, %d of job %s: propose %d more when some are done",
 			t.load.candidateBytes, own, j.id, more)

@@ -74,7 +74,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	b := &batch{
 		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
 		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
-		candidates: req.GetCandidates(), // the tracker's from here on
+		candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
 	}
 	for i, candidate := range b.candidates {
 		candidate.Trial = b.firstTrial + uint32(i)
@@ -83,6 +83,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	j.faults, j.failures, j.failedBy = 0, 0, nil
 	c.owners[j.spec.GetOwner()].trials += j.claimMore(len(b.candidates))
 	p.Proposed += uint32(len(b.candidates))
+	j.proposed += len(b.candidates)
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),

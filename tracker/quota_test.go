@@ -122,3 +122,23 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 		t.Error("nothing more is built though all is measured")
 	}
 }
+
+// A request id of one owner was answered with another's job.
+func TestARequestIsItsOwners(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	ana := f.submit("1", specOf("ana", 10))
+	for name, restart := range map[string]func(){"in memory": func() {}, "after a restart": f.restart} {
+		restart()
+		if eva := f.submit("1", specOf("eva", 10)); eva.GetId() == ana.GetId() || eva.GetSpec().GetOwner() != "eva" {
+			t.Errorf("%s: eva's request was answered with %s of %s", name, eva.GetId(), eva.GetSpec().GetOwner())
+		}
+		if again := f.submit("1", specOf("ana", 10)); again.GetId() != ana.GetId() {
+			t.Errorf("%s: ana's request made %s again, as %s", name, ana.GetId(), again.GetId())
+		}
+	}
+	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: ana.GetId()}))
+	if again := f.submit("1", specOf("ana", 10)); again.GetId() != ana.GetId() {
+		t.Errorf("an ended job's request made %s", again.GetId())
+	}
+	wantStatus(t, f.trySubmit("1", specOf("a\x00b", 10)), codes.InvalidArgument, "", "spec.owner: holds a zero byte")
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -78,8 +80,11 @@ func (t *Tracker) recoverAgents() error {
 func (t *Tracker) recoverJob(stored *records.OpenJob) {
 	row := stored.Row
 	j := &job{
-		id: row.GetJob().GetId(), spec: stored.Spec, meta: row.GetJob(), progress: stored.Progress,
+		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
 		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
+	}
+	for _, p := range j.progress {
+		j.proposed += int(p.GetProposed())
 	}
 	j.attempt, j.faults, j.failures, j.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFaults(), row.GetFailedBy()
 	t.addJob(j)
@@ -111,7 +116,7 @@ func (*Tracker) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 	}
 	b := &batch{
 		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
-		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates,
+		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates, sizeBytes: candidateBytes(stored.Candidates),
 		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
 		settled: row.GetSettled(),
 	}

@@ -72,3 +72,19 @@ func goesOn(t *testing.T, file string) {
 		t.Errorf("the job ended with %v", p)
 	}
 }
+
+// Requests of old files have no owner: they are those of their jobs.
+func TestARequestInAnOldFileIsItsOwners(t *testing.T) {
+	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f.unpack("schema-1.db.gz")
+	f.start()
+	defer func() { f.stop() }()
+	other := spec("conv")
+	other.Owner = "somebody else"
+	if got := f.submit("done", other).GetId(); got == "job-00000001" {
+		t.Error("another's request was answered with it")
+	}
+	if got := f.submit("done", spec("conv")).GetId(); got != "job-00000001" {
+		t.Errorf("its owner's request made %s", got)
+	}
+}

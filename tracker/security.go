@@ -93,8 +93,8 @@ func (h holdings) JobOwner(id string) (string, bool) {
 	if j != nil {
 		return j.spec.GetOwner(), true
 	}
-	stored, err := h.db.Job(id)
-	return stored.GetSpec().GetOwner(), err == nil
+	owner, err := h.db.JobOwner(id)
+	return owner, err == nil
 }
 
 // Session implements gate.Holdings.

@@ -6,77 +6,95 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/tilth-dev/tilth/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
+// request is what makes a call to submit a job safe to repeat: an owner's request id.
+type request struct{ owner, id string }
+
+// submission is a job that somebody wants, with all that takes its time: it is made before the tracker's lock is held.
+type submission struct {
+	request
+	spec     *tilthv1.JobSpec
+	progress []*tilthv1.TaskProgress
+	encoded  *records.NewJob
+}
+
 // SubmitJob implements tilthv1.JobServiceServer.
 func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) (*tilthv1.SubmitJobResponse, error) {
-	if err := checkName("request_id", req.GetRequestId()); err != nil {
-		return nil, err
-	}
-	if err := checkJob(req.GetSpec()); err != nil {
+	if err := cmp.Or(checkKeyName("request_id", req.GetRequestId()), checkJob(req.GetSpec())); err != nil {
 		return nil, err
 	}
 	// What a client says of its owner counts only where nobody is asked who they are.
 	if caller, is := access.From(ctx); is {
 		req.Spec.Owner = caller.Name
 	}
-	progress, err := t.firstProgress(req.GetSpec())
-	if err != nil {
+	s := &submission{request: request{req.GetSpec().GetOwner(), req.GetRequestId()}, spec: req.GetSpec()}
+	var err error
+	if s.progress, err = t.firstProgress(ctx, s.spec); err != nil {
 		return nil, err
 	}
-	var response tilthv1.SubmitJobResponse
+	s.encoded = records.EncodeJob(s.spec, s.progress)
+	var job *tilthv1.Job
+	var before string
 	err = t.update(ctx, func(c *change) (err error) {
-		response.Job, err = c.submit(req, progress)
+		job, before, err = c.submit(s)
 		return err
 	})
+	if err == nil && before != "" {
+		if job, err = t.db.Job(before); err != nil {
+			err = storeError(err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &response, nil
+	return &tilthv1.SubmitJobResponse{Job: job}, nil
 }
 
-func (c *change) submit(req *tilthv1.SubmitJobRequest, progress []*tilthv1.TaskProgress) (*tilthv1.Job, error) {
-	if j := c.requests[req.GetRequestId()]; j != nil {
+// submit makes a job, or returns the one that the request made before, or its id if it is in the store only.
+func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err error) {
+	if j := c.requests[s.request]; j != nil {
 		c.repeated("SubmitJob")
-		return j.whole(), nil
+		return j.whole(), "", nil
 	}
-	stored, err := c.db.JobByRequest(req.GetRequestId())
+	before, err = c.db.JobByRequest(s.owner, s.id)
 	if err == nil {
 		c.repeated("SubmitJob")
-		return stored, nil
+		return nil, before, nil
 	}
 	if !errors.Is(err, records.ErrNotFound) {
-		return nil, storeError(err)
+		return nil, "", storeError(err)
 	}
-	if err := cmp.Or(c.checkQuota(req.GetSpec()), c.roomForJob(req.GetSpec())); err != nil {
-		return nil, err
-	}
-	if err := c.keepRun(req.GetSpec().GetRun()); err != nil {
-		return nil, err
+	if err := cmp.Or(c.checkQuota(s.spec), c.roomForJob(s.encoded.SpecBytes()), c.keepRun(s.spec.GetRun())); err != nil {
+		return nil, "", err
 	}
 	c.nextJob++
 	j := &job{
-		id: jobID(c.nextJob), requestID: req.GetRequestId(), spec: req.GetSpec(), progress: progress, batches: map[string]*batch{},
+		id: jobID(c.nextJob), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(),
+		progress: s.progress, batches: map[string]*batch{},
 	}
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
-	c.write.PutSpec(j.id, j.requestID, j.spec)
-	for i, task := range j.spec.GetTasks() {
-		c.write.PutProgress(j.id, uint32(i), j.progress[i])
-		c.write.PutWorkload(task.GetWorkloadDigest(), task.GetWorkload())
-	}
+	c.write.PutNew(j.id, j.requestKey, s.encoded)
 	c.addJob(j)
-	c.requests[j.requestID] = j
+	c.requests[j.request] = j
 	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
 	c.enqueue(j, false)
-	return j.whole(), nil
+	return j.whole(), "", nil
 }
 
+// mostTasks bounds the workloads of a job; models have hundreds.
+const mostTasks = 20_000
+
 func checkJob(spec *tilthv1.JobSpec) error {
+	if owner := spec.GetOwner(); owner != "" {
+		if err := checkKeyName("spec.owner", owner); err != nil {
+			return err
+		}
+	}
 	if spec.GetRun() != nil {
 		return checkRun(spec)
 	}
@@ -88,11 +106,8 @@ func checkJob(spec *tilthv1.JobSpec) error {
 		{"spec.target.device_class", target.GetDeviceClass()},
 		{"spec.tuner", spec.GetTuner()},
 	} {
-		if err := checkName(f.field, f.value); err != nil {
+		if err := checkKeyName(f.field, f.value); err != nil {
 			return err
-		}
-		if slices.Contains([]byte(f.value), 0) {
-			return invalid(f.field, "holds a zero byte")
 		}
 	}
 	if n := spec.GetNumerics(); n != "" && n != "strict" && n != "default" && n != "fast" {
@@ -106,6 +121,9 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	}
 	if len(spec.GetTasks()) == 0 {
 		return invalid("spec.tasks", "is empty")
+	}
+	if n := len(spec.GetTasks()); n > mostTasks {
+		return invalid("spec.tasks", "are %d, at most %d will do", n, mostTasks)
 	}
 	for i, task := range spec.GetTasks() {
 		if err := checkTask(fmt.Sprintf("spec.tasks[%d].", i), task); err != nil {

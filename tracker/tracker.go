@@ -135,7 +135,7 @@ type Tracker struct {
 	mu       sync.Mutex
 	nextJob  uint64
 	jobs     map[string]*job   // by id, those that have not ended
-	requests map[string]*job   // by request id, those submitted since the start that have not ended
+	requests map[request]*job  // those submitted since the start that have not ended
 	batches  map[string]*batch // by id, those under way
 	agents   map[string]*agent // by name, all that ever joined
 	sessions map[string]*agent // by session, those not void
@@ -170,7 +170,7 @@ func New(cfg Config) (*Tracker, error) {
 	t := &Tracker{
 		cfg: cfg, log: cfg.Logger, db: cfg.Store, artifacts: store,
 		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
-		jobs: map[string]*job{}, requests: map[string]*job{}, batches: map[string]*batch{},
+		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(),
 		devices: map[string]*device{}, timed: map[*device]time.Time{},

@@ -1,8 +1,6 @@
 package tracker
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -40,7 +38,7 @@ func (t *Tracker) usageOf(owner string) usage {
 // addJob counts a job that begins, or is recovered.
 func (t *Tracker) addJob(j *job) {
 	t.jobs[j.id] = j
-	t.load.specBytes += specBytes(j.spec)
+	t.load.specBytes += j.specBytes
 	owner := j.spec.GetOwner()
 	u := t.owners[owner]
 	if u == nil {
@@ -54,7 +52,7 @@ func (t *Tracker) addJob(j *job) {
 // dropJob counts one that ended.
 func (t *Tracker) dropJob(j *job) {
 	delete(t.jobs, j.id)
-	t.load.specBytes -= specBytes(j.spec)
+	t.load.specBytes -= j.specBytes
 	owner := j.spec.GetOwner()
 	u := t.owners[owner]
 	u.jobs--
@@ -65,23 +63,17 @@ func (t *Tracker) dropJob(j *job) {
 }
 
 // claim is how many trials the job may come to.
-func (j *job) claim() int { return max(j.proposed(), int(j.spec.GetBudget().GetTrials())) }
+func (j *job) claim() int { return max(j.proposed, int(j.spec.GetBudget().GetTrials())) }
 
 // claimMore is by how much so many candidates bring the claim up.
-func (j *job) claimMore(candidates int) int { return max(j.proposed()+candidates-j.claim(), 0) }
-
-func (j *job) proposed() (n int) {
-	for _, p := range j.progress {
-		n += int(p.GetProposed())
-	}
-	return n
-}
+func (j *job) claimMore(candidates int) int { return max(j.proposed+candidates-j.claim(), 0) }
 
 // addBatch counts a batch that is proposed, or recovered, or tried again.
 func (t *Tracker) addBatch(b *batch) {
 	b.job.batches[b.id] = b
 	t.batches[b.id] = b
-	t.load.candidateBytes += b.bytes()
+	b.job.candidateBytes += b.sizeBytes
+	t.load.candidateBytes += b.sizeBytes
 	t.pin(b)
 }
 
@@ -90,7 +82,8 @@ func (t *Tracker) dropBatch(b *batch) {
 	t.unpin(b)
 	delete(b.job.batches, b.id)
 	delete(t.batches, b.id)
-	t.load.candidateBytes -= b.bytes()
+	b.job.candidateBytes -= b.sizeBytes
+	t.load.candidateBytes -= b.sizeBytes
 }
 
 // pin keeps a batch's artifacts, on its owner's account.
@@ -123,16 +116,10 @@ func (t *Tracker) unpin(b *batch) {
 	b.artifacts = nil
 }
 
-// bytes is what a batch takes of memory, mostly.
-func (b *batch) bytes() (n int64) {
-	for _, c := range b.candidates {
-		n += candidateBytes(c)
+// candidateBytes is what a batch takes of memory, mostly.
+func candidateBytes(candidates []*tilthv1.Candidate) (n int64) {
+	for _, c := range candidates {
+		n += int64(len(c.GetTrace()) + len(c.GetOrigin()) + len(c.GetDigest()))
 	}
 	return n
 }
-
-func candidateBytes(c *tilthv1.Candidate) int64 {
-	return int64(len(c.GetTrace()) + len(c.GetOrigin()) + len(c.GetDigest()))
-}
-
-func specBytes(s *tilthv1.JobSpec) int64 { return int64(proto.Size(s)) }

@@ -624,7 +624,8 @@ type TaskProgress struct {
 	BestTrace []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
 	// The first message of each class of errors.
 	Messages map[string]string `protobuf:"bytes,6,rep,name=messages,proto3" json:"messages,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Trials of this workload on this target that were recorded before the job was made; 0 when the job's spec has no_transfer.
+	// Trials of this workload on this target that were recorded before the job was made, as far as they were counted: a submission looks
+	// at half a million records at most. 0 when the job's spec has no_transfer.
 	KnownTrials uint32 `protobuf:"varint,7,opt,name=known_trials,json=knownTrials,proto3" json:"known_trials,omitempty"`
 	// The lowest latency among those of them that the job's numerics allow, in seconds; 0 = none.
 	KnownBestSeconds float64 `protobuf:"fixed64,8,opt,name=known_best_seconds,json=knownBestSeconds,proto3" json:"known_best_seconds,omitempty"`
@@ -834,7 +835,7 @@ func (x *DeadLetter) GetAgents() []string {
 
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Client-chosen; makes the call safe to repeat. Required.
+	// Client-chosen; makes the call safe to repeat. Required. It is the owner's: another's job of the same request_id is another job.
 	RequestId     string   `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Spec          *JobSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -38,7 +38,8 @@ const (
 //
 // JobService is what clients (the command line, a compiler, a dashboard) call.
 type JobServiceClient interface {
-	// SubmitJob stores a job and queues it. Repeating a call with the same request_id returns the job made by the first.
+	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job made by the
+	// first.
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
 	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND when there is none.
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
@@ -175,7 +176,8 @@ func (c *jobServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest
 //
 // JobService is what clients (the command line, a compiler, a dashboard) call.
 type JobServiceServer interface {
-	// SubmitJob stores a job and queues it. Repeating a call with the same request_id returns the job made by the first.
+	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job made by the
+	// first.
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
 	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND when there is none.
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -101,7 +102,11 @@ type JobRow struct {
 	// The lease under which FinishJob was accepted.
 	FinishedBy *v1.LeaseToken `protobuf:"bytes,6,opt,name=finished_by,json=finishedBy,proto3" json:"finished_by,omitempty"`
 	// Agents that lost it since the last accepted proposal, by name.
-	FailedBy      []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
+	FailedBy []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
+	// Key of the request that made it; empty in rows from before it was kept.
+	RequestKey []byte `protobuf:"bytes,90,opt,name=request_key,json=requestKey,proto3" json:"request_key,omitempty"`
+	// What is stored of the job: its specification and its events, without records. In rows from before it was counted, 0.
+	StoredBytes   uint64 `protobuf:"varint,91,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +190,82 @@ func (x *JobRow) GetFailedBy() []string {
 	return nil
 }
 
+func (x *JobRow) GetRequestKey() []byte {
+	if x != nil {
+		return x.RequestKey
+	}
+	return nil
+}
+
+func (x *JobRow) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+// EndedRow is what keeping jobs that have ended, or no longer, needs of one.
+type EndedRow struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Owner   string                 `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	EndedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	// As in JobRow.
+	StoredBytes   uint64 `protobuf:"varint,3,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedRow) Reset() {
+	*x = EndedRow{}
+	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedRow) ProtoMessage() {}
+
+func (x *EndedRow) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedRow.ProtoReflect.Descriptor instead.
+func (*EndedRow) Descriptor() ([]byte, []int) {
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EndedRow) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *EndedRow) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
+func (x *EndedRow) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
 // BatchRow is a batch. Its candidates are in the job's event that proposed it.
 type BatchRow struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -224,7 +305,7 @@ type BatchRow struct {
 
 func (x *BatchRow) Reset() {
 	*x = BatchRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -236,7 +317,7 @@ func (x *BatchRow) String() string {
 func (*BatchRow) ProtoMessage() {}
 
 func (x *BatchRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -249,7 +330,7 @@ func (x *BatchRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRow.ProtoReflect.Descriptor instead.
 func (*BatchRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{1}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *BatchRow) GetJobId() string {
@@ -394,7 +475,7 @@ type EventRow struct {
 
 func (x *EventRow) Reset() {
 	*x = EventRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +487,7 @@ func (x *EventRow) String() string {
 func (*EventRow) ProtoMessage() {}
 
 func (x *EventRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +500,7 @@ func (x *EventRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventRow.ProtoReflect.Descriptor instead.
 func (*EventRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{2}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *EventRow) GetEvent() *v1.JobEvent {
@@ -455,7 +536,7 @@ type TrialRow struct {
 
 func (x *TrialRow) Reset() {
 	*x = TrialRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +548,7 @@ func (x *TrialRow) String() string {
 func (*TrialRow) ProtoMessage() {}
 
 func (x *TrialRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +561,7 @@ func (x *TrialRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRow.ProtoReflect.Descriptor instead.
 func (*TrialRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{3}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TrialRow) GetRecordKey() []byte {
@@ -501,7 +582,7 @@ var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xf9\x01\n" +
+	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xbd\x02\n" +
 	"\x06JobRow\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12*\n" +
 	"\x05lease\x18\x02 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x18\n" +
@@ -510,7 +591,14 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\tproposals\x18\x05 \x01(\x04R\tproposals\x125\n" +
 	"\vfinished_by\x18\x06 \x01(\v2\x14.tilth.v1.LeaseTokenR\n" +
 	"finishedBy\x12\x1b\n" +
-	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\"\xf2\x04\n" +
+	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\x12\x1f\n" +
+	"\vrequest_key\x18Z \x01(\fR\n" +
+	"requestKey\x12!\n" +
+	"\fstored_bytes\x18[ \x01(\x04R\vstoredBytes\"z\n" +
+	"\bEndedRow\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x125\n" +
+	"\bended_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12!\n" +
+	"\fstored_bytes\x18\x03 \x01(\x04R\vstoredBytes\"\xf2\x04\n" +
 	"\bBatchRow\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
 	"\n" +
@@ -565,35 +653,38 @@ func file_tilth_store_v1_store_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_tilth_store_v1_store_proto_goTypes = []any{
-	(Stage)(0),             // 0: tilth.store.v1.Stage
-	(*JobRow)(nil),         // 1: tilth.store.v1.JobRow
-	(*BatchRow)(nil),       // 2: tilth.store.v1.BatchRow
-	(*EventRow)(nil),       // 3: tilth.store.v1.EventRow
-	(*TrialRow)(nil),       // 4: tilth.store.v1.TrialRow
-	(*v1.Job)(nil),         // 5: tilth.v1.Job
-	(*v1.LeaseToken)(nil),  // 6: tilth.v1.LeaseToken
-	(*v1.ArtifactRef)(nil), // 7: tilth.v1.ArtifactRef
-	(v1.BatchMode)(0),      // 8: tilth.v1.BatchMode
-	(*v1.JobEvent)(nil),    // 9: tilth.v1.JobEvent
+	(Stage)(0),                    // 0: tilth.store.v1.Stage
+	(*JobRow)(nil),                // 1: tilth.store.v1.JobRow
+	(*EndedRow)(nil),              // 2: tilth.store.v1.EndedRow
+	(*BatchRow)(nil),              // 3: tilth.store.v1.BatchRow
+	(*EventRow)(nil),              // 4: tilth.store.v1.EventRow
+	(*TrialRow)(nil),              // 5: tilth.store.v1.TrialRow
+	(*v1.Job)(nil),                // 6: tilth.v1.Job
+	(*v1.LeaseToken)(nil),         // 7: tilth.v1.LeaseToken
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*v1.ArtifactRef)(nil),        // 9: tilth.v1.ArtifactRef
+	(v1.BatchMode)(0),             // 10: tilth.v1.BatchMode
+	(*v1.JobEvent)(nil),           // 11: tilth.v1.JobEvent
 }
 var file_tilth_store_v1_store_proto_depIdxs = []int32{
-	5,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
-	6,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
-	6,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
-	0,  // 3: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
-	6,  // 4: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
-	6,  // 5: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
-	7,  // 6: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
-	8,  // 7: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
-	9,  // 8: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
-	4,  // 9: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
+	7,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
+	7,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
+	8,  // 3: tilth.store.v1.EndedRow.ended_at:type_name -> google.protobuf.Timestamp
+	0,  // 4: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
+	7,  // 5: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
+	7,  // 6: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
+	9,  // 7: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
+	10, // 8: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
+	11, // 9: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
+	5,  // 10: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_tilth_store_v1_store_proto_init() }
@@ -607,7 +698,7 @@ func file_tilth_store_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_store_v1_store_proto_rawDesc), len(file_tilth_store_v1_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
