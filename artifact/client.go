@@ -108,19 +108,23 @@ func (c *Client) send(ctx context.Context, ref *tilthv1.ArtifactRef, path string
 }
 
 func (c *Client) receive(ctx context.Context, ref *tilthv1.ArtifactRef) error {
-	complete, received := c.cache.Stat(ref.GetDigest())
-	if complete {
-		return nil
+	digest := ref.GetDigest()
+	if there, err := c.cache.Confirm(ctx, digest); there || err != nil {
+		return err
+	}
+	received, err := c.cache.Received(ctx, "", digest)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := &tilthv1.DownloadArtifactRequest{Digest: ref.GetDigest(), Offset: uint64(received)}
+	req := &tilthv1.DownloadArtifactRequest{Digest: digest, Offset: uint64(received)}
 	stream, err := c.rpc.DownloadArtifact(ctx, req)
 	if err != nil {
 		return err
 	}
 	src := &downloadReader{stream: stream}
-	err = c.cache.Put(ctx, ref.GetDigest(), int64(ref.GetSizeBytes()), received, src)
+	err = c.cache.Put(ctx, Upload{Digest: digest, SizeBytes: int64(ref.GetSizeBytes()), Offset: received}, src)
 	if src.err != nil && status.Code(src.err) == codes.NotFound {
 		return fmt.Errorf("%w: %w", ErrNotFound, src.err)
 	}

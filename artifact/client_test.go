@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -21,6 +22,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
+
+// caller is the identity that a call says it is made with.
+func caller(ctx context.Context) string {
+	if names := metadata.ValueFromIncomingContext(ctx, "name"); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// as has calls made with an identity.
+func as(ctx context.Context, name string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "name", name)
+}
 
 // serve serves a store whose streams break off after as many messages as breaks says, once for each entry.
 func serve(t *testing.T, store *artifact.Store, breaks ...int32) *grpc.ClientConn {
@@ -33,7 +47,7 @@ func serve(t *testing.T, store *artifact.Store, breaks ...int32) *grpc.ClientCon
 		}
 		return h(srv, ss)
 	}))
-	tilthv1.RegisterArtifactServiceServer(server, artifact.NewService(store))
+	tilthv1.RegisterArtifactServiceServer(server, artifact.NewService(store, caller))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(lis) }()
 	conn, err := grpc.NewClient("passthrough:artifacts",

@@ -9,8 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// FS is what the store does to files that can fail for want of space; tests put a failing one here.
+// FS is what the store does to files that can fail; tests put a failing one here.
 type FS interface {
+	// Open opens a file for reading.
+	Open(path string) (io.ReadSeekCloser, error)
 	// OpenAppend opens a file for appending and creates it when there is none.
 	OpenAppend(path string) (File, error)
 	Rename(from, to string) error
@@ -29,6 +31,9 @@ type File interface {
 
 // OS is the machine's file system.
 type OS struct{}
+
+// Open implements FS.
+func (OS) Open(path string) (io.ReadSeekCloser, error) { return os.Open(path) }
 
 // OpenAppend implements FS.
 func (OS) OpenAppend(path string) (File, error) {

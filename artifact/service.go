@@ -3,35 +3,50 @@ package artifact
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
+// chunkBytes are sent, or read for a check, at once.
 const chunkBytes = 256 << 10
 
 // Service serves a store over gRPC.
 type Service struct {
 	tilthv1.UnimplementedArtifactServiceServer
 	store *Store
+	who   func(context.Context) string
 }
 
-// NewService returns the service of a store.
-func NewService(store *Store) *Service { return &Service{store: store} }
+// NewService returns the service of a store. who is the identity that a call was made with; where it is empty, all callers share what one
+// may have.
+func NewService(store *Store, who func(context.Context) string) *Service {
+	return &Service{store: store, who: who}
+}
 
 // StatArtifact implements tilthv1.ArtifactServiceServer.
-func (s *Service) StatArtifact(_ context.Context, req *tilthv1.StatArtifactRequest) (*tilthv1.StatArtifactResponse, error) {
+func (s *Service) StatArtifact(ctx context.Context, req *tilthv1.StatArtifactRequest) (*tilthv1.StatArtifactResponse, error) {
 	if !records.ValidDigest(req.GetDigest()) {
 		return nil, status.Errorf(codes.InvalidArgument, "digest: %q is not a sha256", req.GetDigest())
 	}
-	complete, received := s.store.Stat(req.GetDigest())
-	return &tilthv1.StatArtifactResponse{Complete: complete, ReceivedBytes: uint64(received)}, nil
+	complete, err := s.store.Confirm(ctx, req.GetDigest())
+	if err != nil {
+		return nil, wireError(err)
+	}
+	if complete {
+		_, size := s.store.Stat(req.GetDigest())
+		return &tilthv1.StatArtifactResponse{Complete: true, ReceivedBytes: uint64(size)}, nil
+	}
+	received, err := s.store.Received(ctx, s.who(ctx), req.GetDigest())
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return &tilthv1.StatArtifactResponse{ReceivedBytes: uint64(received)}, nil
 }
 
 // UploadArtifact implements tilthv1.ArtifactServiceServer.
@@ -44,8 +59,12 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 		return status.Errorf(codes.InvalidArgument, "digest: %q is not a sha256", first.GetDigest())
 	}
 	src := &uploadReader{stream: stream, rest: first.GetData()}
-	err = s.store.Put(stream.Context(), first.GetDigest(), int64(first.GetSizeBytes()), int64(first.GetOffset()), src)
-	if err != nil {
+	ctx := stream.Context()
+	up := Upload{
+		Identity: s.who(ctx), Digest: first.GetDigest(),
+		SizeBytes: int64(first.GetSizeBytes()), Offset: int64(first.GetOffset()),
+	}
+	if err := s.store.Put(ctx, up, src); err != nil {
 		return wireError(err)
 	}
 	return stream.SendAndClose(&tilthv1.UploadArtifactResponse{})
@@ -53,33 +72,13 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 
 // DownloadArtifact implements tilthv1.ArtifactServiceServer.
 func (s *Service) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream grpc.ServerStreamingServer[tilthv1.DownloadArtifactResponse]) error {
-	path, release, err := s.store.Use(req.GetDigest())
+	err := s.store.Send(req.GetDigest(), int64(req.GetOffset()), func(b []byte) error {
+		return stream.Send(&tilthv1.DownloadArtifactResponse{Data: b})
+	})
 	if err != nil {
 		return wireError(err)
 	}
-	defer release()
-	f, err := os.Open(path)
-	if err != nil {
-		return wireError(err)
-	}
-	defer f.Close()
-	if _, err := f.Seek(int64(req.GetOffset()), io.SeekStart); err != nil {
-		return status.Errorf(codes.InvalidArgument, "offset: %v", err)
-	}
-	buf := make([]byte, chunkBytes)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 {
-			if err := stream.Send(&tilthv1.DownloadArtifactResponse{Data: buf[:n]}); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return wireError(err)
-		}
-	}
+	return nil
 }
 
 // uploadReader reads the data of an upload's messages.
@@ -105,18 +104,22 @@ func wireError(err error) error {
 	// What broke the stream has a code of its own.
 	code := status.Code(err)
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, ErrBusy):
+		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%v: try again when some have ended", err)
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest):
+		code = codes.DataLoss
+	case errors.Is(err, ErrNotFound):
 		code = codes.NotFound
 	case errors.Is(err, ErrOffset):
 		code = codes.FailedPrecondition
-	case errors.Is(err, ErrDigest):
-		code = codes.DataLoss
 	case errors.Is(err, ErrSize):
 		code = codes.InvalidArgument
 	case errors.Is(err, ErrFull):
 		code = codes.ResourceExhausted
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
 	case code == codes.Unknown:
 		code = codes.Internal
 	}

@@ -35,8 +35,28 @@ func open(t *testing.T, opts artifact.Options) *artifact.Store {
 	return s
 }
 
-func put(s *artifact.Store, content string) error {
-	return s.Put(context.Background(), records.Digest([]byte(content)), int64(len(content)), 0, strings.NewReader(content))
+// unit is the room that a small artifact counts.
+const unit = 16 << 10
+
+// upload is one of some content by some identity.
+func upload(identity, content string) artifact.Upload {
+	return artifact.Upload{Identity: identity, Digest: records.Digest([]byte(content)), SizeBytes: int64(len(content))}
+}
+
+func put(s *artifact.Store, content string) error { return putAs(s, "", content) }
+
+func putAs(s *artifact.Store, identity, content string) error {
+	return s.Put(context.Background(), upload(identity, content), strings.NewReader(content))
+}
+
+// received is how much of some content is there after an upload that broke off.
+func received(t *testing.T, s *artifact.Store, identity, content string) int64 {
+	t.Helper()
+	n, err := s.Received(t.Context(), identity, records.Digest([]byte(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func mustPut(t *testing.T, s *artifact.Store, contents ...string) {
@@ -86,8 +106,8 @@ func TestWhatIsStoredIsServed(t *testing.T) {
 	if got, err := os.ReadFile(path); string(got) != "hello" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if s.UsedBytes() != 5 {
-		t.Errorf("%d bytes are used, want 5", s.UsedBytes())
+	if s.UsedBytes() != 2*unit {
+		t.Errorf("%d bytes are used, want room for two", s.UsedBytes())
 	}
 	if _, _, err := s.Use(records.Digest([]byte("other"))); !errors.Is(err, artifact.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -96,7 +116,8 @@ func TestWhatIsStoredIsServed(t *testing.T) {
 
 func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, artifact.Options{Dir: dir, CapBytes: 10})
+	s := open(t, artifact.Options{Dir: dir, CapBytes: 3 * unit, UploadBytes: 3 * unit})
+	large := strings.Repeat("e", unit+1) // takes two units
 	mustPut(t, s, "aaa", "bbb", "ccc")
 	_, release, err := s.Use(records.Digest([]byte("aaa")))
 	if err != nil {
@@ -107,13 +128,13 @@ func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
 	if got := present(s, "aaa", "bbb", "ccc", "ddd"); got != "acd" {
 		t.Errorf("%s are left, want acd", got)
 	}
-	s.Pin(records.Digest([]byte("ccc")), records.Digest([]byte("eeeeee")))
-	mustPut(t, s, "eeeeee")
-	if got := present(s, "aaa", "bbb", "ccc", "ddd", "eeeeee"); got != "ce" {
+	s.Pin(records.Digest([]byte("ccc")), records.Digest([]byte(large)))
+	mustPut(t, s, large)
+	if got := present(s, "aaa", "bbb", "ccc", "ddd", large); got != "ce" {
 		t.Errorf("%s are left, want ce", got)
 	}
 	err = put(s, "ffff")
-	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), "may hold 10 bytes, 9 are in use and 4 more are needed") {
+	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), "may hold 49152 bytes, 49152 are in use and 16384 more are needed") {
 		t.Errorf("got %v", err)
 	}
 	s.Unpin(records.Digest([]byte("ccc")))
@@ -127,24 +148,28 @@ func TestABrokenUploadIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	content := strings.Repeat("0123456789", 1000)
-	digest := records.Digest([]byte(content))
+	up := upload("ana", content)
 	broken := io.MultiReader(strings.NewReader(content[:4321]), iotest.ErrReader(errors.New("line cut")))
-	if err := s.Put(t.Context(), digest, int64(len(content)), 0, broken); err == nil || !strings.Contains(err.Error(), "line cut") {
+	if err := s.Put(t.Context(), up, broken); err == nil || !strings.Contains(err.Error(), "line cut") {
 		t.Fatalf("got %v", err)
 	}
 	s = open(t, artifact.Options{Dir: dir})
-	complete, received := s.Stat(digest)
-	if complete || received != 4321 {
-		t.Fatalf("complete %v, received %d", complete, received)
+	if n := received(t, s, "ana", content); n != 4321 {
+		t.Fatalf("%d bytes were received", n)
 	}
-	if err := s.Put(t.Context(), digest, int64(len(content)), 0, strings.NewReader(content)); !errors.Is(err, artifact.ErrOffset) {
-		t.Errorf("beginning anew over a part: %v", err)
+	if n := received(t, s, "ben", content); n != 0 {
+		t.Errorf("another identity is told of %d bytes", n)
 	}
-	if err := s.Put(t.Context(), digest, int64(len(content)), received, strings.NewReader(content[received:])); err != nil {
+	up.Offset = 4320
+	if err := s.Put(t.Context(), up, strings.NewReader(content[4320:])); !errors.Is(err, artifact.ErrOffset) {
+		t.Errorf("going on elsewhere: %v", err)
+	}
+	up.Offset = 4321
+	if err := s.Put(t.Context(), up, strings.NewReader(content[4321:])); err != nil {
 		t.Fatal(err)
 	}
-	if complete, _ := s.Stat(digest); !complete || s.UsedBytes() != int64(len(content)) {
-		t.Errorf("complete %v, %d bytes used", complete, s.UsedBytes())
+	if got := files(t, dir); present(s, content) != "0" || s.UsedBytes() != 6<<12 || len(got) != 1 {
+		t.Errorf("files %v, %d bytes used", got, s.UsedBytes())
 	}
 }
 
@@ -167,16 +192,17 @@ func TestBadUploadsLeaveNothing(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, artifact.Options{Dir: dir})
 			mustPut(t, s, "other")
-			if err := s.Put(t.Context(), c.digest, c.size, 0, strings.NewReader(c.src)); !errors.Is(err, c.want) {
+			up := artifact.Upload{Digest: c.digest, SizeBytes: c.size}
+			if err := s.Put(t.Context(), up, strings.NewReader(c.src)); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
-			if got := files(t, dir); len(got) != 1 || s.UsedBytes() != 5 {
+			if got := files(t, dir); len(got) != 1 || s.UsedBytes() != unit {
 				t.Errorf("left %v, %d bytes used, want what was there before", got, s.UsedBytes())
 			}
 			mustPut(t, s, "hello")
 		})
 	}
-	if err := open(t, artifact.Options{}).Put(t.Context(), "../../etc/passwd", 1, 0, strings.NewReader("x")); err == nil {
+	if err := open(t, artifact.Options{}).Put(t.Context(), artifact.Upload{Digest: "../../etc/passwd", SizeBytes: 1}, strings.NewReader("x")); err == nil {
 		t.Error("a name that is not a digest was stored")
 	}
 }
@@ -220,32 +246,6 @@ func TestAFullDiskIsToldAndLeavesNoPart(t *testing.T) {
 	}
 	disk.free = 100
 	mustPut(t, s, "hello")
-}
-
-func TestTwoUploadsOfOneArtifactTakeTurns(t *testing.T) {
-	s := open(t, artifact.Options{})
-	content := bytes.Repeat([]byte("x"), 1000)
-	digest := records.Digest(content)
-	r, w := io.Pipe()
-	first := make(chan error, 1)
-	go func() { first <- s.Put(context.Background(), digest, 1000, 0, r) }()
-	if _, err := w.Write(content[:10]); err != nil { // returns once the first upload reads: it is under way
-		t.Fatal(err)
-	}
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Put(impatient, digest, 1000, 0, bytes.NewReader(content)); !errors.Is(err, context.Canceled) {
-		t.Errorf("a waiting upload ended with %v", err)
-	}
-	second := make(chan error, 1)
-	go func() { second <- s.Put(context.Background(), digest, 1000, 0, bytes.NewReader(content)) }()
-	if _, err := w.Write(content[10:]); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	if err := errors.Join(<-first, <-second); err != nil {
-		t.Error(err)
-	}
 }
 
 // noted is a file system that notes the order of what brings an artifact to the disk.
@@ -304,13 +304,13 @@ func TestManyUploadsOfOneArtifactStoreItOnce(t *testing.T) {
 	var uploads sync.WaitGroup
 	for range 8 {
 		uploads.Go(func() {
-			if err := s.Put(context.Background(), records.Digest(content), 1<<20, 0, iotest.HalfReader(bytes.NewReader(content))); err != nil {
+			if err := s.Put(context.Background(), upload("", string(content)), iotest.HalfReader(bytes.NewReader(content))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	uploads.Wait()
-	if s.UsedBytes() != 1<<20 || present(s, string(content)) != "x" {
+	if s.UsedBytes() != 1<<20+12<<10 || present(s, string(content)) != "x" {
 		t.Errorf("%d bytes are used", s.UsedBytes())
 	}
 }

@@ -85,7 +85,7 @@ func trackerWithObject(b *testing.B) (*tracker.Tracker, *tilthv1.ArtifactRef) {
 	dir := b.TempDir()
 	store := must[*artifact.Store](b)(artifact.Open(artifact.Options{Dir: dir}))
 	digest := records.Digest([]byte("object"))
-	if err := store.Put(b.Context(), digest, 6, 0, strings.NewReader("object")); err != nil {
+	if err := store.Put(b.Context(), artifact.Upload{Digest: digest, SizeBytes: 6}, strings.NewReader("object")); err != nil {
 		b.Fatal(err)
 	}
 	tr := must[*tracker.Tracker](b)(tracker.New(tracker.Config{Store: db, ArtifactsDir: dir}))

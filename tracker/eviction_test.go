@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -32,8 +33,8 @@ func (f *farm) uploadBytes(ctx context.Context, content string) (*tilthv1.Artifa
 // TestEvictionTakesNothingThatALeaseNeeds has a store that holds a few artifacts only, and others who fill it all the time: what a
 // build report was accepted with is there until the batch is measured.
 func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
-	const sizeBytes, batches = 10_000, 80
-	f := newFarm(t, tracker.Config{ArtifactCapBytes: 4 * sizeBytes})
+	const sizeBytes, roomBytes, batches = 10_000, 24 << 10, 80
+	f := newFarm(t, tracker.Config{Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})
 	f.submit("r", spec("conv"))
 	search, builder, runner := f.mustLease(f.tuner()), f.builder(), f.runner()
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,7 +54,7 @@ func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 		r := &tilthv1.ReportBuildRequest{Lease: w.GetLease(), Outcomes: []*tilthv1.BuildOutcome{{Candidate: w.GetBuild().GetCandidates()[0].GetDigest(), Error: none}}}
 		for {
 			ref, err := f.uploadBytes(ctx, fmt.Sprintf("object %d %s", n, strings.Repeat(".", sizeBytes)))
-			if status.Code(err) == codes.ResourceExhausted {
+			if code := status.Code(err); code == codes.ResourceExhausted || code == codes.Unavailable {
 				continue // the others' uploads under way take all the room
 			}
 			if err != nil {

@@ -38,6 +38,10 @@ func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
 	givenUp := h.faults >= c.cfg.MaxAttempts || h.failures >= blamelessAttempts*c.cfg.MaxAttempts
 	switch w := w.(type) {
 	case *job:
+		if digest := c.lackedBy(w.spec.GetRun()); digest != "" {
+			c.endDamaged(w, digest)
+			return
+		}
 		if givenUp {
 			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+show.AgentKind(a.spec.GetKind())+": "+message)
 			return

@@ -1,45 +1,68 @@
 package tracker
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // storeCollector measures what the tracker has on disk.
 type storeCollector struct {
 	tracker                         *Tracker
 	size, reusable, artifacts, free *prometheus.Desc
+	// Of the artifacts.
+	files, uploads, unfinished, dropped, checked, unchecked *prometheus.Desc
 }
 
 func newStoreCollector(t *Tracker) *storeCollector {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("tilth_tracker_"+name, help, nil, nil)
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
 	}
 	return &storeCollector{
-		tracker:   t,
-		size:      desc("store_size_bytes", "Size of the records file."),
-		reusable:  desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
-		artifacts: desc("artifacts_size_bytes", "Size of the artifacts, unfinished uploads included."),
-		free:      desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
+		tracker:    t,
+		size:       desc("store_size_bytes", "Size of the records file."),
+		reusable:   desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
+		artifacts:  desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
+		files:      desc("artifacts_files", "Artifacts that are stored."),
+		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
+		unfinished: desc("artifacts_unfinished_bytes", "Room that unfinished uploads take."),
+		dropped:    desc("artifacts_dropped_total", "Artifacts, and parts of uploads, that were dropped, by why.", "reason"),
+		checked:    desc("artifacts_checked_bytes_total", "Bytes of artifacts that were read and compared with their digests."),
+		unchecked:  desc("artifacts_unchecked_seconds", "Time since the artifact was checked that was checked longest ago."),
+		free:       desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.size, s.reusable, s.artifacts, s.free} {
+	for _, d := range []*prometheus.Desc{
+		s.size, s.reusable, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.checked, s.unchecked, s.free,
+	} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, bytes int64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(bytes))
+	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	gauge(s.size, s.tracker.db.SizeBytes())
-	gauge(s.reusable, s.tracker.db.FreeBytes())
-	gauge(s.artifacts, s.tracker.artifacts.UsedBytes())
+	tell(s.size, prometheus.GaugeValue, float64(s.tracker.db.SizeBytes()))
+	tell(s.reusable, prometheus.GaugeValue, float64(s.tracker.db.FreeBytes()))
+	stats := s.tracker.artifacts.Stats()
+	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
+	tell(s.files, prometheus.GaugeValue, float64(stats.Files))
+	tell(s.uploads, prometheus.GaugeValue, float64(stats.Uploads))
+	tell(s.unfinished, prometheus.GaugeValue, float64(stats.UnfinishedBytes))
+	tell(s.checked, prometheus.CounterValue, float64(stats.CheckedBytes))
+	tell(s.unchecked, prometheus.GaugeValue, max(time.Since(stats.OldestCheck), 0).Seconds())
+	for why, n := range stats.Dropped {
+		tell(s.dropped, prometheus.CounterValue, float64(n), why)
+	}
 	free, err := s.tracker.freeBytes()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(s.free, err)
 		return
 	}
-	gauge(s.free, free)
+	tell(s.free, prometheus.GaugeValue, float64(free))
 }

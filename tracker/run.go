@@ -35,10 +35,8 @@ func runDigests(run *tilthv1.RunSpec) (digests []string) {
 
 // keepRun keeps what a run needs from being evicted. The error names what is not there.
 func (c *change) keepRun(run *tilthv1.RunSpec) error {
-	for _, digest := range runDigests(run) {
-		if complete, _ := c.artifacts.Stat(digest); !complete {
-			return missingArtifact(digest)
-		}
+	if digest := c.lackedBy(run); digest != "" {
+		return missingArtifact(digest)
 	}
 	c.artifacts.Pin(runDigests(run)...)
 	return nil

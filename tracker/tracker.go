@@ -34,10 +34,8 @@ type Config struct {
 	Store *records.DB
 	// ArtifactsDir holds the artifacts.
 	ArtifactsDir string
-	// ArtifactCapBytes bounds the artifacts; 0 = artifact.DefaultCapBytes.
-	ArtifactCapBytes int64
-	// ArtifactFS writes the artifacts; nil = artifact.OS{}.
-	ArtifactFS artifact.FS
+	// Artifacts bound them; Dir, Damaged, Logger and Now are set here.
+	Artifacts artifact.Options
 	// Logger hears of what happens to jobs, agents and leases; nil = nobody.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil = none are kept.
@@ -161,14 +159,8 @@ func New(cfg Config) (*Tracker, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("tracker needs a records store")
 	}
-	store, err := artifact.Open(artifact.Options{
-		Dir: cfg.ArtifactsDir, CapBytes: cfg.ArtifactCapBytes, Logger: cfg.Logger, FS: cfg.ArtifactFS,
-	})
-	if err != nil {
-		return nil, err
-	}
 	t := &Tracker{
-		cfg: cfg, log: cfg.Logger, db: cfg.Store, artifacts: store,
+		cfg: cfg, log: cfg.Logger, db: cfg.Store,
 		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
@@ -176,6 +168,10 @@ func New(cfg Config) (*Tracker, error) {
 		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
 	t.watches = newWatches()
+	var err error
+	if t.artifacts, err = t.openArtifacts(); err != nil {
+		return nil, err
+	}
 	if t.metrics, err = newMetrics(t, cfg.Registerer); err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
@@ -196,13 +192,18 @@ func (t *Tracker) Register(s grpc.ServiceRegistrar) {
 	tilthv1.RegisterDeviceServiceServer(s, t)
 	tilthv1.RegisterRunServiceServer(s, t)
 	tilthv1.RegisterAdminServiceServer(s, t)
-	tilthv1.RegisterArtifactServiceServer(s, artifact.NewService(t.artifacts))
+	tilthv1.RegisterArtifactServiceServer(s, artifact.NewService(t.artifacts, callerName))
 }
 
 // Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long polls
 // and streams end.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer t.Close()
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() { t.artifacts.Run(ctx) })
 	ticker := time.NewTicker(min(time.Second, t.cfg.LeaseTimeout/4))
 	defer ticker.Stop()
 	for {

@@ -32,12 +32,17 @@ const (
 //
 // ArtifactService stores files by sha256.
 type ArtifactServiceClient interface {
-	// StatArtifact says whether an artifact is there and how many bytes of an unfinished upload are.
+	// StatArtifact says whether an artifact is there, and if not how many bytes are of an upload of the caller's identity that broke
+	// off. One that was not checked for an hour is read first; one that is damaged is not there.
 	StatArtifact(ctx context.Context, in *StatArtifactRequest, opts ...grpc.CallOption) (*StatArtifactResponse, error)
 	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
-	// DATA_LOSS when the bytes do not have the digest.
+	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
+	// DATA_LOSS when the bytes do not have the digest. FAILED_PRECONDITION when there are not offset bytes of an upload of the
+	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
+	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
 	UploadArtifact(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadArtifactRequest, UploadArtifactResponse], error)
-	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there.
+	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there. DATA_LOSS, before the
+	// last message, when it turns out to be damaged; then it is not there any more.
 	DownloadArtifact(ctx context.Context, in *DownloadArtifactRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadArtifactResponse], error)
 }
 
@@ -97,12 +102,17 @@ type ArtifactService_DownloadArtifactClient = grpc.ServerStreamingClient[Downloa
 //
 // ArtifactService stores files by sha256.
 type ArtifactServiceServer interface {
-	// StatArtifact says whether an artifact is there and how many bytes of an unfinished upload are.
+	// StatArtifact says whether an artifact is there, and if not how many bytes are of an upload of the caller's identity that broke
+	// off. One that was not checked for an hour is read first; one that is damaged is not there.
 	StatArtifact(context.Context, *StatArtifactRequest) (*StatArtifactResponse, error)
 	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
-	// DATA_LOSS when the bytes do not have the digest.
+	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
+	// DATA_LOSS when the bytes do not have the digest. FAILED_PRECONDITION when there are not offset bytes of an upload of the
+	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
+	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
 	UploadArtifact(grpc.ClientStreamingServer[UploadArtifactRequest, UploadArtifactResponse]) error
-	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there.
+	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there. DATA_LOSS, before the
+	// last message, when it turns out to be damaged; then it is not there any more.
 	DownloadArtifact(*DownloadArtifactRequest, grpc.ServerStreamingServer[DownloadArtifactResponse]) error
 	mustEmbedUnimplementedArtifactServiceServer()
 }

@@ -1,0 +1,182 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/disk"
+)
+
+// trust is how long an artifact is taken for whole after it was checked.
+const trust = time.Hour
+
+// Confirm says whether an artifact is there and whole. One that was checked within the hour, and not written to since, is taken for whole;
+// others are read. One that is damaged is set aside, and is not there any more.
+func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err error) {
+	for {
+		s.mu.Lock()
+		f := s.files[digest]
+		if f == nil || s.Now().Sub(f.checked) < trust && !s.changed(f) {
+			s.mu.Unlock()
+			return f != nil, nil
+		}
+		if done := s.checking[digest]; done != nil {
+			err := s.waitUnlocked(ctx, done)
+			s.mu.Unlock()
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		done := make(chan struct{})
+		s.checking[digest] = done
+		s.mu.Unlock()
+		err := s.verify(ctx, f, func(int) error { return context.Cause(ctx) })
+		s.mu.Lock()
+		delete(s.checking, digest)
+		s.mu.Unlock()
+		close(done)
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			return false, err
+		}
+	}
+}
+
+// verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its size, and ends the
+// reading by an error. ErrDamaged when the artifact was set aside.
+func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error) error {
+	s.mu.Lock()
+	stamp := f.stamp
+	s.mu.Unlock()
+	found := modified(f.path)
+	err := readWhole(s.FS, f.path, f.digest, func(b []byte) error {
+		s.mu.Lock()
+		s.stats.CheckedBytes += int64(len(b))
+		s.mu.Unlock()
+		return pace(len(b))
+	})
+	if err != nil {
+		return s.judge(f, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[f.digest] != f {
+		return nil // it went meanwhile
+	}
+	f.checked = s.Now()
+	if f.stamp.Equal(stamp) {
+		f.stamp = found
+	}
+	f.remember()
+	return ctx.Err()
+}
+
+// readWhole reads all of an artifact, piece by piece, not from memory but from the disk where the system can be asked for that. ErrDamaged
+// when it has other bytes than its digest says.
+func readWhole(files FS, path, digest string, each func([]byte) error) error {
+	src, err := files.Open(path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if onDisk, is := src.(*os.File); is {
+		disk.DropCache(onDisk)
+	}
+	sum := sha256.New()
+	buf := make([]byte, chunkBytes)
+	for {
+		n, err := src.Read(buf)
+		sum.Write(buf[:n])
+		if n > 0 {
+			if err := each(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return matches(sum, digest)
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func matches(sum hash.Hash, digest string) error {
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
+		return fmt.Errorf("%w: its bytes have the sha256 %s", ErrDamaged, got)
+	}
+	return nil
+}
+
+// judge sets an artifact aside if an error of reading it says that it is damaged. That is then ErrDamaged.
+func (s *Store) judge(f *file, err error) error {
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, syscall.EIO) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.setAside(f, err)
+	if errors.Is(err, ErrDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
+}
+
+// Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the way, and the last
+// piece comes only when all of it is right. ErrDamaged when it is not; it is set aside then.
+func (s *Store) Send(digest string, offset int64, send func([]byte) error) error {
+	f, release, err := s.use(digest)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if offset < 0 || offset > f.sizeBytes {
+		return fmt.Errorf("%w: artifact %s has %d bytes, none at %d", ErrSize, digest, f.sizeBytes, offset)
+	}
+	if err := s.send(f, offset, send); err != nil {
+		return s.judge(f, err)
+	}
+	return nil
+}
+
+func (s *Store) send(f *file, offset int64, send func([]byte) error) error {
+	src, err := s.FS.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if _, err := src.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	buf := make([]byte, chunkBytes)
+	for at := offset; ; {
+		n, err := io.ReadFull(src, buf[:min(chunkBytes, f.sizeBytes-at)])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("%w: it has %d bytes, not %d", ErrDamaged, at+int64(n), f.sizeBytes)
+		} else if err != nil {
+			return err
+		}
+		sum.Write(buf[:n])
+		at += int64(n)
+		if at == f.sizeBytes && offset == 0 {
+			if err := matches(sum, f.digest); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			if err := send(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if at == f.sizeBytes {
+			return nil
+		}
+	}
+}

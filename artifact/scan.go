@@ -1,0 +1,88 @@
+package artifact
+
+import (
+	"cmp"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// scan enters what is in the folder, in the order of last use. All names in it are on the disk afterwards: who was killed may have made
+// some that are not yet.
+func (s *Store) scan() error {
+	var found []*file
+	err := filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if d.Name() == damagedName {
+				return filepath.SkipDir
+			}
+			s.folders[path] = true
+			return s.FS.SyncDir(path)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if f := s.found(path, info); f != nil {
+			found = append(found, f)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b *file) int {
+		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path))
+	})
+	for _, f := range found {
+		s.enter(f)
+	}
+	return nil
+}
+
+// found is what a file in the folder is. An upload that was under way when the process ended is removed: how much of it is on the disk is
+// not known.
+func (s *Store) found(path string, info fs.FileInfo) *file {
+	f := &file{path: path, sizeBytes: info.Size(), used: info.ModTime(), stamp: info.ModTime()}
+	name := info.Name()
+	if records.ValidDigest(name) {
+		f.digest = name
+		f.recall()
+		return f
+	}
+	if fields := strings.Split(strings.TrimSuffix(name, partSuffix), "."); strings.HasSuffix(name, partSuffix) && len(fields) == 3 {
+		number, err := strconv.ParseUint(fields[2], 10, 64)
+		if err == nil && records.ValidDigest(fields[0]) {
+			s.number = max(s.number, number)
+			f.digest, f.owner = fields[0], fields[1]
+			f.upload = &upload{}
+			return f
+		}
+	}
+	if strings.HasSuffix(name, uploadSuffix) || strings.HasSuffix(name, partSuffix) {
+		s.remove(path)
+	}
+	return nil
+}
+
+// enter counts what was found. Artifacts that were never checked are the first to be.
+func (s *Store) enter(f *file) {
+	if f.upload == nil {
+		s.add(f)
+		s.dropParts(f.digest)
+		return
+	}
+	u := &upload{file: *f}
+	s.addUpload(u)
+	s.release(&u.file)
+	if s.files[u.digest] != nil {
+		s.drop(&u.file, droppedPart)
+	}
+}

@@ -1,0 +1,60 @@
+package artifact
+
+import (
+	"maps"
+	"time"
+)
+
+// Reasons for which files are dropped.
+const (
+	droppedForRoom = "room"
+	droppedUnused  = "unused"
+	droppedPart    = "part"
+	droppedDamaged = "damaged"
+)
+
+// Stats say what a store has, and what became of it since it was opened.
+type Stats struct {
+	// Files are the artifacts; Uploads what is unfinished, under way or broken off.
+	Files, Uploads int
+	// UsedBytes is the room of both, UnfinishedBytes that of the latter.
+	UsedBytes, UnfinishedBytes int64
+	// Dropped counts files by why they went: room, unused, part (an upload that was not resumed), damaged.
+	Dropped map[string]int64
+	// CheckedBytes were read and compared with their digests.
+	CheckedBytes int64
+	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it is not known,
+	// now where there are none.
+	OldestCheck time.Time
+}
+
+func newStats() Stats {
+	return Stats{Dropped: map[string]int64{droppedForRoom: 0, droppedUnused: 0, droppedPart: 0, droppedDamaged: 0}}
+}
+
+// Stats returns what the store has now.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.stats
+	out.Dropped = maps.Clone(s.stats.Dropped)
+	out.Files, out.UsedBytes = len(s.files), s.used
+	for _, a := range s.owners {
+		out.Uploads += a.uploads
+		out.UnfinishedBytes += a.unfinished
+	}
+	out.OldestCheck = s.Now()
+	for _, f := range s.files {
+		if at := later(f.checked, s.opened); at.Before(out.OldestCheck) {
+			out.OldestCheck = at
+		}
+	}
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
