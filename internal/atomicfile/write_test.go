@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -64,6 +65,26 @@ func TestFailedWriteLeavesWhatWasThere(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
 		t.Errorf("left over: %v", left)
+	}
+}
+
+// A sync that fails may be followed by one that succeeds though the bytes are lost, so the new file is given up.
+func TestAFailedSyncLeavesWhatWasThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
+	err := write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Close() }) // so that the sync fails
+	if !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("error is %v", err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "before" {
+		t.Errorf("file has %q", got)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("folder has %v", left)
 	}
 }
 
