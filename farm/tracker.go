@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/drift"
@@ -26,6 +27,8 @@ type TrackerConfig struct {
 	Security Security
 	// Patience is for agents that are silent and work that fails; zero fields are the tracker's own.
 	Patience Patience
+	// Artifacts bound what is stored of them; zero fields are the store's own.
+	Artifacts artifact.Options
 	// Shares are the owners' weights and quotas.
 	Shares tracker.Shares
 	Logger *slog.Logger
@@ -70,7 +73,7 @@ func serve(ctx context.Context, cfg TrackerConfig, db *records.DB, security trac
 		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
 		Security: security, Shares: cfg.Shares, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
 		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
-		Drift: cfg.Drift,
+		Drift: cfg.Drift, Artifacts: cfg.Artifacts,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

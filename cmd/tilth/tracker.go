@@ -23,6 +23,7 @@ func newTracker(a *app) *cobra.Command {
 	var listen, web, data string
 	var security securityFlags
 	var share shareFlags
+	var artifacts artifactFlags
 	var patience patienceFlags
 	var log logFlag
 	var drift driftFlags
@@ -45,14 +46,18 @@ It serves this machine only, unless it has a certificate and asks who calls
 	drift.add(c)
 	patience.add(c)
 	share.add(c)
+	artifacts.add(c)
 	security.add(c)
 	log.add(c, slog.LevelInfo)
-	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a))
+	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerVerify(a))
 	check := func() error {
 		if listen == "" {
 			return usagef("--listen is empty: want host:port or unix:PATH")
 		}
 		if _, err := share.shares(); err != nil {
+			return err
+		}
+		if err := artifacts.check(); err != nil {
 			return err
 		}
 		if err := drift.check(); err != nil {
@@ -80,7 +85,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 		return farm.RunTracker(ctx, farm.TrackerConfig{
 			Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Logger: logger, Security: security.config(a, dir),
-			Drift: drift.policy,
+			Drift: drift.policy, Artifacts: artifacts.options(),
 			Ready: func(rpc, web net.Addr) {
 				logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", security.cert != "", "callers", security.callers())
 			},

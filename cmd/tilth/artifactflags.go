@@ -1,0 +1,47 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/artifact"
+)
+
+// artifactFlags bound what a tracker stores of artifacts.
+type artifactFlags struct {
+	space, uploads, uploadSpace, scrub int
+	keep                               time.Duration
+}
+
+func (f *artifactFlags) add(c *cobra.Command) {
+	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB that artifacts may take; the least recently used go first")
+	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until its room is needed)")
+	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")
+	c.Flags().IntVar(&f.uploadSpace, "max-upload-space", 0, "MiB that these may take (0 = half of --artifact-space)")
+	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts read a second to find damaged ones, each once a day (0 = only those used are checked)")
+}
+
+func (f *artifactFlags) check() error {
+	switch {
+	case f.space < 1 || f.space > math.MaxInt32:
+		return usagef("--artifact-space %d: want at least 1 MiB", f.space)
+	case f.keep < 0:
+		return usagef("--keep-artifacts %s: want a time, or 0", f.keep)
+	case f.uploads < 1:
+		return usagef("--max-uploads %d: want at least 1", f.uploads)
+	case f.uploadSpace < 0 || f.uploadSpace > f.space:
+		return usagef("--max-upload-space %d: want at most the --artifact-space, %d", f.uploadSpace, f.space)
+	case f.scrub < 0 || f.scrub > math.MaxInt32:
+		return usagef("--scrub-rate %d: want a number of at least 0", f.scrub)
+	}
+	return nil
+}
+
+func (f *artifactFlags) options() artifact.Options {
+	return artifact.Options{
+		CapBytes: int64(f.space) * mib, Keep: f.keep, Uploads: f.uploads, UploadBytes: int64(f.uploadSpace) * mib,
+		ScrubBytes: int64(f.scrub) * mib,
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256. Nothing is changed.
+
+The tracker may run meanwhile. It checks what is used by itself, and the rest in the
+background ('tilth tracker --scrub-rate'); what it finds damaged it sets aside in
+artifacts/damaged, and has it built again.`
+
+func newTrackerVerify(a *app) *cobra.Command {
+	var data string
+	c := &cobra.Command{
+		Use: "verify", Short: "Check a tracker's artifacts on its disk", Long: trackerVerifyLong,
+		Example: "  tilth tracker verify --data /var/lib/tilth", Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		dir, err := orDefault(data, "tracker")
+		if err != nil {
+			return err
+		}
+		return a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"))
+	})
+}
+
+func (a *app) verifyArtifacts(ctx context.Context, dir string) error {
+	v, err := artifact.Verify(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: name the tracker's folder with --data", err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, digest := range v.Damaged {
+		if _, err := fmt.Fprintf(a.stdout, "damaged artifact %s\n", digest); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(a.stdout, "artifacts checked: %d, %s; damaged: %d\n", v.Files, show.Bytes(v.Bytes), len(v.Damaged)); err != nil {
+		return err
+	}
+	if n := len(v.Damaged); n > 0 {
+		return fmt.Errorf("%d of %d artifacts in %s are damaged: start the tracker, which replaces what is needed, and check the disk", n, v.Files, dir)
+	}
+	return nil
+}
