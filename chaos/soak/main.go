@@ -1,0 +1,138 @@
+// Command soak runs the tests of the whole module over and over while other processes load every processor, plain and under the
+// race detector, with different numbers of Go's processors, and prints which tests failed how often. A test that fails once in
+// fifty runs is a defect: of the test, which then asserts what the code does not promise, or of the code.
+//
+//	go run ./chaos/soak -runs 20                      every package in each of the four settings, 20 times
+//	go run ./chaos/soak -limit 1h ./tracker ./agent   two packages, as often as an hour allows
+//
+// Each run adds a line to results.jsonl in the folder -keep, and the output of what failed stays beside it, so that several calls
+// add up. The exit status is 1 when one of this call's runs failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == spinArgument {
+		spin()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line asks for.
+type options struct {
+	runs     int
+	limit    time.Duration
+	settings []setting
+	load     int
+	parallel int
+	timeout  time.Duration
+	keep     string
+	packages []string
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.IntVar(&o.runs, "runs", 20, "runs of the suite in each setting")
+	flags.DurationVar(&o.limit, "limit", 0, "begin no run after this time; 0 = no limit")
+	modes := flags.String("modes", "plain,race", "plain, race or both")
+	processors := flags.String("procs", "1,8", "values of GOMAXPROCS")
+	flags.IntVar(&o.load, "load", runtime.NumCPU(), "processes that do nothing but compute meanwhile")
+	flags.IntVar(&o.parallel, "p", runtime.NumCPU(), "packages tested at a time")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "limit of one package's tests")
+	flags.StringVar(&o.keep, "keep", ".tools/soak", "folder of results and of the output of what failed")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.packages = flags.Args(); len(o.packages) == 0 {
+		o.packages = []string{"./..."}
+	}
+	for _, mode := range strings.Split(*modes, ",") {
+		if mode != "plain" && mode != "race" {
+			return o, fmt.Errorf("-modes %s: %q is neither plain nor race", *modes, mode)
+		}
+		for _, n := range strings.Split(*processors, ",") {
+			count, err := strconv.Atoi(n)
+			if err != nil || count < 1 {
+				return o, fmt.Errorf("-procs %s: %q is not a number of processors", *processors, n)
+			}
+			o.settings = append(o.settings, setting{Race: mode == "race", Processors: count})
+		}
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "soak-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	binaries := map[bool][]binary{}
+	for _, s := range o.settings {
+		if binaries[s.Race] != nil {
+			continue
+		}
+		if binaries[s.Race], err = build(ctx, scratch, s.Race, o.packages); err != nil {
+			return err
+		}
+	}
+	results, err := open(o.keep)
+	if err != nil {
+		return err
+	}
+	defer results.close()
+	failed, err := repeat(ctx, o, binaries, results)
+	results.table(os.Stdout)
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return fmt.Errorf("%d runs failed; their output is in %s", failed, o.keep)
+	}
+	return nil
+}
+
+// repeat takes the settings in turns until each had its runs or the time is up, and returns how many runs failed.
+func repeat(ctx context.Context, o options, binaries map[bool][]binary, results *results) (failed int, err error) {
+	defer load(o.load)()
+	started := time.Now()
+	for k := range o.runs {
+		for _, s := range o.settings {
+			if ctx.Err() != nil || o.limit > 0 && time.Since(started) > o.limit {
+				return failed, ctx.Err()
+			}
+			r := pass(ctx, o, s, binaries[s.Race])
+			if ctx.Err() != nil {
+				return failed, errors.New("interrupted")
+			}
+			if len(r.Failures) > 0 {
+				failed++
+			}
+			fmt.Printf("run %d of %s: %s\n", k+1, s, r)
+			if err := results.add(r); err != nil {
+				return failed, err
+			}
+		}
+	}
+	return failed, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is one with a test that fails, one that passes, and one whose process ends.
+func module(t *testing.T) {
+	t.Helper()
+	files := map[string]string{
+		"go.mod":         "module example\n\ngo 1.26\n",
+		"a/a_test.go":    "package a\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) {}\n",
+		"b/b_test.go":    "package b\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Run(\"part\", func(t *testing.T) { t.Error(\"no\") }) }\n",
+		"c/c_test.go":    "package c\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestGone(t *testing.T) { os.Exit(3) }\n",
+		"none/nobody.go": "package none\n",
+	}
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
+	module(t)
+	args := []string{"-runs", "2", "-modes", "plain", "-procs", "1,2", "-load", "0", "-keep", "kept"}
+	for range 2 {
+		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "4 runs failed") {
+			t.Fatalf("run says %v, want that 4 runs failed", err)
+		}
+	}
+	results, err := open("kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer results.close()
+	if len(results.runs) != 8 {
+		t.Errorf("%d runs were kept, want those of both calls, 8", len(results.runs))
+	}
+	var out bytes.Buffer
+	results.table(&out)
+	for _, want := range []string{"example/b TestBad/part", "example/c (exit status 3)", "8 of 8", "plain, GOMAXPROCS=2"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "example/a") {
+		t.Errorf("a test that passed is told as failed:\n%s", out.String())
+	}
+}
+
+func TestARunWithoutFailuresPasses(t *testing.T) {
+	module(t)
+	if err := run(t.Context(), []string{"-runs", "1", "-procs", "1", "-modes", "plain", "-keep", "kept", "./a"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadSettingsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-modes", "fast"}, {"-procs", "0"}, {"-procs", "many"}} {
+		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), args[0]) {
+			t.Errorf("%v: %v, want an error that names the flag", args, err)
+		}
+	}
+}
+
+func TestAParentOfFailingPartsIsNotCounted(t *testing.T) {
+	out := "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.0s)\n    --- PASS: TestA/c (0.0s)\n--- FAIL: TestB (0.1s)\n"
+	if got := failed([]byte(out), errors.New("x")); !slices.Equal(got, []string{"TestA/b", "TestB"}) {
+		t.Errorf("failed = %v", got)
+	}
+}
