@@ -7,9 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 //go:embed testdata/driver.c
@@ -103,12 +102,8 @@ func (m mode) source(t testing.TB, cases []testCase) (text string, refused map[i
 // execute compiles the cases and runs those that can be lowered. The error tells what went wrong and for which case (-1: all).
 func (m mode) execute(t testing.TB, cases []testCase) (outputs [][]*array.Array, refused map[int]error, at int, err error) {
 	text, refused := m.source(t, cases)
-	dir := t.TempDir()
-	file, program := filepath.Join(dir, "batch.c"), filepath.Join(dir, "batch")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.compile(t, file, program); err != nil {
+	program, err := m.compile(t, text)
+	if err != nil {
 		return nil, refused, -1, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runLimit)
@@ -134,7 +129,7 @@ func runsHere(t testing.TB, d *target.Target) bool {
 	return d.Arch != native.Arch || d.RunsOn(native) == nil
 }
 
-func (m mode) compile(t testing.TB, file, program string) error {
+func (m mode) compile(t testing.TB, text string) (program string, err error) {
 	d := m.description(t)
 	if !runsHere(t, d) {
 		// What the code generator decides for 64-byte vectors is still tested; the compiler makes two halves of each.
@@ -144,14 +139,8 @@ func (m mode) compile(t testing.TB, file, program string) error {
 	if m.compiler == "gcc" {
 		flags = d.GCCFlags()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), runLimit)
-	defer cancel()
 	flags = append(flags, "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-w")
-	flags = append(append(flags, m.flags...), file, "-o", program, "-lm")
-	if out, err := exec.CommandContext(ctx, m.compiler, flags...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%.4000s", m.compiler, err, out)
-	}
-	return nil
+	return toolchaintest.Program(t, m.compiler, append(flags, m.flags...), text)
 }
 
 func encodeCases(cases []testCase, refused map[int]error) []byte {

@@ -73,12 +73,22 @@ func (c testCase) wrong(got []*array.Array) string {
 	return ""
 }
 
-// TestMain runs fewer checks than rapid's default of 100, since each is a batch; -rapid.checks asks for another number.
+// seedVariable is what the environment may set to draw other cases than the usual ones.
+const seedVariable = "TILTH_TEST_SEED"
+
+// TestMain draws fewer cases than rapid's default of 100, since each is a batch, and the same ones in every run, so that they are
+// compiled once. -rapid.checks asks for more; -rapid.seed, or TILTH_TEST_SEED in the environment, for others.
 func TestMain(m *testing.M) {
-	checks := flag.Lookup("rapid.checks")
-	checks.DefValue = "4"
-	if err := checks.Value.Set(checks.DefValue); err != nil {
-		panic(err)
+	seed := os.Getenv(seedVariable)
+	if seed == "" {
+		seed = "1"
+	}
+	for name, value := range map[string]string{"rapid.checks": "4", "rapid.seed": seed} {
+		f := flag.Lookup(name)
+		f.DefValue = value
+		if err := f.Value.Set(value); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
 	}
 	os.Exit(m.Run())
 }

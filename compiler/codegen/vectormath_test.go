@@ -4,9 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,12 +54,8 @@ func vectorMathSource(vectorBytes, stride int) string {
 
 func sweepVectorMath(t *testing.T, m mode, source string) {
 	m.flags = append(slices.Clone(m.flags), "-O2") // as packages are: gcc fuses multiply-adds from here on
-	dir := t.TempDir()
-	file, program := filepath.Join(dir, "sweep.c"), filepath.Join(dir, "sweep")
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.compile(t, file, program); err != nil {
+	program, err := m.compile(t, source)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runLimit)

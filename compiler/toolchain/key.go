@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 )
 
 // Key names the result of a build: equal keys mean equal output. Limits and parallelism do not matter to it.
@@ -16,4 +19,17 @@ func (tc *Toolchain) Key(b Build) string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// Identity tells a compiler from another one at the same path: by its executable's own path, size and time, which change when it is replaced.
+func Identity(compiler string) string {
+	real, err := filepath.EvalSymlinks(compiler)
+	if err != nil {
+		return compiler
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return compiler
+	}
+	return fmt.Sprintf("%s %d %d", real, info.Size(), info.ModTime().UnixNano())
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/lrudir"
@@ -71,22 +70,15 @@ func unseal(data []byte) (object []byte, ok bool) {
 	return object, bytes.Equal(sum[:], data[len(object):])
 }
 
-// objectKey is the digest of what an object file depends on. The compiler is known by its executable's path, size and time,
-// which change when it is replaced.
+// objectKey is the digest of what an object file depends on.
 func objectKey(compiler string, args []string, b Build, source string) string {
-	identity := compiler
-	if real, err := filepath.EvalSymlinks(compiler); err == nil {
-		if info, err := os.Stat(real); err == nil {
-			identity = fmt.Sprintf("%s %d %d", real, info.Size(), info.ModTime().UnixNano())
-		}
-	}
 	var text string
 	for _, f := range b.Sources {
 		if f.Name == source {
 			text = f.Text
 		}
 	}
-	data, err := json.Marshal([]any{identity, args, b.Headers, text})
+	data, err := json.Marshal([]any{Identity(compiler), args, b.Headers, text})
 	if err != nil {
 		panic(err) // texts always encode
 	}
