@@ -5,6 +5,7 @@
 //
 //	meta       "version"                  -> uint32: version of this schema, without a checksum
 //	meta       "life"                     -> name of the life that began when the file was last opened for writing
+//	meta       "copied"                   -> time, as text without a checksum: the file is a copy made then, and was not opened since
 //	specs      job id                     -> tilth.v1.JobSpec, written once
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: jobs that have not ended

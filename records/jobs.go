@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -211,6 +212,21 @@ func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	row := &storev1.BatchRow{}
 	err := db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
 	return row, err
+}
+
+// ClosedProposal returns what is kept of a batch that ended, and its id, by what its id is or begins with before a hyphen. ErrNotFound when
+// there is none, or it is still under way.
+func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, err error) {
+	row = &storev1.BatchRow{}
+	err = db.view(func(tx *txn) error {
+		closed := tx.table(bucketClosed)
+		k, v := closed.cursor().Seek([]byte(begin))
+		if id = string(k); id != begin && !strings.HasPrefix(id, begin+"-") {
+			return fmt.Errorf("%s %q: %w", bucketClosed, begin, ErrNotFound)
+		}
+		return closed.read(k, v, row)
+	})
+	return id, row, err
 }
 
 // ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches that each has

@@ -3,6 +3,7 @@ package records
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -35,7 +36,17 @@ func recordKey(group, within []byte) []byte {
 
 // keyWithinGroup is time ident; two measurements of a group with the same key are the same measurement.
 func keyWithinGroup(m *tilthv1.Measurement) []byte {
-	ident := sha256.Sum256([]byte(m.GetCandidate().GetDigest() + "\x00" + m.GetDevice()))
+	return keyOf(m, m.GetCandidate().GetDigest()+"\x00"+m.GetDevice())
+}
+
+// keyOfTrial is that of a measurement whose own key another one has: a device whose clock stands still, or who passes for it, measured the
+// candidate again.
+func keyOfTrial(m *tilthv1.Measurement, batchID string) []byte {
+	return keyOf(m, fmt.Sprintf("%s\x00%s\x00%s\x00%d", m.GetCandidate().GetDigest(), m.GetDevice(), batchID, m.GetCandidate().GetTrial()))
+}
+
+func keyOf(m *tilthv1.Measurement, identity string) []byte {
+	ident := sha256.Sum256([]byte(identity))
 	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+8), uint64(m.GetAt().AsTime().UnixNano()))
 	return append(key, ident[:8]...)
 }

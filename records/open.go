@@ -60,6 +60,7 @@ var (
 	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged}
 	keyVersion = []byte("version")
 	keyLife    = []byte("life")
+	keyCopied  = []byte("copied")
 )
 
 // Options bound a store.
@@ -71,6 +72,9 @@ type Options struct {
 	// ReserveBytes of addresses are reserved for the file's mapping, so that it does not move before the file is so large: a move waits
 	// for all readers, and lets none begin meanwhile. 0 = what the file needs now.
 	ReserveBytes int
+	// Life names the life that begins when the file is opened for writing; empty = a name is drawn at random. A name that was used before
+	// is for those only who want the same names again, of a file that nobody keeps. At most 16 of a to z and 2 to 7 (see IsLife).
+	Life string
 }
 
 // DB is an open records file. Its methods may be called from many goroutines.
@@ -78,8 +82,9 @@ type DB struct {
 	path string
 	bolt *bbolt.DB
 	// sealed says that values have checksums.
-	sealed bool
-	life   string
+	sealed   bool
+	life     string
+	restored time.Time // when the copy was made that this life began as; zero = it is none
 	// standings belong to the commit loop.
 	standings *standings
 	mapped    mapped
@@ -114,7 +119,9 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	}
 	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
 	// a transaction syncs all of the file even when it changes nothing.
-	db.life = newLife()
+	if db.life = opts.Life; db.life == "" {
+		db.life = newLife()
+	}
 	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(db.beginLife)) })
 	if err != nil {
 		db.bolt.Close()

@@ -167,7 +167,7 @@ func newRecordOp(jobID string, m *tilthv1.Measurement) recordOp {
 
 func (o recordOp) key(st *standing) []byte { return recordKey(st.number, o.within) }
 
-// apply stores the record. One that is there already has the same key, since it is of the same measurement.
+// apply stores the record under a key that nothing is stored under: a record is never changed by another.
 func (o recordOp) apply(tx *txn, st *standing, key []byte) error {
 	if err := tx.table(bucketRecords).put(key, o.value); err != nil {
 		return err
@@ -201,6 +201,9 @@ func (o trialsOp) apply(tx *txn) error {
 	}
 	for i, add := range o.records {
 		key := add.key(st)
+		if tx.table(bucketRecords).has(key) {
+			key = recordKey(st.number, keyOfTrial(add.measurement, o.row.GetEvent().GetTrial().GetBatchId()))
+		}
 		if err := add.apply(tx, st, key); err != nil {
 			return err
 		}

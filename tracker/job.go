@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -124,13 +125,35 @@ func (c *change) end(j *job, s tilthv1.JobState, reason string) {
 	c.keepClosed(j.id, j.proposals)
 }
 
-func jobID(n uint64) string { return fmt.Sprintf("job-%08d", n) }
+// jobID names a job of a life of the store. Numbers begin again where a backup does that was restored; names do not.
+func jobID(n uint64, life string) string { return fmt.Sprintf("job-%08d-%s", n, life) }
 
-// isJobID says whether a text could be the id of a job.
+// isJobID says whether a text could be the id of a job, of this life or of another; those of before there were lives have none.
 func isJobID(text string) bool {
 	var n uint64
 	_, err := fmt.Sscanf(text, "job-%d", &n)
-	return err == nil && jobID(n) == text
+	number, life, lives := strings.Cut(strings.TrimPrefix(text, "job-"), "-")
+	return err == nil && fmt.Sprintf("%08d", n) == number && (!lives || records.IsLife(life))
 }
 
+// batchID begins the name of a job's batch; it is all of the name when the batch was proposed in the life in which the job was submitted.
 func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }
+
+// batchIn names a batch that is proposed in a life.
+func batchIn(jobID string, proposal uint64, life string) string {
+	id := batchID(jobID, proposal)
+	if strings.HasSuffix(jobID, "-"+life) {
+		return id
+	}
+	return id + "-" + life
+}
+
+// batchOf returns the batch under way of a proposal; nil when there is none.
+func (j *job) batchOf(proposal uint64) *batch {
+	for _, b := range j.batches {
+		if b.proposal == proposal {
+			return b
+		}
+	}
+	return nil
+}

@@ -41,7 +41,7 @@ func (t *Tracker) grant(a *agent, q *queue, w work, charge *fairqueue.Charge) (*
 	pending, _ := t.apply(func(c *change) error {
 		h := w.held()
 		h.attempt++
-		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt}
+		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt, Life: c.db.Life()}
 		now := c.cfg.Clock()
 		h.lease = &lease{
 			token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now,

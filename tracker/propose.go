@@ -27,7 +27,8 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 		return nil, invalid("remeasured", "has %d bytes, at most %d will do", n, maxReasonBytes)
 	}
 	var response *tilthv1.ProposeBatchResponse
-	var closed string
+	closed := false
+	var jobID string
 	err := t.update(ctx, func(c *change) error {
 		j, ok := c.lookUp(req.GetLease()).(*job)
 		if !ok {
@@ -36,13 +37,11 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 		switch n := req.GetProposal(); {
 		case n < j.proposals:
 			// A batch that is not in memory any more is closed, and on disk when this update returns.
-			id := batchID(j.id, n)
-			response = &tilthv1.ProposeBatchResponse{BatchId: id}
 			c.repeated("ProposeBatch")
-			if b := c.batches[id]; b != nil {
-				response.FirstTrial = b.firstTrial
+			if b := j.batchOf(n); b != nil {
+				response = &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
 			} else {
-				closed = id
+				closed, jobID = true, j.id
 			}
 		case n > j.proposals:
 			return status.Errorf(codes.FailedPrecondition, "proposal: is %d, the job's next is %d", n, j.proposals)
@@ -59,20 +58,20 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 	if err != nil {
 		return nil, err
 	}
-	if closed != "" {
-		row, err := t.db.ClosedBatch(closed)
-		if err != nil {
-			return nil, storeError(err)
-		}
-		response.FirstTrial = row.GetFirstTrial()
+	if !closed {
+		return response, nil
 	}
-	return response, nil
+	id, row, err := t.db.ClosedProposal(batchID(jobID, req.GetProposal()))
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return &tilthv1.ProposeBatchResponse{BatchId: id, FirstTrial: row.GetFirstTrial()}, nil
 }
 
 func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.ProposeBatchResponse {
 	p := j.progress[req.GetTaskIndex()]
 	b := &batch{
-		id: batchID(j.id, j.proposals), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
+		id: batchIn(j.id, j.proposals, c.db.Life()), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
 		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
 		candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
 	}

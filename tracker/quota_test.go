@@ -106,11 +106,11 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	if w := f.lease(builder); w.GetLease() != nil {
 		t.Errorf("more was built: %v", w)
 	}
-	wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has 27 bytes of artifacts waiting`)
+	wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has 34 bytes of artifacts waiting`)
 	if n := refusals(t, registry)["quota_artifacts"]; n != 1 {
 		t.Errorf("%v refusals counted", n)
 	}
-	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 27, MaxArtifactBytes: 10, Waiting: 2}
+	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 34, MaxArtifactBytes: 10, Waiting: 2}
 	if got := f.owners(); len(got) != 2 || !proto.Equal(got[0], want) {
 		t.Errorf("owners are %v, want first %v", got, want)
 	}

@@ -74,7 +74,7 @@ func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err er
 	}
 	c.nextJob++
 	j := &job{
-		id: jobID(c.nextJob), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(),
+		id: jobID(c.nextJob, c.db.Life()), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(),
 		progress: s.progress, batches: map[string]*batch{},
 	}
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}

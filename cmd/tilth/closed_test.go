@@ -115,7 +115,7 @@ func TestAClosedFarmServesThoseWhoProveWhoTheyAre(t *testing.T) {
 		t.Errorf("the job is %v", j)
 	}
 	f.as(ctx, "bob", "jobs", "cancel", jobs[0].Job).mustFail(
-		"tilth: cancel job job-00000001: job job-00000001 belongs to \"alice\", and you are bob: ask the owner or an admin\n")
+		"tilth: cancel job " + jobs[0].Job + ": job " + jobs[0].Job + " belongs to \"alice\", and you are bob: ask the owner or an admin\n")
 	f.as(ctx, "", "jobs", "list").mustFail("tilth: list jobs: tracker " + f.tracker + ": not authenticated: this tracker wants a token or a client certificate: " +
 		"name one with --token-file, or --tls-cert and --tls-key\n")
 	f.as(ctx, "alice", "tuner", "--cache", f.path("other")).mustFail("alice has the role client, which may not call AgentService.Join: that is for agent")

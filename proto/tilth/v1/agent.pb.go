@@ -572,8 +572,12 @@ type LeaseToken struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Job id (of a tuner, and of a runner that runs packages) or batch id (builder, runner).
-	Subject       string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	Attempt       uint32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	Attempt uint32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Life of the tracker's store in which it was granted; empty from a tracker of before there were lives. After a backup was restored,
+	// attempts are counted again from where they were; leases of the life that was lost are still told apart by this. Whoever holds the lease
+	// repeats it as it came.
+	Life          string `protobuf:"bytes,110,opt,name=life,proto3" json:"life,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +631,13 @@ func (x *LeaseToken) GetAttempt() uint32 {
 		return x.Attempt
 	}
 	return 0
+}
+
+func (x *LeaseToken) GetLife() string {
+	if x != nil {
+		return x.Life
+	}
+	return ""
 }
 
 type HeartbeatRequest struct {
@@ -2174,12 +2185,13 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\fJoinResponse\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12H\n" +
 	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1c\n" +
-	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"Z\n" +
+	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"n\n" +
 	"\n" +
 	"LeaseToken\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"Z\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x12\n" +
+	"\x04life\x18n \x01(\tR\x04life\"Z\n" +
 	"\x10HeartbeatRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
 	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"\xab\x01\n" +
