@@ -91,6 +91,7 @@ func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
 func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
 	r.Target, r.WorkloadDigest = string(target), string(workload)
+	cutMeasurement(r.GetMeasurement())
 	if withWorkload {
 		canonical, err := tx.table(bucketWorkloads).get(workload)
 		tx.passOver(err)

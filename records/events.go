@@ -3,17 +3,24 @@ package records
 import (
 	"bytes"
 
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Events returns at most limit events of a job, from a sequence number on, in order.
+// eventBytes ends a look-up of events with the one that makes them so large.
+const eventBytes = 8 << 20
+
+// Events returns some events of a job, from a sequence number on, in order: at most limit, and fewer where they are large. There are none only
+// where none follow.
 func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
 	prefix := append([]byte(jobID), 0)
 	err = db.view(func(tx *txn) error {
 		rows := tx.table(bucketEvents)
 		c := rows.cursor()
-		for k, v := c.Seek(eventKey(jobID, from)); bytes.HasPrefix(k, prefix) && len(events) < limit; k, v = c.Next() {
+		size := 0
+		for k, v := c.Seek(eventKey(jobID, from)); bytes.HasPrefix(k, prefix) && len(events) < limit && size < eventBytes; k, v = c.Next() {
 			var row storev1.EventRow
 			if err := rows.read(k, v, &row); err != nil {
 				return err
@@ -23,7 +30,9 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 				return err
 			}
 			for _, e := range several {
-				if e.GetSequence() >= from && len(events) < limit {
+				if e.GetSequence() >= from && len(events) < limit && size < eventBytes {
+					cutEvent(e)
+					size += proto.Size(e)
 					events = append(events, e)
 				}
 			}

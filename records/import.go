@@ -67,13 +67,14 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
 		}
 		if err == nil {
-			err = Validate(record)
+			err = errors.Join(Validate(record), invalidIfTooLarge(record))
 		}
 		if err != nil {
 			return err
 		}
 		// The job belongs to the tracker that made it.
 		record.JobId = ""
+		cutMeasurement(record.GetMeasurement())
 		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
 			return fmt.Errorf("keep records to import: %w", err)
 		}
@@ -84,6 +85,13 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 			chunk.Reset()
 		}
 	}
+}
+
+func invalidIfTooLarge(r *tilthv1.Record) error {
+	if err := TooLarge(r); err != nil {
+		return fmt.Errorf("%w: %v", ErrInvalid, err)
+	}
+	return nil
 }
 
 // setAside keeps a chunk in the file.

@@ -105,5 +105,6 @@ func (q *JobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
 	for _, p := range job.GetResult().GetPackages() {
 		p.Profile, p.Manifest = nil, nil
 	}
+	cutListed(job)
 	return job, nil
 }

@@ -123,6 +123,7 @@ func loadJob(tx *txn, id string) (*OpenJob, error) {
 	if err := lookUp(tx, bucketSpecs, id, job.Spec); err != nil {
 		return job, err
 	}
+	cutJob(job.Row, job.Spec)
 	progress := tx.table(bucketProgress)
 	for i := range job.Spec.GetTasks() {
 		p := &tilthv1.TaskProgress{}

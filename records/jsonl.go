@@ -152,13 +152,21 @@ func (r *Reader) next() ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
-// Export writes every record that list visits to w, whole with header and trailer, and returns their number.
-func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error) (uint64, error) {
+// Export writes every record that list visits to w, whole with header and trailer, and returns their number. One that is too large to be
+// imported anywhere is left out, and leftOut told why.
+func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error, leftOut func(error)) (uint64, error) {
 	e, err := NewWriter(w)
 	if err != nil {
 		return 0, err
 	}
-	if err := list(e.Write); err != nil {
+	err = list(func(r *tilthv1.Record) error {
+		if err := TooLarge(r); err != nil {
+			leftOut(err)
+			return nil
+		}
+		return e.Write(r)
+	})
+	if err != nil {
 		return 0, err
 	}
 	return e.count, e.Close()

@@ -161,7 +161,8 @@ func TestListPagesThroughAGroupInOrder(t *testing.T) {
 }
 
 func exportAll(t *testing.T, db *records.DB, w io.Writer) (uint64, error) {
-	return records.Export(w, func(visit func(*tilthv1.Record) error) error { return db.List(t.Context(), "", "", visit) })
+	list := func(visit func(*tilthv1.Record) error) error { return db.List(t.Context(), "", "", visit) }
+	return records.Export(w, list, func(why error) { t.Error(why) })
 }
 
 func TestExportAndImport(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // batch is a batch under way: candidates of one task that are built and measured together.
@@ -142,6 +143,7 @@ func (c *change) artifactsThere(b *batch) bool {
 func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
 	m.At = c.now()
 	m.Candidate = b.candidates[i]
+	m.Message = records.Cut(m.GetMessage(), records.MaxMessageBytes)
 	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)
 	b.recorded[i] = 1
 	b.open--

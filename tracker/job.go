@@ -97,6 +97,7 @@ func (j *job) whole() *tilthv1.Job {
 
 // setState changes a job's state and tells it.
 func (c *change) setState(j *job, s tilthv1.JobState, reason string) {
+	reason = records.Cut(reason, records.MaxReasonBytes)
 	j.meta.State, j.meta.Reason = s, reason
 	if records.Final(s) {
 		j.meta.EndedAt = c.now()

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // giveBack requeues work without counting the attempt.
@@ -23,6 +24,7 @@ func (c *change) giveBack(w work, why string) {
 // the bound on all attempts.
 func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
 	h, a := w.held(), w.held().lease.agent
+	message = records.Cut(message, records.MaxReasonBytes)
 	a.failed++
 	h.failures++
 	if a.strike(w) {

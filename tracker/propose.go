@@ -113,9 +113,15 @@ func checkMode(req *tilthv1.ProposeBatchRequest) error {
 	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
 }
 
+// mostBatchBytes bounds the candidates of a batch, which are in one event and in the work of a builder.
+const mostBatchBytes = 32 << 20
+
 func checkCandidates(candidates []*tilthv1.Candidate) error {
 	if len(candidates) == 0 {
 		return invalid("candidates", "is empty")
+	}
+	if n := candidateBytes(candidates); n > mostBatchBytes {
+		return invalid("candidates", "have %d bytes, at most %d will do: propose fewer together", n, mostBatchBytes)
 	}
 	seen := make(map[string]bool, len(candidates))
 	for i, c := range candidates {

@@ -87,6 +87,10 @@ func (t *Tracker) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecord
 // ListRecords implements tilthv1.RecordServiceServer.
 func (t *Tracker) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.ServerStreamingServer[tilthv1.ListRecordsResponse]) error {
 	err := t.db.List(stream.Context(), req.GetTarget(), req.GetWorkloadDigest(), func(r *tilthv1.Record) error {
+		if err := records.TooLarge(r); err != nil {
+			t.log.Warn("record left out of a listing", "error", err)
+			return nil
+		}
 		return stream.Send(&tilthv1.ListRecordsResponse{Record: r})
 	})
 	if errors.Is(err, records.ErrDamaged) {

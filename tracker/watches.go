@@ -3,11 +3,16 @@ package tracker
 import (
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostUnread bounds the events that wait for one watcher. One that is slower reads the stored log.
-const mostUnread = 512
+// The events that wait for one watcher are bounded. One that is slower reads the stored log.
+const (
+	mostUnread      = 512
+	mostUnreadBytes = 4 << 20
+)
 
 // watches hand events to those who watch their jobs, once they are on disk.
 type watches struct {
@@ -21,6 +26,7 @@ type subscription struct {
 	// wake has an element when there is something to take.
 	wake   chan struct{}
 	unread []*tilthv1.JobEvent
+	bytes  int // of these
 	// missed says that some were not kept: the stored log has them.
 	missed bool
 }
@@ -64,11 +70,18 @@ func (w *watches) count() int {
 func (w *watches) publish(jobID string, events []*tilthv1.JobEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.byJob[jobID]) == 0 {
+		return
+	}
+	bytes := 0
+	for _, e := range events {
+		bytes += proto.Size(e)
+	}
 	for s := range w.byJob[jobID] {
-		if s.missed || len(s.unread)+len(events) > mostUnread {
-			s.unread, s.missed = nil, true
+		if s.missed || len(s.unread)+len(events) > mostUnread || s.bytes+bytes > mostUnreadBytes {
+			s.unread, s.bytes, s.missed = nil, 0, true
 		} else {
-			s.unread = append(s.unread, events...)
+			s.unread, s.bytes = append(s.unread, events...), s.bytes+bytes
 		}
 		select {
 		case s.wake <- struct{}{}:
@@ -82,6 +95,6 @@ func (w *watches) take(s *subscription) (events []*tilthv1.JobEvent, missed bool
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events, missed = s.unread, s.missed
-	s.unread, s.missed = nil, false
+	s.unread, s.bytes, s.missed = nil, 0, false
 	return events, missed
 }

@@ -31,12 +31,12 @@ func newRecordsExport(a *app) *cobra.Command {
 		}
 		defer source.Close()
 		if output == "" {
-			_, err := export(ctx, source, flags, a.stdout)
+			_, err := a.export(ctx, source, flags, a.stdout)
 			return err
 		}
 		var count uint64
 		err = atomicfile.Write(output, func(w io.Writer) (err error) {
-			count, err = export(ctx, source, flags, w)
+			count, err = a.export(ctx, source, flags, w)
 			return err
 		})
 		if err != nil {
@@ -47,8 +47,8 @@ func newRecordsExport(a *app) *cobra.Command {
 	})
 }
 
-func export(ctx context.Context, source recordsource.Source, flags recordsFlags, w io.Writer) (uint64, error) {
+func (a *app) export(ctx context.Context, source recordsource.Source, flags recordsFlags, w io.Writer) (uint64, error) {
 	return records.Export(w, func(visit func(*tilthv1.Record) error) error {
 		return source.List(ctx, flags.target, flags.workload, visit)
-	})
+	}, func(why error) { fmt.Fprintf(a.stderr, "left out: %v\n", why) })
 }

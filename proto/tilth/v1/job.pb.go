@@ -489,7 +489,9 @@ type Job struct {
 	// Since when the job is paused; absent while it is not.
 	PausedAt *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
 	// How long it was paused before, after it was first leased. The budget's time does not run meanwhile.
-	Paused        *durationpb.Duration `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused *durationpb.Duration `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Only in listings: the job is too large for one, and lacks descriptions, traces, messages or tasks; GetJob has them.
+	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +608,13 @@ func (x *Job) GetPaused() *durationpb.Duration {
 		return x.Paused
 	}
 	return nil
+}
+
+func (x *Job) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 // TaskProgress sums up one task of a job.
@@ -1675,7 +1684,9 @@ type JobEvent struct {
 	//	*JobEvent_DeadLetter
 	//	*JobEvent_Retried
 	//	*JobEvent_Suspected
-	Event         isJobEvent_Event `protobuf_oneof:"event"`
+	Event isJobEvent_Event `protobuf_oneof:"event"`
+	// The event is too large for a message, from before there were bounds: its candidates lack their traces and origins.
+	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1783,6 +1794,13 @@ func (x *JobEvent) GetSuspected() *MeasurementSuspected {
 		}
 	}
 	return nil
+}
+
+func (x *JobEvent) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type isJobEvent_Event interface {
@@ -2217,7 +2235,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"noTransfer\x12#\n" +
 	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12\x1a\n" +
 	"\bpriority\x18\n" +
-	" \x01(\rR\bpriority\"\xb1\x04\n" +
+	" \x01(\rR\bpriority\"\xcf\x04\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -2232,7 +2250,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\x12+\n" +
 	"\x06result\x18\x1e \x01(\v2\x13.tilth.v1.RunResultR\x06result\x127\n" +
 	"\tpaused_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x121\n" +
-	"\x06paused\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x06paused\"\xd6\x04\n" +
+	"\x06paused\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x06paused\x12\x1c\n" +
+	"\ttruncated\x18Z \x01(\bR\ttruncated\"\xd6\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -2309,7 +2328,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"X\n" +
 	"\x18RetryDeadLettersResponse\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12\x1b\n" +
-	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"\xa3\x03\n" +
+	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"\xc1\x03\n" +
 	"\bJobEvent\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x121\n" +
@@ -2319,7 +2338,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\vdead_letter\x18\x06 \x01(\v2\x14.tilth.v1.DeadLetterH\x00R\n" +
 	"deadLetter\x122\n" +
 	"\aretried\x18\a \x01(\v2\x16.tilth.v1.BatchRetriedH\x00R\aretried\x12>\n" +
-	"\tsuspected\x18\x1e \x01(\v2\x1e.tilth.v1.MeasurementSuspectedH\x00R\tsuspectedB\a\n" +
+	"\tsuspected\x18\x1e \x01(\v2\x1e.tilth.v1.MeasurementSuspectedH\x00R\tsuspected\x12\x1c\n" +
+	"\ttruncated\x18Z \x01(\bR\ttruncatedB\a\n" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +

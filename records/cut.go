@@ -1,0 +1,110 @@
+package records
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Bounds of what is stored and handed out. Files from before there were bounds have larger rows, which are cut when they are read.
+const (
+	// MaxMessageBytes bounds the message of a trial that failed.
+	MaxMessageBytes = 16 << 10
+	// MaxReasonBytes bounds the reason of a job's state.
+	MaxReasonBytes = 2 << 10
+	// MaxRecordBytes bounds a record that is handed out: a connection takes it in a message, and an import in a line.
+	MaxRecordBytes = 32 << 20
+	// maxEventBytes bounds an event that is handed out.
+	maxEventBytes = 48 << 20
+	// maxListedBytes bounds a job in a listing, so that a page has room for it.
+	maxListedBytes = 1 << 20
+	// mostListedTasks are left of a job that would be larger.
+	mostListedTasks = 1000
+)
+
+// Cut returns the beginning of a text that has more bytes than it may, and says that it was cut.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	note := fmt.Sprintf(" … (cut, it had %d bytes)", len(text))
+	end := most - len(note)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.TrimRight(text[:max(end, 0)], " ") + note
+}
+
+// TooLarge says why a record is not handed out; nil when it is.
+func TooLarge(r *tilthv1.Record) error {
+	n := proto.Size(r)
+	if n <= MaxRecordBytes {
+		return nil
+	}
+	return fmt.Errorf("record of candidate %.64q of workload %.64q has %d bytes, at most %d will do",
+		r.GetMeasurement().GetCandidate().GetDigest(), r.GetWorkloadDigest(), n, MaxRecordBytes)
+}
+
+func cutMeasurement(m *tilthv1.Measurement) {
+	if len(m.GetMessage()) > MaxMessageBytes {
+		m.Message = Cut(m.GetMessage(), MaxMessageBytes)
+	}
+}
+
+// cutEvent makes an event one that a connection takes. Of candidates their digests are left at least.
+func cutEvent(e *tilthv1.JobEvent) {
+	cutMeasurement(e.GetTrial().GetMeasurement())
+	if s := e.GetState(); s != nil {
+		s.Reason = Cut(s.GetReason(), MaxReasonBytes)
+	}
+	if proto.Size(e) <= maxEventBytes {
+		return
+	}
+	e.Truncated = true
+	for _, c := range append(e.GetProposed().GetCandidates(), e.GetTrial().GetMeasurement().GetCandidate()) {
+		if c != nil {
+			c.Trace, c.Origin = nil, nil
+		}
+	}
+}
+
+// cutJob cuts the texts of a job that only people read.
+func cutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
+	if job := row.GetJob(); job != nil {
+		job.Reason = Cut(job.GetReason(), MaxReasonBytes)
+	}
+	spec.Name, spec.Owner = Cut(spec.GetName(), MaxNameBytes), Cut(spec.GetOwner(), MaxNameBytes)
+	for _, t := range spec.GetTasks() {
+		t.Name = Cut(t.GetName(), MaxNameBytes)
+	}
+	for _, p := range spec.GetRun().GetPackages() {
+		p.Name = Cut(p.GetName(), MaxNameBytes)
+	}
+}
+
+// cutListed makes a job one of which several fit a page.
+func cutListed(job *tilthv1.Job) {
+	if proto.Size(job) <= maxListedBytes {
+		return
+	}
+	job.Truncated = true
+	if t := job.GetSpec().GetTarget(); t != nil {
+		t.Descriptor_, t.Machine = nil, nil
+	}
+	for _, p := range job.GetProgress() {
+		p.BestTrace, p.Best, p.Messages = nil, nil, nil
+	}
+	if proto.Size(job) <= maxListedBytes {
+		return
+	}
+	job.Spec.Tasks = job.Spec.Tasks[:min(mostListedTasks, len(job.Spec.Tasks))]
+	job.Progress = job.Progress[:min(mostListedTasks, len(job.Progress))]
+	if proto.Size(job) > maxListedBytes {
+		job.Spec.Tasks, job.Progress, job.DeadLetters, job.Result = nil, nil, nil, nil
+	}
+}
