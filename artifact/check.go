@@ -23,32 +23,53 @@ const trust = time.Hour
 // others are read. One that is damaged is set aside, and is not there any more.
 func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err error) {
 	for {
-		s.mu.Lock()
-		f := s.files[digest]
-		if f == nil || s.Now().Sub(f.checked) < trust && !s.changed(f) {
-			s.mu.Unlock()
+		f, doubtful := s.doubts(digest)
+		if !doubtful {
 			return f != nil, nil
 		}
-		if done := s.checking[digest]; done != nil {
-			err := s.waitUnlocked(ctx, done)
-			s.mu.Unlock()
-			if err != nil {
-				return false, err
-			}
-			continue
+		ended, err := s.beginCheck(ctx, digest)
+		if err != nil {
+			return false, err
 		}
-		done := make(chan struct{})
-		s.checking[digest] = done
-		s.mu.Unlock()
-		err := s.verify(ctx, f, func(int) error { return context.Cause(ctx) })
-		s.mu.Lock()
-		delete(s.checking, digest)
-		s.mu.Unlock()
-		close(done)
+		if ended == nil {
+			continue // somebody else checked it
+		}
+		err = s.verify(ctx, f, func(int) error { return context.Cause(ctx) })
+		ended()
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return false, err
 		}
 	}
+}
+
+// doubts returns an artifact, nil when there is none, and whether it is to be read before it is believed.
+func (s *Store) doubts(digest string) (f *file, doubtful bool) {
+	s.mu.Lock()
+	f = s.files[digest]
+	if f == nil {
+		s.mu.Unlock()
+		return nil, false
+	}
+	checked, stamp := f.checked, f.stamp
+	s.mu.Unlock()
+	return f, s.Now().Sub(checked) >= trust || !modified(f.path).Equal(stamp)
+}
+
+// beginCheck has the caller be the only one who checks an artifact, until ended is called. nil when somebody else did, and has ended.
+func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done := s.checking[digest]; done != nil {
+		return nil, s.waitUnlocked(ctx, done)
+	}
+	done := make(chan struct{})
+	s.checking[digest] = done
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.checking, digest)
+		close(done)
+	}, nil
 }
 
 // verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its size, and ends the

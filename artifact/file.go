@@ -66,24 +66,18 @@ func (f *file) recall() {
 // touchEvery spares the disk most of the updates of last uses.
 const touchEvery = time.Minute
 
-// touch notes a use. It outlives the process as the file's time; losing that costs at most an early drop.
-func (s *Store) touch(f *file) {
+// touch has a use outlive the process, as the file's time; losing that costs at most an early drop. A file that somebody else wrote to
+// keeps its time, by which that is seen.
+func (s *Store) touch(f *file, stamp time.Time) {
 	now := s.Now()
-	if f.place != nil {
-		s.hold(f)
-		defer s.release(f)
-	}
-	f.used = now
-	if now.Sub(f.stamp) < touchEvery || s.changed(f) {
+	if now.Sub(stamp) < touchEvery || !modified(f.path).Equal(stamp) || os.Chtimes(f.path, time.Time{}, now) != nil {
 		return
 	}
-	if os.Chtimes(f.path, time.Time{}, now) == nil {
-		f.stamp = modified(f.path)
-	}
+	stamp = modified(f.path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.stamp = stamp
 }
-
-// changed says whether somebody else wrote to an artifact.
-func (s *Store) changed(f *file) bool { return !modified(f.path).Equal(f.stamp) }
 
 // modified is when a file was last written to; zero when there is none.
 func modified(path string) time.Time {

@@ -225,14 +225,12 @@ func (s *Store) seal(u *upload) error {
 	if err := s.settle(u); err != nil {
 		return s.full(err)
 	}
+	f := &file{digest: u.digest, owner: u.owner, path: u.path, sizeBytes: u.sizeBytes, used: s.Now(), checked: u.checked, stamp: modified(u.path)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(&u.file)
 	close(u.done)
-	s.add(&file{
-		digest: u.digest, owner: u.owner, path: u.path, sizeBytes: u.sizeBytes,
-		used: s.Now(), checked: u.checked, stamp: modified(u.path),
-	})
+	s.add(f)
 	s.dropParts(u.digest)
 	return nil
 }

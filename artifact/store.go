@@ -163,7 +163,7 @@ func (s *Store) Unpin(digests ...string) {
 		}
 		delete(s.pins, d)
 		if f := s.files[d]; f != nil {
-			s.touch(f) // it was used until now
+			f.used = s.Now()
 			s.release(f)
 		}
 	}
@@ -180,12 +180,14 @@ func (s *Store) Use(digest string) (path string, release func(), err error) {
 
 func (s *Store) use(digest string) (f *file, release func(), err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if f = s.files[digest]; f == nil {
+		s.mu.Unlock()
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, digest)
 	}
-	s.touch(f)
 	s.pin(digest)
+	stamp := f.stamp
+	s.mu.Unlock()
+	s.touch(f, stamp)
 	return f, sync.OnceFunc(func() { s.Unpin(digest) }), nil
 }
 

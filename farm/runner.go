@@ -55,7 +55,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	}
 	base.spec.Labels = cfg.Labels
 	cache, err := artifact.Open(artifact.Options{
-		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, Logger: cfg.Logger,
+		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, UploadBytes: runnerCacheBytes, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
