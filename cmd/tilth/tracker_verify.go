@@ -11,18 +11,21 @@ import (
 
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/records"
 )
 
-const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256. Nothing is changed.
+const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256, then its records file as
+'tilth records verify' does. Nothing is changed.
 
-The tracker may run meanwhile. It checks what is used by itself, and the rest in the
-background ('tilth tracker --scrub-rate'); what it finds damaged it sets aside in
-artifacts/damaged, and has it built again.`
+The tracker may run meanwhile, but keeps its records file to itself: verify a backup of
+that. It checks artifacts that are used by itself, and the rest in the background
+('tilth tracker --scrub-rate'); those that it finds damaged it sets aside in
+artifacts/damaged, and has them built again.`
 
 func newTrackerVerify(a *app) *cobra.Command {
 	var data string
 	c := &cobra.Command{
-		Use: "verify", Short: "Check a tracker's artifacts on its disk", Long: trackerVerifyLong,
+		Use: "verify", Short: "Check a tracker's artifacts and records on its disk", Long: trackerVerifyLong,
 		Example: "  tilth tracker verify --data /var/lib/tilth", Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
@@ -31,8 +34,25 @@ func newTrackerVerify(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"))
+		err = a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return err // it is no tracker's folder
+		}
+		return errors.Join(err, a.verifyRecords(ctx, filepath.Join(dir, recordsName)))
 	})
+}
+
+// verifyRecords checks a records file, unless a tracker has it.
+func (a *app) verifyRecords(ctx context.Context, path string) error {
+	report, err := records.Verify(ctx, path)
+	if errors.Is(err, records.ErrLocked) {
+		_, err = fmt.Fprintf(a.stdout, "%s: not checked, a tracker has it: verify a backup of it\n", path)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
 }
 
 func (a *app) verifyArtifacts(ctx context.Context, dir string) error {
