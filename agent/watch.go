@@ -18,7 +18,15 @@ import (
 // visit, the tracker's refusal, or the cause with which ctx ended. A log that has a gap is an error: it would falsify all
 // that is made of the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
-	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), jobID: jobID, next: max(1, from), visit: visit}
+	return WatchStatus(ctx, conn, log, jobID, from, visit, nil)
+}
+
+// WatchStatus is Watch that also calls status, unless it is nil, with how the job stands: once the stored events were visited, and whenever it
+// changes. Trackers of older versions do not tell.
+func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64,
+	visit func(*tilthv1.JobEvent) error, status func(*tilthv1.JobStatus) error,
+) error {
+	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), jobID: jobID, next: max(1, from), visit: visit, status: status}
 	for {
 		err := w.follow(ctx)
 		if ctx.Err() != nil {
@@ -39,7 +47,8 @@ type watcher struct {
 	jobID   string
 	next    uint64
 	visit   func(*tilthv1.JobEvent) error
-	failed  bool // it was visit that failed, or the log is not as promised
+	status  func(*tilthv1.JobStatus) error // may be nil
+	failed  bool                           // it was visit or status that failed, or the log is not as promised
 	backoff retry.Backoff
 }
 
@@ -47,7 +56,7 @@ type watcher struct {
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: w.jobID, FromSequence: w.next, Several: true})
+	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: w.jobID, FromSequence: w.next, Several: true, Status: w.status != nil})
 	if err != nil {
 		return err
 	}
@@ -68,6 +77,9 @@ func (w *watcher) follow(ctx context.Context) error {
 }
 
 func (w *watcher) takeAll(r *tilthv1.WatchJobResponse) error {
+	if r.GetEvent() == nil && r.GetStatus() != nil && w.status != nil {
+		return w.status(r.GetStatus())
+	}
 	err := w.take(r.GetEvent())
 	for _, event := range r.GetMore() {
 		if err != nil {

@@ -26,6 +26,8 @@ type agent struct {
 	// silent.
 	seen  time.Time
 	heard time.Time
+	// It was joined when the tracker was started, and nothing was heard of it since.
+	unheard bool
 	// When the session is void without a sign of life; of one that is gone, when it is forgotten.
 	deadline time.Time
 	// What it can be given, and which of that has its turn.
@@ -107,7 +109,7 @@ func (a *agent) proto() *tilthv1.Agent {
 
 // keepAlive notes a sign of life.
 func (t *Tracker) keepAlive(a *agent) {
-	a.seen, a.heard = t.cfg.Now(), t.cfg.Clock()
+	a.seen, a.heard, a.unheard = t.cfg.Now(), t.cfg.Clock(), false
 	a.deadline = later(a.deadline, a.heard.Add(t.cfg.LeaseTimeout))
 }
 

@@ -21,7 +21,7 @@ const quarantined = tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
 func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
 	f.Helper()
 	s := agentSpec("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
-	s.Capabilities = []string{"calibrate"}
+	s.Capabilities = []string{"calibrate", "run"}
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s}))
 }
 

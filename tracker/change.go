@@ -63,6 +63,7 @@ func (t *Tracker) apply(step func(c *change) error) (*records.Pending, error) {
 	}
 	for j, events := range c.touched {
 		c.write.PutJob(j.row())
+		j.stored = j.spent
 		if len(events) > 0 {
 			c.write.OnCommitted(func() { t.watches.publish(j.id, events) })
 		}

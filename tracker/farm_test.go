@@ -47,6 +47,7 @@ type farm struct {
 	// intercept, when set, is between the clients and the tracker.
 	intercept grpc.UnaryClientInterceptor
 	stop      func()
+	tracker   *tracker.Tracker
 	conn      *grpc.ClientConn
 	jobs      tilthv1.JobServiceClient
 	agents    tilthv1.AgentServiceClient
@@ -76,6 +77,7 @@ func (f *farm) start() {
 	if err != nil {
 		f.Fatal(err)
 	}
+	f.tracker = tr
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

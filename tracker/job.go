@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -32,6 +33,10 @@ type job struct {
 	batches      map[string]*batch
 	// Sizes of their candidates.
 	candidateBytes int64
+	// What kept all of it from going on at the last beat, and since when, on the wall's clock; 0 = nothing did.
+	blocked      tilthv1.WaitReason
+	blockedSince time.Time
+	timeSpent
 }
 
 func (j *job) subject() string { return j.id }

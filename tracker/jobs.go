@@ -22,6 +22,7 @@ func (t *Tracker) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv
 	if err != nil {
 		return nil, storeError(err)
 	}
+	t.addWaits(true, j)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &tilthv1.GetJobResponse{Job: j, Outage: t.outageShown()}, nil
@@ -37,6 +38,14 @@ func (t *Tracker) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*ti
 	if token := req.GetPageToken(); token != "" && !isJobID(token) {
 		return nil, strangeToken(token)
 	}
+	response, err := t.listJobs(req)
+	if err == nil {
+		t.addWaits(false, response.GetJobs()...)
+	}
+	return response, err
+}
+
+func (t *Tracker) listJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
 	if req.GetPageSize() == 0 {
 		return t.someJobs(req)
 	}

@@ -68,11 +68,14 @@ func (c *change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
 	if j.meta.GetStartedAt() == nil {
 		j.meta.StartedAt = c.now()
 	}
+	if !j.runs() {
+		c.beginTime(j)
+	}
 	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, "")
 	if j.runs() {
 		return c.leaseRun(j)
 	}
-	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Search{Search: &tilthv1.SearchWork{Job: j.whole()}}}
+	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Search{Search: c.searchWork(j)}}
 }
 
 func (c *change) leaseBatch(b *batch) *tilthv1.LeaseWorkResponse {
@@ -104,6 +107,10 @@ func (c *change) release(w work) {
 	h := w.held()
 	if h.lease == nil {
 		return
+	}
+	if j, ok := w.(*job); ok {
+		c.countTime(j, newSupplies())
+		j.counted, j.running = time.Time{}, false
 	}
 	delete(c.leases, w.subject())
 	c.deadlines.drop(h.lease)

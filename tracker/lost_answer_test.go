@@ -32,6 +32,7 @@ var lostAnswers = map[string]string{
 	"JobService/GetJob":                 reads,
 	"JobService/ListJobs":               reads,
 	"JobService/ListOwners":             reads,
+	"JobService/CheckFarm":              reads,
 	"JobService/WatchJob":               reads,
 	"AgentService/Join":                 repeats,
 	"AgentService/Heartbeat":            repeats,

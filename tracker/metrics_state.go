@@ -21,6 +21,7 @@ type stateCollector struct {
 	ownerJobs, ownerTrials, ownerBytes    *prometheus.Desc
 	specBytes, candidateBytes             *prometheus.Desc
 	waits, watches                        *prometheus.Desc
+	waiting                               *prometheus.Desc
 }
 
 func newStateCollector(t *Tracker) *stateCollector {
@@ -42,6 +43,7 @@ func newStateCollector(t *Tracker) *stateCollector {
 		specBytes:      desc("spec_bytes", "Specifications of jobs in memory."),
 		candidateBytes: desc("candidate_bytes", "Candidates of batches under way in memory."),
 		waits:          desc("waiting_agents", "Requests for work that wait."),
+		waiting:        desc("waiting_jobs", "Jobs of which nothing is being done, by what they wait for.", "reason"),
 		watches:        desc("watch_streams", "Streams of events."),
 	}
 }
@@ -49,7 +51,7 @@ func newStateCollector(t *Tracker) *stateCollector {
 // Describe implements prometheus.Collector.
 func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.retries, s.silent,
-		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.waits, s.watches} {
+		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.waits, s.watches, s.waiting} {
 		ch <- d
 	}
 }
@@ -102,6 +104,9 @@ func (s *stateCollector) gather() (all []prometheus.Metric) {
 	}
 	for state, n := range t.jobStates() {
 		gauge(s.jobs, n, show.JobState(state))
+	}
+	for reason, n := range t.waitReasons() {
+		gauge(s.waiting, int64(n), reason)
 	}
 	stages := map[storev1.Stage]int64{}
 	for _, b := range t.batches {

@@ -35,7 +35,9 @@ func (t *Tracker) recover() error {
 		return err
 	}
 	for _, stored := range jobs {
-		t.recoverJob(stored)
+		if err := t.recoverJob(stored); err != nil {
+			return err
+		}
 	}
 	for _, stored := range batches {
 		if err := t.recoverBatch(stored); err != nil {
@@ -62,6 +64,7 @@ func (t *Tracker) recoverAgents() error {
 		a.identity, a.truncated = stored.GetIdentity(), cut || stored.GetTruncated()
 		a.joined, a.gone = stored.GetJoinedAt(), stored.GetState() == tilthv1.AgentState_AGENT_STATE_GONE
 		a.seen, a.heard, a.deadline = stored.GetSeenAt().AsTime(), t.cfg.Clock(), t.graceUntil()
+		a.unheard = !a.gone
 		if a.gone {
 			a.deadline = t.keptUntil(a)
 		}
@@ -77,7 +80,7 @@ func (t *Tracker) recoverAgents() error {
 	return t.db.Commit(shortened).Wait(context.Background())
 }
 
-func (t *Tracker) recoverJob(stored *records.OpenJob) {
+func (t *Tracker) recoverJob(stored *records.OpenJob) error {
 	row := stored.Row
 	j := &job{
 		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
@@ -87,9 +90,13 @@ func (t *Tracker) recoverJob(stored *records.OpenJob) {
 		j.proposed += int(p.GetProposed())
 	}
 	j.attempt, j.faults, j.failures, j.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFaults(), row.GetFailedBy()
+	if err := t.recoverTime(j); err != nil {
+		return err
+	}
 	t.addJob(j)
 	t.artifacts.Pin(runDigests(j.spec.GetRun())...)
 	t.recoverLease(j, row.GetLease())
+	return nil
 }
 
 func (t *Tracker) recoverBatch(stored *records.OpenBatch) error {

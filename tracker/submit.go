@@ -59,7 +59,7 @@ func (t *Tracker) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) 
 func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err error) {
 	if j := c.requests[s.request]; j != nil {
 		c.repeated("SubmitJob")
-		return j.whole(), "", nil
+		return c.shown(j), "", nil
 	}
 	before, err = c.db.JobByRequest(s.owner, s.id)
 	if err == nil {
@@ -83,7 +83,7 @@ func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err er
 	c.requests[j.request] = j
 	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
 	c.enqueue(j, false)
-	return j.whole(), "", nil
+	return c.shown(j), "", nil
 }
 
 // mostTasks bounds the workloads of a job; models have hundreds.

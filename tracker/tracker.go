@@ -151,6 +151,9 @@ type Tracker struct {
 	outage                 *outage               // nil while there is none
 	devices                map[string]*device    // by name, all whose runner ever joined
 	timed                  map[*device]time.Time // when the state of a device changes by itself
+	supplies               *supplies             // as they were at the last beat
+	// When the first budget is spent, by the tracker's clock, if all goes on as at the last beat; zero when none will be.
+	nextSpent time.Time
 }
 
 // New makes a tracker that goes on where the store ends.
@@ -164,7 +167,7 @@ func New(cfg Config) (*Tracker, error) {
 		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
-		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(),
+		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(), supplies: newSupplies(),
 		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
 	t.watches = newWatches()
@@ -204,22 +207,40 @@ func (t *Tracker) Run(ctx context.Context) error {
 	defer keeping.Wait()
 	defer stop()
 	keeping.Go(func() { t.artifacts.Run(ctx) })
-	ticker := time.NewTicker(min(time.Second, t.cfg.LeaseTimeout/4))
-	defer ticker.Stop()
+	timer := time.NewTimer(t.untilBeat())
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			t.storeTime()
 			return nil
 		case <-t.closing:
+			t.storeTime()
 			return nil
 		case <-t.failed:
 			return t.failure
-		case <-ticker.C:
+		case <-timer.C:
 			t.expire(ctx)
+			t.keepTime(ctx)
 			t.endTurns(ctx)
 			t.serveWaiters()
+			timer.Reset(t.untilBeat())
 		}
 	}
+}
+
+// leastBeat is the least time between two beats.
+const leastBeat = 10 * time.Millisecond
+
+// untilBeat is the time until the next beat of Run: a second, or less when a budget is spent before.
+func (t *Tracker) untilBeat() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wait := min(time.Second, t.cfg.LeaseTimeout/4)
+	if !t.nextSpent.IsZero() {
+		wait = min(wait, max(t.nextSpent.Sub(t.cfg.Clock()), leastBeat))
+	}
+	return wait
 }
 
 // Close ends long polls and streams, so that a server can stop gracefully.

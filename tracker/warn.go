@@ -10,7 +10,7 @@ func (c *change) irreplaceable(d *device) bool {
 		return false
 	}
 	for _, class := range a.offers {
-		if !c.offeredBeside(a, class) {
+		if !class.runs && !c.offeredBeside(a, class) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"errors"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,7 +18,7 @@ const eventsPerRead = 256
 
 // WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as they come.
 func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
-	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), stream: stream}
+	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
 	// Before the log is read, so that nothing falls between the two.
 	if w.events = t.watches.subscribe(w.jobID, t.cfg.Limits.Watches); w.events == nil {
 		return t.overloaded("watches", "the tracker sends %d streams of events, and has no room for more: try again", t.cfg.Limits.Watches)
@@ -39,9 +40,12 @@ type watcher struct {
 	jobID   string
 	next    uint64 // sequence of the event that is due
 	several bool   // a message may hold several events
-	stream  grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
-	events  *subscription
-	ended   bool // the job's last event was sent
+	// statuses is whether the caller wants to hear of the job's status; status is the last that was sent.
+	statuses bool
+	status   *tilthv1.JobStatus
+	stream   grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
+	events   *subscription
+	ended    bool // the job's last event was sent
 }
 
 // catchUp sends what is stored.
@@ -71,8 +75,22 @@ func (w *watcher) catchUp() error {
 
 // follow sends events as they come, until the job ends or some were missed.
 func (w *watcher) follow() error {
+	var again <-chan time.Time
+	if w.statuses {
+		ticker := time.NewTicker(statusEvery)
+		defer ticker.Stop()
+		again = ticker.C
+		if err := w.sendStatus(); err != nil {
+			return err
+		}
+	}
 	for {
 		select {
+		case <-again:
+			if err := w.sendStatus(); err != nil {
+				return err
+			}
+			continue
 		case <-w.events.wake:
 		case <-w.stream.Context().Done():
 			return status.FromContextError(w.stream.Context().Err()).Err()

@@ -86,7 +86,7 @@ func (j *job) closing(now time.Time) bool {
 	if j.budget.GetTrials() > 0 && j.remaining() <= j.reserve() {
 		return true
 	}
-	if deadline := j.deadline(); !deadline.IsZero() && deadline.Sub(now) <= j.budget.GetTime().AsDuration()/reserved+j.backlog(now) {
+	if left, limited := j.time.leftAt(now); limited && left <= j.time.limit/reserved+j.backlog(now) {
 		return true
 	}
 	return j.stopped() || j.next() == nil
@@ -104,7 +104,7 @@ func (j *job) backlog(now time.Time) time.Duration {
 	if done == 0 {
 		return 0
 	}
-	return now.Sub(j.start) / time.Duration(done) * time.Duration(open)
+	return now.Sub(j.time.start) / time.Duration(done) * time.Duration(open)
 }
 
 // reserve is how many trials are kept for finalists.

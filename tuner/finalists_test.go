@@ -71,10 +71,15 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 
 // TestFinalistsHaveTheirTimeBehindTheTrialsInFlight: a job of a minute had ten seconds of them, and its time was over before they were done.
 func TestFinalistsHaveTheirTimeBehindTheTrialsInFlight(t *testing.T) {
-	j := &job{budget: &tilthv1.Budget{Time: durationpb.New(100 * time.Second)}, inFlight: map[string]int{"a": 16, "b": 16}}
+	began := time.Unix(1000, 0)
+	j := &job{
+		budget:   &tilthv1.Budget{Time: durationpb.New(100 * time.Second)},
+		time:     budgetTime{limit: 100 * time.Second, left: 100 * time.Second, start: began, told: began, runs: true},
+		inFlight: map[string]int{"a": 16, "b": 16},
+	}
 	busy := &task{weight: 1, recorded: 320, best: 1}
-	j.tasks, j.start = []*task{busy}, time.Unix(1000, 0)
-	at := func(seconds int) time.Time { return j.start.Add(time.Duration(seconds) * time.Second) }
+	j.tasks = []*task{busy}
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 	if got := j.backlog(at(80)); got != 8*time.Second {
 		t.Errorf("32 trials at a quarter of a second take %v", got)
 	}

@@ -54,7 +54,7 @@ func NewHandler(c Config) *Handler {
 	return &Handler{c}
 }
 
-// Handle tunes the job of a lease until its budget is spent. The error says that the lease was lost or ctx ended; the job then
+// Handle tunes the job of a lease until its trials are spent, or the tracker ends it. The error says that the lease was lost or ctx ended; the job then
 // goes to another tuner, which continues from the job's events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	search := work.GetSearch()
@@ -65,14 +65,14 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if err != nil {
 		return err
 	}
-	j, err := newJob(search.GetJob(), known, h.Ear)
+	j, err := newJob(search, known, h.Ear)
 	if err != nil {
 		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &round{Handler: h, job: j, lease: work.GetLease()}
-	events := make(chan *tilthv1.JobEvent)
+	events := make(chan news)
 	watching := make(chan error, 1)
 	go func() { watching <- h.watch(ctx, search.GetJob().GetId(), events) }()
 	err = r.run(ctx, events, watching)
@@ -82,17 +82,26 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return err
 }
 
-// watch sends the job's events from the first and closes the channel at the end. It returns nil when the job has ended.
-func (h *Handler) watch(ctx context.Context, jobID string, events chan<- *tilthv1.JobEvent) error {
-	defer close(events)
-	return agent.Watch(ctx, h.Conn, h.Logger, jobID, 0, func(e *tilthv1.JobEvent) error {
+// news is an event of a job, or how it stands; the other one is nil.
+type news struct {
+	event  *tilthv1.JobEvent
+	status *tilthv1.JobStatus
+}
+
+// watch sends the job's events from the first, and how it stands, and closes the channel at the end. It returns nil when the job has ended.
+func (h *Handler) watch(ctx context.Context, jobID string, all chan<- news) error {
+	defer close(all)
+	send := func(n news) error {
 		select {
-		case events <- e:
+		case all <- n:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	})
+	}
+	return agent.WatchStatus(ctx, h.Conn, h.Logger, jobID, 0,
+		func(e *tilthv1.JobEvent) error { return send(news{event: e}) },
+		func(s *tilthv1.JobStatus) error { return send(news{status: s}) })
 }
 
 func (h *Handler) finish(ctx context.Context, lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) error {
@@ -112,8 +121,8 @@ type round struct {
 	warned bool
 }
 
-func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watching <-chan error) error {
-	deadline := r.job.deadline()
+func (r *round) run(ctx context.Context, events <-chan news, watching <-chan error) error {
+	deadline := r.job.time.deadline()
 	var timeout <-chan time.Time
 	if !deadline.IsZero() {
 		timer := time.NewTimer(time.Until(deadline))
@@ -141,11 +150,15 @@ func (r *round) run(ctx context.Context, events <-chan *tilthv1.JobEvent, watchi
 			}
 		}
 		select {
-		case e, ok := <-events:
+		case n, ok := <-events:
 			if !ok {
 				return r.ended(<-watching)
 			}
-			r.job.apply(e)
+			if n.status != nil {
+				r.job.time.tell(n.status, time.Now())
+				continue
+			}
+			r.job.apply(n.event)
 		case <-timeout:
 			return r.end(ctx, "time spent")
 		case <-ctx.Done():
@@ -245,9 +258,9 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
-// lock waits for the machine until the job's time is spent.
+// lock waits for the machine, until the job's time is spent where the tuner keeps it.
 func (r *round) lock(ctx context.Context) (release func(), err error) {
-	if deadline := r.job.deadline(); !deadline.IsZero() {
+	if deadline := r.job.time.deadline(); !deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errLate)
 		defer cancel()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
@@ -21,8 +20,7 @@ import (
 type job struct {
 	id     string
 	budget *tilthv1.Budget
-	// start is when the budget's time began, put off by as long as the job was paused.
-	start time.Time
+	time   budgetTime
 	scheduler
 	knowledge *knowledge.Job
 	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the trials since.
@@ -44,8 +42,9 @@ type job struct {
 type race struct{ remeasures bool }
 
 // newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job, not the agent.
-func newJob(j *tilthv1.Job, h *knowledge.History, ear Ear) (state *job, err error) {
+func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
 	defer trap.AsError(&err)
+	j := work.GetJob()
 	spec := j.GetSpec()
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
 	if err != nil {
@@ -56,7 +55,7 @@ func newJob(j *tilthv1.Job, h *knowledge.History, ear Ear) (state *job, err erro
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
 	state = &job{
-		id: j.GetId(), budget: spec.GetBudget(), start: j.GetStartedAt().AsTime().Add(j.GetPaused().AsDuration()), knowledge: knowledge.NewJob(h),
+		id: j.GetId(), budget: spec.GetBudget(), time: newBudgetTime(work), knowledge: knowledge.NewJob(h),
 		inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{},
 	}
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
@@ -94,14 +93,6 @@ func taskSeed(seed uint64, digest string) uint64 {
 }
 
 func (j *job) caughtUp() bool { return j.behind <= 0 }
-
-// deadline is when the job's time is spent; zero when it has no limit.
-func (j *job) deadline() time.Time {
-	if j.budget.GetTime() == nil {
-		return time.Time{}
-	}
-	return j.start.Add(j.budget.GetTime().AsDuration())
-}
 
 // remaining is how many more trials may be proposed.
 func (j *job) remaining() int {

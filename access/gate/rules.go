@@ -68,6 +68,7 @@ var rules = map[string]rule{
 	tilthv1.JobService_ResumeJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_RetryDeadLetters_FullMethodName: {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_ListOwners_FullMethodName:       {roles: readers},
+	tilthv1.JobService_CheckFarm_FullMethodName:        {roles: readers},
 
 	tilthv1.AgentService_Join_FullMethodName:        {roles: agents, log: noted},
 	tilthv1.AgentService_Heartbeat_FullMethodName:   {roles: agents, own: ownSession},

@@ -21,6 +21,14 @@ func DeviceState(s tilthv1.DeviceState) string { return lower(s.String(), "DEVIC
 // AgentKind is a kind's name, e.g. "runner".
 func AgentKind(k tilthv1.AgentKind) string { return lower(k.String(), "AGENT_KIND_") }
 
+// WaitReason is a reason's name, e.g. "no_device"; empty when there is none.
+func WaitReason(r tilthv1.WaitReason) string {
+	if r == tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED {
+		return ""
+	}
+	return lower(r.String(), "WAIT_REASON_")
+}
+
 // ErrorClass is a class's name, e.g. "wrong_result"; empty when there was no error.
 func ErrorClass(c tilthv1.ErrorClass) string {
 	if c == tilthv1.ErrorClass_ERROR_CLASS_NONE {

@@ -73,12 +73,7 @@ type heapOf[V any] []*node[V]
 
 func (h heapOf[V]) Len() int { return len(h) }
 
-func (h heapOf[V]) Less(i, j int) bool {
-	if h[i].tag != h[j].tag {
-		return h[i].tag < h[j].tag
-	}
-	return h[i].order < h[j].order
-}
+func (h heapOf[V]) Less(i, j int) bool { return sooner(h[i], h[j]) }
 
 func (h heapOf[V]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -933,8 +933,11 @@ func (*LeaseWorkResponse_Run) isLeaseWorkResponse_Work() {}
 
 // SearchWork is a job to tune. What happened to it before is in its events (JobService.WatchJob).
 type SearchWork struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// What is left of the budget's time. The tracker counts it and ends the job; JobService.WatchJob tells how it goes on (JobStatus). Absent
+	// when the budget has no time, and from trackers that leave the time to the tuner.
+	TimeLeft      *durationpb.Duration `protobuf:"bytes,70,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -972,6 +975,13 @@ func (*SearchWork) Descriptor() ([]byte, []int) {
 func (x *SearchWork) GetJob() *Job {
 	if x != nil {
 		return x.Job
+	}
+	return nil
+}
+
+func (x *SearchWork) GetTimeLeft() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLeft
 	}
 	return nil
 }
@@ -2208,10 +2218,11 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x05build\x18\x03 \x01(\v2\x13.tilth.v1.BuildWorkH\x00R\x05build\x121\n" +
 	"\ameasure\x18\x04 \x01(\v2\x15.tilth.v1.MeasureWorkH\x00R\ameasure\x12%\n" +
 	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03runB\x06\n" +
-	"\x04work\"-\n" +
+	"\x04work\"e\n" +
 	"\n" +
 	"SearchWork\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"\xc8\x01\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x126\n" +
+	"\ttime_left\x18F \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xc8\x01\n" +
 	"\tBuildWork\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12,\n" +
@@ -2411,61 +2422,62 @@ var file_tilth_v1_agent_proto_depIdxs = []int32{
 	14, // 18: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
 	15, // 19: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
 	37, // 20: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
-	38, // 21: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 22: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 23: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
-	38, // 24: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 25: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 26: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
-	41, // 27: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	42, // 28: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
-	43, // 29: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
-	37, // 30: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
-	7,  // 31: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
-	0,  // 32: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
-	4,  // 33: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	44, // 34: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
-	4,  // 35: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
-	7,  // 36: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	40, // 37: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	42, // 38: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
-	7,  // 39: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	45, // 40: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	46, // 41: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
-	7,  // 42: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	28, // 43: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	41, // 44: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	46, // 45: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	7,  // 46: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	43, // 47: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	46, // 48: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	5,  // 49: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
-	8,  // 50: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
-	10, // 51: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	16, // 52: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	18, // 53: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	20, // 54: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	22, // 55: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	24, // 56: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	26, // 57: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	29, // 58: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	31, // 59: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 60: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 61: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	11, // 62: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	17, // 63: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	19, // 64: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	21, // 65: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	23, // 66: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	25, // 67: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	27, // 68: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	30, // 69: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	32, // 70: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	60, // [60:71] is the sub-list for method output_type
-	49, // [49:60] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	36, // 21: tilth.v1.SearchWork.time_left:type_name -> google.protobuf.Duration
+	38, // 22: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 23: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 24: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
+	38, // 25: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
+	39, // 26: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
+	40, // 27: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
+	41, // 28: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
+	42, // 29: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	43, // 30: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	37, // 31: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
+	7,  // 32: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
+	0,  // 33: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
+	4,  // 34: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
+	44, // 35: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
+	4,  // 36: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
+	7,  // 37: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
+	40, // 38: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	42, // 39: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	7,  // 40: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
+	45, // 41: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	46, // 42: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	7,  // 43: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
+	28, // 44: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	41, // 45: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	46, // 46: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	7,  // 47: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
+	43, // 48: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	46, // 49: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	5,  // 50: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
+	8,  // 51: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
+	10, // 52: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
+	16, // 53: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	18, // 54: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	20, // 55: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	22, // 56: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	24, // 57: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	26, // 58: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	29, // 59: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	31, // 60: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 61: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 62: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	11, // 63: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	17, // 64: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	19, // 65: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	21, // 66: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	23, // 67: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	25, // 68: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	27, // 69: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	30, // 70: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	32, // 71: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	61, // [61:72] is the sub-list for method output_type
+	50, // [50:61] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_agent_proto_init() }

@@ -274,7 +274,7 @@ type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Trials over all tasks together; 0 = no limit.
 	Trials uint32 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	// Wall-clock time since the job was first leased by a tuner; absent = no limit.
+	// Time in which the farm could work on the job (Job.time_spent); absent = no limit.
 	Time *durationpb.Duration `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Trials in a row, over all tasks together, that did not lower the job's weighted latency, after which the job ends;
 	// 0 = no limit.
@@ -491,7 +491,12 @@ type Job struct {
 	// How long it was paused before, after it was first leased. The budget's time does not run meanwhile.
 	Paused *durationpb.Duration `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Only in listings: the job is too large for one, and lacks descriptions, traces, messages or tasks; GetJob has them.
-	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Why nothing of it is being done; absent while something is, when it is paused or has ended. Set in answers only.
+	Wait *Wait `protobuf:"bytes,70,opt,name=wait,proto3" json:"wait,omitempty"`
+	// How long a tuner held the job while the tracker was there and a builder and a device could work for it. The tracker counts it, and ends
+	// the job when the budget's time is spent; a crash loses ten seconds of it at most. Absent until a tuner leases the job.
+	TimeSpent     *durationpb.Duration `protobuf:"bytes,71,opt,name=time_spent,json=timeSpent,proto3" json:"time_spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +620,20 @@ func (x *Job) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *Job) GetWait() *Wait {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *Job) GetTimeSpent() *durationpb.Duration {
+	if x != nil {
+		return x.TimeSpent
+	}
+	return nil
 }
 
 // TaskProgress sums up one task of a job.
@@ -1161,20 +1180,146 @@ func (x *ListJobsResponse) GetNextPageToken() string {
 	return ""
 }
 
+type CheckFarmRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in TargetSpec and JobSpec; a run needs neither toolchain nor tuner.
+	DeviceClass string `protobuf:"bytes,1,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
+	Toolchain   string `protobuf:"bytes,2,opt,name=toolchain,proto3" json:"toolchain,omitempty"`
+	Tuner       string `protobuf:"bytes,3,opt,name=tuner,proto3" json:"tuner,omitempty"`
+	// The job runs packages.
+	Run bool `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
+	// As in RunSpec.
+	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckFarmRequest) Reset() {
+	*x = CheckFarmRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckFarmRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckFarmRequest) ProtoMessage() {}
+
+func (x *CheckFarmRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckFarmRequest.ProtoReflect.Descriptor instead.
+func (*CheckFarmRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CheckFarmRequest) GetDeviceClass() string {
+	if x != nil {
+		return x.DeviceClass
+	}
+	return ""
+}
+
+func (x *CheckFarmRequest) GetToolchain() string {
+	if x != nil {
+		return x.Toolchain
+	}
+	return ""
+}
+
+func (x *CheckFarmRequest) GetTuner() string {
+	if x != nil {
+		return x.Tuner
+	}
+	return ""
+}
+
+func (x *CheckFarmRequest) GetRun() bool {
+	if x != nil {
+		return x.Run
+	}
+	return false
+}
+
+func (x *CheckFarmRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+type CheckFarmResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent when the job could begin, if only in its turn.
+	Wait          *Wait `protobuf:"bytes,1,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckFarmResponse) Reset() {
+	*x = CheckFarmResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckFarmResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckFarmResponse) ProtoMessage() {}
+
+func (x *CheckFarmResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckFarmResponse.ProtoReflect.Descriptor instead.
+func (*CheckFarmResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CheckFarmResponse) GetWait() *Wait {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
 type WatchJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	JobId string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// First sequence number wanted; sequences begin at 1, and 0 means 1.
 	FromSequence uint64 `protobuf:"varint,2,opt,name=from_sequence,json=fromSequence,proto3" json:"from_sequence,omitempty"`
 	// The caller takes several events in one message: see WatchJobResponse.more.
-	Several       bool `protobuf:"varint,60,opt,name=several,proto3" json:"several,omitempty"`
+	Several bool `protobuf:"varint,60,opt,name=several,proto3" json:"several,omitempty"`
+	// The caller wants to hear of the job's status, too: see WatchJobResponse.status.
+	Status        bool `protobuf:"varint,70,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	mi := &file_tilth_v1_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1331,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	mi := &file_tilth_v1_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1344,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchJobRequest) GetJobId() string {
@@ -1223,18 +1368,28 @@ func (x *WatchJobRequest) GetSeveral() bool {
 	return false
 }
 
+func (x *WatchJobRequest) GetStatus() bool {
+	if x != nil {
+		return x.Status
+	}
+	return false
+}
+
 type WatchJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Event *JobEvent              `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Absent in a message with a status.
+	Event *JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	// Events that follow it, in their order; only for who takes several.
-	More          []*JobEvent `protobuf:"bytes,60,rep,name=more,proto3" json:"more,omitempty"`
+	More []*JobEvent `protobuf:"bytes,60,rep,name=more,proto3" json:"more,omitempty"`
+	// How the job stands, in a message without an event; only for who wants it, once the stored events are sent and then as it changes.
+	Status        *JobStatus `protobuf:"bytes,70,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchJobResponse) Reset() {
 	*x = WatchJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	mi := &file_tilth_v1_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1401,7 @@ func (x *WatchJobResponse) String() string {
 func (*WatchJobResponse) ProtoMessage() {}
 
 func (x *WatchJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	mi := &file_tilth_v1_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1414,7 @@ func (x *WatchJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobResponse.ProtoReflect.Descriptor instead.
 func (*WatchJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchJobResponse) GetEvent() *JobEvent {
@@ -1276,6 +1431,13 @@ func (x *WatchJobResponse) GetMore() []*JobEvent {
 	return nil
 }
 
+func (x *WatchJobResponse) GetStatus() *JobStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 type CancelJobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
@@ -1286,7 +1448,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[15]
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1460,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[15]
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1473,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelJobRequest) GetJobId() string {
@@ -1337,7 +1499,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[16]
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1511,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[16]
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1524,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelJobResponse) GetJob() *Job {
@@ -1382,7 +1544,7 @@ type PauseJobRequest struct {
 
 func (x *PauseJobRequest) Reset() {
 	*x = PauseJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1556,7 @@ func (x *PauseJobRequest) String() string {
 func (*PauseJobRequest) ProtoMessage() {}
 
 func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1569,7 @@ func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobRequest.ProtoReflect.Descriptor instead.
 func (*PauseJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PauseJobRequest) GetJobId() string {
@@ -1433,7 +1595,7 @@ type PauseJobResponse struct {
 
 func (x *PauseJobResponse) Reset() {
 	*x = PauseJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1607,7 @@ func (x *PauseJobResponse) String() string {
 func (*PauseJobResponse) ProtoMessage() {}
 
 func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1620,7 @@ func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobResponse.ProtoReflect.Descriptor instead.
 func (*PauseJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PauseJobResponse) GetJob() *Job {
@@ -1478,7 +1640,7 @@ type ResumeJobRequest struct {
 
 func (x *ResumeJobRequest) Reset() {
 	*x = ResumeJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1652,7 @@ func (x *ResumeJobRequest) String() string {
 func (*ResumeJobRequest) ProtoMessage() {}
 
 func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1665,7 @@ func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobRequest.ProtoReflect.Descriptor instead.
 func (*ResumeJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeJobRequest) GetJobId() string {
@@ -1529,7 +1691,7 @@ type ResumeJobResponse struct {
 
 func (x *ResumeJobResponse) Reset() {
 	*x = ResumeJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1703,7 @@ func (x *ResumeJobResponse) String() string {
 func (*ResumeJobResponse) ProtoMessage() {}
 
 func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1716,7 @@ func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobResponse.ProtoReflect.Descriptor instead.
 func (*ResumeJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeJobResponse) GetJob() *Job {
@@ -1575,7 +1737,7 @@ type RetryDeadLettersRequest struct {
 
 func (x *RetryDeadLettersRequest) Reset() {
 	*x = RetryDeadLettersRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1749,7 @@ func (x *RetryDeadLettersRequest) String() string {
 func (*RetryDeadLettersRequest) ProtoMessage() {}
 
 func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1762,7 @@ func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RetryDeadLettersRequest) GetJobId() string {
@@ -1628,7 +1790,7 @@ type RetryDeadLettersResponse struct {
 
 func (x *RetryDeadLettersResponse) Reset() {
 	*x = RetryDeadLettersResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1802,7 @@ func (x *RetryDeadLettersResponse) String() string {
 func (*RetryDeadLettersResponse) ProtoMessage() {}
 
 func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1815,7 @@ func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RetryDeadLettersResponse) GetJob() *Job {
@@ -1693,7 +1855,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1867,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1880,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobEvent) GetSequence() uint64 {
@@ -1854,7 +2016,7 @@ type JobStateChanged struct {
 
 func (x *JobStateChanged) Reset() {
 	*x = JobStateChanged{}
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +2028,7 @@ func (x *JobStateChanged) String() string {
 func (*JobStateChanged) ProtoMessage() {}
 
 func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +2041,7 @@ func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStateChanged.ProtoReflect.Descriptor instead.
 func (*JobStateChanged) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobStateChanged) GetState() JobState {
@@ -1915,7 +2077,7 @@ type BatchProposed struct {
 
 func (x *BatchProposed) Reset() {
 	*x = BatchProposed{}
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2089,7 @@ func (x *BatchProposed) String() string {
 func (*BatchProposed) ProtoMessage() {}
 
 func (x *BatchProposed) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2102,7 @@ func (x *BatchProposed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchProposed.ProtoReflect.Descriptor instead.
 func (*BatchProposed) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BatchProposed) GetBatchId() string {
@@ -2007,7 +2169,7 @@ type MeasurementSuspected struct {
 
 func (x *MeasurementSuspected) Reset() {
 	*x = MeasurementSuspected{}
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2181,7 @@ func (x *MeasurementSuspected) String() string {
 func (*MeasurementSuspected) ProtoMessage() {}
 
 func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2194,7 @@ func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurementSuspected.ProtoReflect.Descriptor instead.
 func (*MeasurementSuspected) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MeasurementSuspected) GetTaskIndex() uint32 {
@@ -2076,7 +2238,7 @@ type BatchRetried struct {
 
 func (x *BatchRetried) Reset() {
 	*x = BatchRetried{}
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2250,7 @@ func (x *BatchRetried) String() string {
 func (*BatchRetried) ProtoMessage() {}
 
 func (x *BatchRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2263,7 @@ func (x *BatchRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRetried.ProtoReflect.Descriptor instead.
 func (*BatchRetried) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BatchRetried) GetBatchId() string {
@@ -2140,7 +2302,7 @@ type TrialRecorded struct {
 
 func (x *TrialRecorded) Reset() {
 	*x = TrialRecorded{}
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2314,7 @@ func (x *TrialRecorded) String() string {
 func (*TrialRecorded) ProtoMessage() {}
 
 func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2327,7 @@ func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecorded.ProtoReflect.Descriptor instead.
 func (*TrialRecorded) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TrialRecorded) GetTaskIndex() uint32 {
@@ -2200,7 +2362,7 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\"\xb6\x01\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xb6\x01\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
@@ -2235,7 +2397,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"noTransfer\x12#\n" +
 	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12\x1a\n" +
 	"\bpriority\x18\n" +
-	" \x01(\rR\bpriority\"\xcf\x04\n" +
+	" \x01(\rR\bpriority\"\xad\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -2251,7 +2413,10 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06result\x18\x1e \x01(\v2\x13.tilth.v1.RunResultR\x06result\x127\n" +
 	"\tpaused_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x121\n" +
 	"\x06paused\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x06paused\x12\x1c\n" +
-	"\ttruncated\x18Z \x01(\bR\ttruncated\"\xd6\x04\n" +
+	"\ttruncated\x18Z \x01(\bR\ttruncated\x12\"\n" +
+	"\x04wait\x18F \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
+	"\n" +
+	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\xd6\x04\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -2300,14 +2465,24 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"page_token\x18) \x01(\tR\tpageToken\"]\n" +
 	"\x10ListJobsResponse\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"g\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"\x93\x01\n" +
+	"\x10CheckFarmRequest\x12!\n" +
+	"\fdevice_class\x18\x01 \x01(\tR\vdeviceClass\x12\x1c\n" +
+	"\ttoolchain\x18\x02 \x01(\tR\ttoolchain\x12\x14\n" +
+	"\x05tuner\x18\x03 \x01(\tR\x05tuner\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\bR\x03run\x12\x16\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\"7\n" +
+	"\x11CheckFarmResponse\x12\"\n" +
+	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\x7f\n" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
 	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\x12\x18\n" +
-	"\aseveral\x18< \x01(\bR\aseveral\"d\n" +
+	"\aseveral\x18< \x01(\bR\aseveral\x12\x16\n" +
+	"\x06status\x18F \x01(\bR\x06status\"\x91\x01\n" +
 	"\x10WatchJobResponse\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12&\n" +
-	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\"A\n" +
+	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\x12+\n" +
+	"\x06status\x18F \x01(\v2\x13.tilth.v1.JobStatusR\x06status\"A\n" +
 	"\x10CancelJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
@@ -2381,7 +2556,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
-	"\x10JOB_STATE_PAUSED\x10\x062\x8a\x05\n" +
+	"\x10JOB_STATE_PAUSED\x10\x062\xd0\x05\n" +
 	"\n" +
 	"JobService\x12D\n" +
 	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\x12;\n" +
@@ -2391,7 +2566,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\x12A\n" +
 	"\bPauseJob\x12\x19.tilth.v1.PauseJobRequest\x1a\x1a.tilth.v1.PauseJobResponse\x12D\n" +
 	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\x12Y\n" +
-	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\x12G\n" +
+	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\x12D\n" +
+	"\tCheckFarm\x12\x1a.tilth.v1.CheckFarmRequest\x1a\x1b.tilth.v1.CheckFarmResponse\x12G\n" +
 	"\n" +
 	"ListOwners\x12\x1b.tilth.v1.ListOwnersRequest\x1a\x1c.tilth.v1.ListOwnersResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
@@ -2408,7 +2584,7 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_tilth_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: tilth.v1.JobState
 	(*TaskSpec)(nil),                 // 1: tilth.v1.TaskSpec
@@ -2424,103 +2600,113 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	(*GetJobResponse)(nil),           // 11: tilth.v1.GetJobResponse
 	(*ListJobsRequest)(nil),          // 12: tilth.v1.ListJobsRequest
 	(*ListJobsResponse)(nil),         // 13: tilth.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),          // 14: tilth.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),         // 15: tilth.v1.WatchJobResponse
-	(*CancelJobRequest)(nil),         // 16: tilth.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),        // 17: tilth.v1.CancelJobResponse
-	(*PauseJobRequest)(nil),          // 18: tilth.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),         // 19: tilth.v1.PauseJobResponse
-	(*ResumeJobRequest)(nil),         // 20: tilth.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),        // 21: tilth.v1.ResumeJobResponse
-	(*RetryDeadLettersRequest)(nil),  // 22: tilth.v1.RetryDeadLettersRequest
-	(*RetryDeadLettersResponse)(nil), // 23: tilth.v1.RetryDeadLettersResponse
-	(*JobEvent)(nil),                 // 24: tilth.v1.JobEvent
-	(*JobStateChanged)(nil),          // 25: tilth.v1.JobStateChanged
-	(*BatchProposed)(nil),            // 26: tilth.v1.BatchProposed
-	(*MeasurementSuspected)(nil),     // 27: tilth.v1.MeasurementSuspected
-	(*BatchRetried)(nil),             // 28: tilth.v1.BatchRetried
-	(*TrialRecorded)(nil),            // 29: tilth.v1.TrialRecorded
-	nil,                              // 30: tilth.v1.TaskProgress.ErrorsEntry
-	nil,                              // 31: tilth.v1.TaskProgress.MessagesEntry
-	(*durationpb.Duration)(nil),      // 32: google.protobuf.Duration
-	(*RunSpec)(nil),                  // 33: tilth.v1.RunSpec
-	(*timestamppb.Timestamp)(nil),    // 34: google.protobuf.Timestamp
-	(*RunResult)(nil),                // 35: tilth.v1.RunResult
-	(*Measurement)(nil),              // 36: tilth.v1.Measurement
-	(ErrorClass)(0),                  // 37: tilth.v1.ErrorClass
-	(*Outage)(nil),                   // 38: tilth.v1.Outage
-	(*Candidate)(nil),                // 39: tilth.v1.Candidate
-	(BatchMode)(0),                   // 40: tilth.v1.BatchMode
-	(*ListOwnersRequest)(nil),        // 41: tilth.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),       // 42: tilth.v1.ListOwnersResponse
+	(*CheckFarmRequest)(nil),         // 14: tilth.v1.CheckFarmRequest
+	(*CheckFarmResponse)(nil),        // 15: tilth.v1.CheckFarmResponse
+	(*WatchJobRequest)(nil),          // 16: tilth.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),         // 17: tilth.v1.WatchJobResponse
+	(*CancelJobRequest)(nil),         // 18: tilth.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),        // 19: tilth.v1.CancelJobResponse
+	(*PauseJobRequest)(nil),          // 20: tilth.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),         // 21: tilth.v1.PauseJobResponse
+	(*ResumeJobRequest)(nil),         // 22: tilth.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),        // 23: tilth.v1.ResumeJobResponse
+	(*RetryDeadLettersRequest)(nil),  // 24: tilth.v1.RetryDeadLettersRequest
+	(*RetryDeadLettersResponse)(nil), // 25: tilth.v1.RetryDeadLettersResponse
+	(*JobEvent)(nil),                 // 26: tilth.v1.JobEvent
+	(*JobStateChanged)(nil),          // 27: tilth.v1.JobStateChanged
+	(*BatchProposed)(nil),            // 28: tilth.v1.BatchProposed
+	(*MeasurementSuspected)(nil),     // 29: tilth.v1.MeasurementSuspected
+	(*BatchRetried)(nil),             // 30: tilth.v1.BatchRetried
+	(*TrialRecorded)(nil),            // 31: tilth.v1.TrialRecorded
+	nil,                              // 32: tilth.v1.TaskProgress.ErrorsEntry
+	nil,                              // 33: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),      // 34: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 35: tilth.v1.RunSpec
+	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 37: tilth.v1.RunResult
+	(*Wait)(nil),                     // 38: tilth.v1.Wait
+	(*Measurement)(nil),              // 39: tilth.v1.Measurement
+	(ErrorClass)(0),                  // 40: tilth.v1.ErrorClass
+	(*Outage)(nil),                   // 41: tilth.v1.Outage
+	(*JobStatus)(nil),                // 42: tilth.v1.JobStatus
+	(*Candidate)(nil),                // 43: tilth.v1.Candidate
+	(BatchMode)(0),                   // 44: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 45: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 46: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	32, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	34, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
-	33, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
+	35, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
 	4,  // 5: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
 	0,  // 6: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	34, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	34, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	34, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	36, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	36, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	36, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
 	6,  // 10: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
 	7,  // 11: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	35, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
-	34, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
-	32, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
-	30, // 15: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	31, // 16: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	36, // 17: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	37, // 18: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 19: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 20: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 21: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	38, // 22: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
-	0,  // 23: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 24: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	24, // 25: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	24, // 26: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	5,  // 27: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 28: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 29: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 30: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	34, // 31: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	25, // 32: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	26, // 33: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	29, // 34: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 35: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	28, // 36: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	27, // 37: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 38: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	39, // 39: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	40, // 40: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	39, // 41: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	36, // 42: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 43: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 44: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 45: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	14, // 46: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	16, // 47: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	18, // 48: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	20, // 49: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	22, // 50: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	41, // 51: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 52: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 53: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 54: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	15, // 55: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	17, // 56: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	19, // 57: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	21, // 58: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	23, // 59: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	42, // 60: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	52, // [52:61] is the sub-list for method output_type
-	43, // [43:52] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	37, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	36, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	34, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	38, // 15: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
+	34, // 16: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
+	32, // 17: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	33, // 18: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	39, // 19: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	40, // 20: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 21: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 22: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 23: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	41, // 24: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	0,  // 25: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 26: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	38, // 27: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	26, // 28: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	26, // 29: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	42, // 30: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	5,  // 31: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 32: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 33: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 34: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	36, // 35: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	27, // 36: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	28, // 37: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	31, // 38: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 39: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	30, // 40: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	29, // 41: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 42: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	43, // 43: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	44, // 44: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	43, // 45: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	39, // 46: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 47: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 48: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 49: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	16, // 50: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	18, // 51: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	20, // 52: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	22, // 53: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	24, // 54: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	14, // 55: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	45, // 56: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 57: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 58: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 59: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	17, // 60: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	19, // 61: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	21, // 62: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	23, // 63: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	25, // 64: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	15, // 65: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	46, // 66: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	57, // [57:67] is the sub-list for method output_type
+	47, // [47:57] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -2532,7 +2718,8 @@ func file_tilth_v1_job_proto_init() {
 	file_tilth_v1_outage_proto_init()
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()
-	file_tilth_v1_job_proto_msgTypes[23].OneofWrappers = []any{
+	file_tilth_v1_wait_proto_init()
+	file_tilth_v1_job_proto_msgTypes[25].OneofWrappers = []any{
 		(*JobEvent_State)(nil),
 		(*JobEvent_Proposed)(nil),
 		(*JobEvent_Trial)(nil),
@@ -2546,7 +2733,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	JobService_PauseJob_FullMethodName         = "/tilth.v1.JobService/PauseJob"
 	JobService_ResumeJob_FullMethodName        = "/tilth.v1.JobService/ResumeJob"
 	JobService_RetryDeadLetters_FullMethodName = "/tilth.v1.JobService/RetryDeadLetters"
+	JobService_CheckFarm_FullMethodName        = "/tilth.v1.JobService/CheckFarm"
 	JobService_ListOwners_FullMethodName       = "/tilth.v1.JobService/ListOwners"
 )
 
@@ -59,6 +60,8 @@ type JobServiceClient interface {
 	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
 	// FAILED_PRECONDITION when the job has ended.
 	RetryDeadLetters(ctx context.Context, in *RetryDeadLettersRequest, opts ...grpc.CallOption) (*RetryDeadLettersResponse, error)
+	// CheckFarm says what a job would wait for if it were submitted now, as far as agents and devices are concerned.
+	CheckFarm(ctx context.Context, in *CheckFarmRequest, opts ...grpc.CallOption) (*CheckFarmResponse, error)
 	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
 	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
 }
@@ -160,6 +163,16 @@ func (c *jobServiceClient) RetryDeadLetters(ctx context.Context, in *RetryDeadLe
 	return out, nil
 }
 
+func (c *jobServiceClient) CheckFarm(ctx context.Context, in *CheckFarmRequest, opts ...grpc.CallOption) (*CheckFarmResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckFarmResponse)
+	err := c.cc.Invoke(ctx, JobService_CheckFarm_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListOwnersResponse)
@@ -197,6 +210,8 @@ type JobServiceServer interface {
 	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
 	// FAILED_PRECONDITION when the job has ended.
 	RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error)
+	// CheckFarm says what a job would wait for if it were submitted now, as far as agents and devices are concerned.
+	CheckFarm(context.Context, *CheckFarmRequest) (*CheckFarmResponse, error)
 	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
 	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
 	mustEmbedUnimplementedJobServiceServer()
@@ -232,6 +247,9 @@ func (UnimplementedJobServiceServer) ResumeJob(context.Context, *ResumeJobReques
 }
 func (UnimplementedJobServiceServer) RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RetryDeadLetters not implemented")
+}
+func (UnimplementedJobServiceServer) CheckFarm(context.Context, *CheckFarmRequest) (*CheckFarmResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckFarm not implemented")
 }
 func (UnimplementedJobServiceServer) ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListOwners not implemented")
@@ -394,6 +412,24 @@ func _JobService_RetryDeadLetters_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_CheckFarm_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckFarmRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).CheckFarm(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_CheckFarm_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).CheckFarm(ctx, req.(*CheckFarmRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_ListOwners_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListOwnersRequest)
 	if err := dec(in); err != nil {
@@ -446,6 +482,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RetryDeadLetters",
 			Handler:    _JobService_RetryDeadLetters_Handler,
+		},
+		{
+			MethodName: "CheckFarm",
+			Handler:    _JobService_CheckFarm_Handler,
 		},
 		{
 			MethodName: "ListOwners",

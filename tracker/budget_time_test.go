@@ -1,0 +1,218 @@
+package tracker_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// staffed is a farm with an agent of each kind, and a job of so much time that its tuner holds.
+type staffed struct {
+	*farm
+	job                    *tilthv1.Job
+	tuner, builder, runner string
+	work                   *tilthv1.LeaseWorkResponse
+}
+
+func newStaffed(t *testing.T, budget time.Duration) *staffed {
+	f := &staffed{farm: newFarm(t, tracker.Config{})}
+	f.tuner, f.builder, f.runner = f.farm.tuner(), f.farm.builder(), f.farm.runner()
+	s := spec("conv")
+	s.Budget = &tilthv1.Budget{Time: durationpb.New(budget)}
+	f.job = f.submit("r1", s)
+	f.work = f.mustLease(f.tuner)
+	return f
+}
+
+// end stops the farm within its bubble.
+func (f *staffed) end() {
+	f.stop()
+	f.stop = func() {}
+}
+
+// live has all agents report every second for so long, by the bubble's clock.
+func (f *staffed) live(d time.Duration, sessions ...string) {
+	f.Helper()
+	if sessions == nil {
+		sessions = []string{f.tuner, f.builder, f.runner}
+	}
+	for range d / time.Second {
+		for _, s := range sessions {
+			beat := &tilthv1.HeartbeatRequest{Session: s}
+			if s == f.tuner {
+				beat.Leases = []*tilthv1.LeaseToken{f.work.GetLease()}
+			}
+			must[*tilthv1.HeartbeatResponse](f)(f.agents.Heartbeat(f.Context(), beat))
+		}
+		time.Sleep(time.Second) // of the bubble's clock
+	}
+}
+
+// wantSpent checks how much of the budget's time was spent, but for two beats of the tracker.
+func (f *staffed) wantSpent(want time.Duration) {
+	f.Helper()
+	j := f.farm.job(f.job.GetId())
+	if got := j.GetTimeSpent().AsDuration(); got < want-2*time.Second || got > want+2*time.Second {
+		f.Errorf("spent are %v, want %v; the job is %v", got, want, j)
+	}
+}
+
+func (f *staffed) wantState(want tilthv1.JobState, reason string) {
+	f.Helper()
+	if j := f.farm.job(f.job.GetId()); j.GetState() != want || !strings.HasPrefix(j.GetReason(), reason) {
+		f.Errorf("the job is %v, %q; want %v, %q", j.GetState(), j.GetReason(), want, reason)
+	}
+}
+
+// inBubble runs a test by a clock of its own.
+func inBubble(t *testing.T, budget time.Duration, test func(f *staffed)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newStaffed(t, budget)
+		defer f.end()
+		test(f)
+	})
+}
+
+const (
+	running = tilthv1.JobState_JOB_STATE_RUNNING
+	failed  = tilthv1.JobState_JOB_STATE_FAILED
+	done    = tilthv1.JobState_JOB_STATE_DONE
+)
+
+// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway: a job of 20 s was done, without a trial, after an outage of a minute.
+func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
+	inBubble(t, 20*time.Second, func(f *staffed) {
+		f.live(10 * time.Second)
+		f.stop()
+		time.Sleep(time.Minute)
+		f.start()
+		f.live(5 * time.Second)
+		f.wantState(running, "")
+		f.live(30 * time.Second)
+		f.wantState(failed, "time spent before the first trial was measured")
+		j := f.farm.job(f.job.GetId())
+		lived := j.GetEndedAt().AsTime().Sub(j.GetStartedAt().AsTime())
+		if lived < 78*time.Second || lived > 92*time.Second { // of which 60 do not count, and what a stop lost is counted again
+			f.Errorf("the job lived for %v", lived)
+		}
+	})
+}
+
+// TestNoBudgetRunsWhileNothingCanRun: its time stands still without a device, without a builder, and without a tuner.
+func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
+	for name, take := range map[string]func(f *staffed){
+		"the device is cordoned": func(f *staffed) { cordon(f, wired{f.farm}, "runner", "", 0) },
+		"the builder left":       func(f *staffed) { f.leave(f.builder) },
+		"the device left":        func(f *staffed) { f.leave(f.runner) },
+		"the tuner left":         func(f *staffed) { f.leave(f.tuner) },
+		"the job is paused": func(f *staffed) {
+			must[*tilthv1.PauseJobResponse](f)(f.jobs.PauseJob(f.Context(), &tilthv1.PauseJobRequest{JobId: f.job.GetId()}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30*time.Second, func(f *staffed) {
+				f.live(10 * time.Second)
+				take(f)
+				present := []string{}
+				for _, a := range must[*tilthv1.ListAgentsResponse](f)(f.agents.ListAgents(f.Context(), &tilthv1.ListAgentsRequest{})).GetAgents() {
+					if a.GetState() != tilthv1.AgentState_AGENT_STATE_GONE {
+						present = append(present, a.GetSession())
+					}
+				}
+				f.live(time.Minute, present...)
+				f.wantSpent(10 * time.Second)
+				if f.farm.job(f.job.GetId()).GetEndedAt() != nil {
+					f.Error("the job has ended")
+				}
+			})
+		})
+	}
+}
+
+func (f *farm) leave(session string) {
+	f.Helper()
+	must[*tilthv1.LeaveResponse](f)(f.agents.Leave(f.Context(), &tilthv1.LeaveRequest{Session: session}))
+}
+
+// TestATrackerThatStoodStillSpendsNobodysTime: its process was stopped, or its machine slept.
+func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slept := time.Duration(0)
+		f := &staffed{farm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(slept) }, LeaseTimeout: time.Hour})}
+		defer f.end()
+		f.tuner, f.builder, f.runner = f.farm.tuner(), f.farm.builder(), f.farm.runner()
+		s := spec("conv")
+		s.Budget = &tilthv1.Budget{Time: durationpb.New(30 * time.Second)}
+		f.job = f.submit("r1", s)
+		f.work = f.mustLease(f.tuner)
+		f.live(10 * time.Second)
+		slept = 10 * time.Minute
+		f.live(5 * time.Second)
+		f.wantState(running, "")
+		f.wantSpent(16 * time.Second)
+	})
+}
+
+// TestTheTimeOfABudgetEndsTheJobThatMeasured: the tracker does so by itself.
+func TestTheTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
+	inBubble(t, 10*time.Second, func(f *staffed) {
+		f.propose(f.work.GetLease(), 0, 0, "a")
+		f.reportBuild(f.buildReport(f.mustLease(f.builder)))
+		w := f.mustLease(f.runner)
+		f.report(w.GetLease(), ok(w.GetMeasure().GetCandidates()[0], 1))
+		f.live(12 * time.Second)
+		f.wantState(done, "time spent")
+		f.wantSpent(10 * time.Second)
+		f.restart()
+		f.wantSpent(10 * time.Second)
+	})
+}
+
+// TestATunerIsToldWhatIsLeft, and one of an older version, which reckons from the job's start, comes to the same.
+func TestATunerIsToldWhatIsLeft(t *testing.T) {
+	inBubble(t, 30*time.Second, func(f *staffed) {
+		f.live(10 * time.Second)
+		f.leave(f.tuner)
+		f.live(20*time.Second, f.builder, f.runner)
+		search := f.mustLease(f.farm.tuner()).GetSearch()
+		if left := search.GetTimeLeft().AsDuration(); left < 19*time.Second || left > 21*time.Second {
+			f.Errorf("left are %v", left)
+		}
+		old := time.Until(search.GetJob().GetStartedAt().AsTime().Add(search.GetJob().GetPaused().AsDuration() + 30*time.Second))
+		if old < 19*time.Second || old > 21*time.Second {
+			f.Errorf("a tuner of an older version ends it in %v", old)
+		}
+	})
+}
+
+// TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft: nothing is stored of the time that it spent.
+func TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft(t *testing.T) {
+	inBubble(t, time.Minute, func(f *staffed) {
+		f.live(20 * time.Second)
+		f.propose(f.work.GetLease(), 0, 0, "a") // its last event
+		f.end()
+		db := must[*records.DB](f)(records.Open(f.dir+"/records.db", records.Options{}))
+		row := must[*storev1.JobRow](f)(db.JobRow(f.job.GetId()))
+		row.GetJob().TimeSpent = nil
+		w := &records.Write{}
+		w.PutJob(row)
+		if err := db.Commit(w).Wait(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			f.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		f.start()
+		f.live(10 * time.Second)
+		f.wantSpent(30 * time.Second)
+	})
+}

@@ -1,0 +1,209 @@
+package tracker_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// wantWait checks why a job waits, as all who ask are told.
+func (f *farm) wantWait(id string, reason tilthv1.WaitReason, nothingCanRun bool, parts ...string) {
+	f.Helper()
+	w := f.job(id).GetWait()
+	if w.GetReason() != reason || w.GetNothingCanRun() != nothingCanRun {
+		f.Fatalf("the job waits for %v, want %v", w, reason)
+	}
+	for _, part := range parts {
+		if !strings.Contains(w.GetMessage(), part) {
+			f.Errorf("the job waits, %s; want %q in it", w.GetMessage(), part)
+		}
+	}
+	listed := must[*tilthv1.ListJobsResponse](f)(f.jobs.ListJobs(f.Context(), &tilthv1.ListJobsRequest{})).GetJobs()
+	if len(listed) == 0 || listed[0].GetWait().GetReason() != reason {
+		f.Errorf("listed are %v, want one that waits for %v", listed, reason)
+	}
+}
+
+const nothing = tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED
+
+// TestAJobSaysWhyItWaits: whatever is missing, who asks for the job is told what, why, until when, and what to do.
+func TestAJobSaysWhyItWaits(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	j := f.submit("r1", spec("conv"))
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, true, "no device of class x86 is joined: start one with 'tilth runner'")
+	other := agentSpec("board", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	other.DeviceClasses[0].Name = "arm"
+	must[*tilthv1.JoinResponse](t)(f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: other}))
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, true, "no device of class x86 is joined (board has arm)")
+	runner := f.runner()
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, true, "no builder with clang-19 is joined", "'tilth builder'")
+	builder := f.builder()
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_TUNER, true, "no tuner with random is joined", "'tilth tuner'")
+	session := f.tuner()
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a tuner with random")
+	tuner := f.mustLease(session).GetLease()
+	f.wantWait(j.GetId(), nothing, false)
+
+	cordon(t, wired{f}, "runner", "a look at the fan", time.Hour)
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_CORDONED, true, "the only device of class x86 is not given work: runner is cordoned since",
+		"by anna until", "a look at the fan", "'tilth devices uncordon runner'")
+	uncordon(t, wired{f}, "runner")
+	f.wantWait(j.GetId(), nothing, false)
+
+	f.propose(tuner, 0, 0, "a")
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a builder with clang-19")
+	work := f.mustLease(builder)
+	f.wantWait(j.GetId(), nothing, false)
+	f.reportBuild(f.buildReport(work))
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a device of class x86")
+	f.mustLease(runner)
+	f.wantWait(j.GetId(), nothing, false)
+	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: runner}))
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, true, "runner is gone since")
+	f.restart()
+	f.runner()
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_SILENT, true, "builder is silent since")
+}
+
+func TestAJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	j := f.measurable("r1")
+	spare := f.spare()
+	session := f.calibratingRunner().GetSession()
+	f.calibrate(session, 5, 1)
+	f.calibrate(session, 3, 1.2)
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false)
+	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: spare}))
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_QUARANTINED, true, "runner is quarantined since", "until",
+		"20.0 % slower than its reference", "'tilth devices show runner'")
+}
+
+// TestAJobSaysBehindWhomItWaits, of its own owner's jobs and of others'.
+func TestAJobSaysBehindWhomItWaits(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	f.runner()
+	f.builder()
+	owned := func(request, owner string) *tilthv1.Job {
+		s := spec("conv")
+		s.Owner = owner
+		return f.submit(request, s)
+	}
+	owned("r1", "ci")
+	f.mustLease(f.tuner())
+	owned("r2", "ana")
+	owned("r3", "ana")
+	last := owned("r4", "ci")
+	f.wantWait(last.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false,
+		"waits its turn for a tuner with random: 1 leases are in force, of ci; before it come 2 of ana")
+}
+
+// TestTheFarmSaysBeforehandWhatAJobWouldWaitFor.
+func TestTheFarmSaysBeforehandWhatAJobWouldWaitFor(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	check := func(req *tilthv1.CheckFarmRequest) tilthv1.WaitReason {
+		t.Helper()
+		return must[*tilthv1.CheckFarmResponse](t)(f.jobs.CheckFarm(t.Context(), req)).GetWait().GetReason()
+	}
+	tune := &tilthv1.CheckFarmRequest{DeviceClass: "x86", Toolchain: "clang-19", Tuner: "random"}
+	run := &tilthv1.CheckFarmRequest{DeviceClass: "x86", Run: true}
+	if got := check(tune); got != tilthv1.WaitReason_WAIT_REASON_NO_DEVICE {
+		t.Errorf("an empty farm has %v", got)
+	}
+	f.runner()
+	f.builder()
+	if got := check(tune); got != tilthv1.WaitReason_WAIT_REASON_NO_TUNER {
+		t.Errorf("a farm without a tuner has %v", got)
+	}
+	f.tuner()
+	if got := check(tune); got != nothing {
+		t.Errorf("a whole farm has %v", got)
+	}
+	if got := check(run); got != tilthv1.WaitReason_WAIT_REASON_NO_DEVICE {
+		t.Errorf("a farm whose device runs no packages has %v", got)
+	}
+	f.calibratingRunner()
+	if got := check(run); got != nothing {
+		t.Errorf("a farm whose device runs packages has %v", got)
+	}
+	run.Device = "another"
+	if got := check(run); got != tilthv1.WaitReason_WAIT_REASON_NO_DEVICE {
+		t.Errorf("a farm without the device asked for has %v", got)
+	}
+}
+
+func TestMetricsCountJobsByWhatTheyWaitFor(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry})
+	f.submit("r1", spec("conv"))
+	f.submit("r2", spec("conv"))
+	for _, line := range []string{`tilth_tracker_waiting_jobs{reason="no_device"} 2`, `tilth_tracker_waiting_jobs{reason="turn"} 0`} {
+		if !strings.Contains(scrape(registry), line) {
+			t.Errorf("metrics lack %q", line)
+		}
+	}
+}
+
+// TestThePageShowsACordonedDeviceAsCordoned, and says why a job waits.
+func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Registerer: registry})
+	f.measurable("r1")
+	f.runner()
+	page := func() string {
+		w := httptest.NewRecorder()
+		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		return w.Body.String()
+	}
+	if got := page(); !strings.Contains(got, "<td>runner<td>runner<td>idle<td>") {
+		t.Errorf("the page is\n%s", got)
+	}
+	cordon(t, wired{f}, "runner", "a look at the fan", 0)
+	got := page()
+	if !strings.Contains(got, "<td>runner<td>runner<td>cordoned<td>") || !strings.Contains(got, "<td>a look at the fan</tr>") {
+		t.Errorf("the page is\n%s", got)
+	}
+	if !strings.Contains(got, "the only device of class x86 is not given work") {
+		t.Errorf("the page says nothing of why the job waits:\n%s", got)
+	}
+}
+
+// TestWhoWatchesAJobHearsWhyItWaits, once for each change, and without an event.
+func TestWhoWatchesAJobHearsWhyItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFarm(t, tracker.Config{})
+		j := f.submit("r1", spec("conv"))
+		stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](t)(
+			f.jobs.WatchJob(t.Context(), &tilthv1.WatchJobRequest{JobId: j.GetId(), Status: true}))
+		next := func() *tilthv1.JobStatus {
+			t.Helper()
+			for {
+				if r := must[*tilthv1.WatchJobResponse](t)(stream.Recv()); r.GetStatus() != nil {
+					return r.GetStatus()
+				}
+			}
+		}
+		if s := next(); s.GetWait().GetReason() != tilthv1.WaitReason_WAIT_REASON_NO_DEVICE || s.GetTimeRuns() {
+			t.Errorf("the first status is %v", s)
+		}
+		since := f.job(j.GetId()).GetWait().GetSince().AsTime()
+		time.Sleep(10 * time.Second) // of the bubble's clock
+		if w := f.job(j.GetId()).GetWait(); time.Since(w.GetSince().AsTime()) < 8*time.Second || w.GetSince().AsTime().Sub(since) > 2*time.Second {
+			t.Errorf("it waits since %v, want since %v", w.GetSince().AsTime(), since)
+		}
+		f.runner()
+		if s := next(); s.GetWait().GetReason() != tilthv1.WaitReason_WAIT_REASON_NO_BUILDER {
+			t.Errorf("with a device the status is %v", s)
+		}
+		f.stop()
+		f.stop = func() {}
+	})
+}

@@ -1,0 +1,106 @@
+package tracker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// waitsForOthers says why nothing of a job is being done although agents for it are there; nil while something is.
+func (t *Tracker) waitsForOthers(j *job, detail bool) *tilthv1.Wait {
+	reason, w := t.holdUp(j)
+	if reason == 0 {
+		return nil
+	}
+	return &tilthv1.Wait{Reason: reason, Message: oneLine(t.describeHeld(reason, w, detail)), Since: t.sinceQueued(w.held())}
+}
+
+func (t *Tracker) describeHeld(reason tilthv1.WaitReason, w work, detail bool) string {
+	h, owner := w.held(), w.parent().spec.GetOwner()
+	switch reason {
+	case tilthv1.WaitReason_WAIT_REASON_SILENT:
+		a := h.lease.agent
+		text := fmt.Sprintf("%s has it and is silent since %s", a.name(), at(a.seen))
+		if o := t.outage; o != nil {
+			return text + fmt.Sprintf(", as are %d of %d agents; they are waited for until %s", o.silent, o.agents, at(o.shownUntil))
+		}
+		left := h.lease.deadline.Sub(t.cfg.Clock())
+		return text + "; it is waited for until " + at(t.cfg.Now().Add(max(left, 0)))
+	case tilthv1.WaitReason_WAIT_REASON_RETRY:
+		left := h.retry.due.Sub(t.cfg.Clock())
+		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), mostNamed)], ", "),
+			at(t.cfg.Now().Add(max(left, 0))))
+	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
+		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
+			clip(owner, mostQuoted), t.usageOf(owner).artifactBytes, t.cfg.Shares.Of(owner).ArtifactBytes)
+	}
+	return t.describeTurn(w, detail)
+}
+
+// describeTurn says for whom the agents are at work, and who has the next turns.
+func (t *Tracker) describeTurn(w work, detail bool) string {
+	q := t.queue(w.class())
+	text := fmt.Sprintf("waits its turn for a %s", q.class.what())
+	if !detail {
+		return text
+	}
+	busy, owners := 0, map[string]int{}
+	for a := range q.offering {
+		for _, l := range a.leases {
+			if l.queue == q {
+				busy++
+				owners[l.work.parent().spec.GetOwner()]++
+			}
+		}
+	}
+	if busy > 0 {
+		text += fmt.Sprintf(": %d leases are in force, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
+	}
+	others, own := q.work.Before(t.flow(w))
+	var before []string
+	for _, o := range others[:min(len(others), mostNamed)] {
+		before = append(before, fmt.Sprintf("%d of %s", o.Items, clip(o.Owner, mostQuoted)))
+	}
+	if len(others) > mostNamed {
+		before = append(before, fmt.Sprintf("those of %d more owners", len(others)-mostNamed))
+	}
+	if own > 0 {
+		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), mostQuoted)))
+	}
+	if before != nil {
+		text += "; before it come " + strings.Join(before, ", ")
+	}
+	return text
+}
+
+// listed names the first of some owners, and counts the others.
+func listed(count int, names []string) string {
+	var out []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		out = append(out, clip(name, mostQuoted))
+	}
+	if more := count - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more owners", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// waitReasons counts the jobs that wait, by the reason's name.
+func (t *Tracker) waitReasons() map[string]int {
+	known, counts := newSupplies(), map[string]int{}
+	for number := range tilthv1.WaitReason_name {
+		if name := show.WaitReason(tilthv1.WaitReason(number)); name != "" {
+			counts[name] = 0
+		}
+	}
+	for _, j := range t.jobs {
+		if reason := t.waitReason(known, j); reason != 0 {
+			counts[show.WaitReason(reason)]++
+		}
+	}
+	return counts
+}
