@@ -1,0 +1,235 @@
+// Package bounds has the one table of what a request to a tracker may hold: every text, list and map of every message, and
+// each method's whole message. Checker holds what comes over the wire against it, before anything of it is decoded.
+package bounds
+
+import (
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// bound is what a field may hold: so many items if it is a list or a map, each of so many bytes if it is text or bytes.
+type bound struct{ items, bytes int }
+
+// Sizes that many fields share, in bytes.
+const (
+	idBytes   = 128      // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
+	nameBytes = 256      // what people call things
+	keyBytes  = 4 << 10  // names that are made of many parts, such as a target's fingerprint
+	textBytes = 4 << 10  // reasons and messages; internal/failure makes none that are longer
+	descBytes = 64 << 10 // descriptions of machines
+)
+
+// batchItems is how many candidates, outcomes or measurements a batch has at most; tuners propose 32.
+const batchItems = 1024
+
+// requestBytes bounds the messages of a method. What is small is so in each of ten thousand agents' calls.
+var requestBytes = map[string]int{
+	tilthv1.JobService_SubmitJob_FullMethodName:        16 << 20,
+	tilthv1.JobService_GetJob_FullMethodName:           4 << 10,
+	tilthv1.JobService_ListJobs_FullMethodName:         16 << 10,
+	tilthv1.JobService_WatchJob_FullMethodName:         4 << 10,
+	tilthv1.JobService_CancelJob_FullMethodName:        16 << 10,
+	tilthv1.JobService_PauseJob_FullMethodName:         16 << 10,
+	tilthv1.JobService_ResumeJob_FullMethodName:        16 << 10,
+	tilthv1.JobService_RetryDeadLetters_FullMethodName: 256 << 10,
+	tilthv1.JobService_ListOwners_FullMethodName:       16 << 10,
+
+	tilthv1.AgentService_Join_FullMethodName:        1 << 20,
+	tilthv1.AgentService_Heartbeat_FullMethodName:   1 << 20,
+	tilthv1.AgentService_LeaseWork_FullMethodName:   4 << 10,
+	tilthv1.AgentService_ReturnLease_FullMethodName: 4 << 10,
+	tilthv1.AgentService_Leave_FullMethodName:       4 << 10,
+	tilthv1.AgentService_ListAgents_FullMethodName:  16 << 10,
+	tilthv1.AgentService_GetAgent_FullMethodName:    16 << 10,
+
+	tilthv1.SearchService_ProposeBatch_FullMethodName:        16 << 20,
+	tilthv1.SearchService_FinishJob_FullMethodName:           16 << 10,
+	tilthv1.BuildService_ReportBuild_FullMethodName:          8 << 20,
+	tilthv1.MeasureService_ReportMeasurements_FullMethodName: 16 << 20,
+	tilthv1.RunService_ReportRun_FullMethodName:              8 << 20,
+
+	tilthv1.DeviceService_ListDevices_FullMethodName:       16 << 10,
+	tilthv1.DeviceService_GetDevice_FullMethodName:         16 << 10,
+	tilthv1.DeviceService_CordonDevice_FullMethodName:      16 << 10,
+	tilthv1.DeviceService_UncordonDevice_FullMethodName:    16 << 10,
+	tilthv1.DeviceService_DrainDevice_FullMethodName:       16 << 10,
+	tilthv1.DeviceService_RecalibrateDevice_FullMethodName: 16 << 10,
+	tilthv1.DeviceService_ReportCalibration_FullMethodName: 256 << 10,
+
+	tilthv1.RecordService_BestRecords_FullMethodName:   1 << 20,
+	tilthv1.RecordService_ListRecords_FullMethodName:   16 << 10,
+	tilthv1.RecordService_ImportRecords_FullMethodName: 4 << 20,
+
+	tilthv1.AdminService_BackupStore_FullMethodName:  4 << 10,
+	tilthv1.AdminService_PruneRecords_FullMethodName: 16 << 10,
+
+	tilthv1.ArtifactService_StatArtifact_FullMethodName:     4 << 10,
+	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   2 << 20,
+	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: 4 << 10,
+
+	healthv1.Health_Check_FullMethodName: 4 << 10,
+	healthv1.Health_List_FullMethodName:  4 << 10,
+	healthv1.Health_Watch_FullMethodName: 4 << 10,
+
+	reflectionv1.ServerReflection_ServerReflectionInfo_FullMethodName:      4 << 10,
+	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: 4 << 10,
+}
+
+// RequestBytes is how long a message of a method may be; 0 for methods that nobody serves.
+func RequestBytes(method string) int { return requestBytes[method] }
+
+// fields bounds every field that may be long of every message that a request can hold. A test looks for those without a line.
+var fields = map[protoreflect.FullName]bound{
+	"tilth.v1.AgentSpec.name":              {bytes: nameBytes},
+	"tilth.v1.AgentSpec.host":              {bytes: nameBytes},
+	"tilth.v1.AgentSpec.version":           {bytes: nameBytes},
+	"tilth.v1.AgentSpec.toolchains":        {64, nameBytes},
+	"tilth.v1.AgentSpec.device_classes":    {items: 16},
+	"tilth.v1.AgentSpec.labels":            {items: 64},
+	"tilth.v1.AgentSpec.LabelsEntry.key":   {bytes: nameBytes},
+	"tilth.v1.AgentSpec.LabelsEntry.value": {bytes: textBytes},
+	"tilth.v1.AgentSpec.tuners":            {64, nameBytes},
+	"tilth.v1.AgentSpec.sandbox":           {items: 64},
+	"tilth.v1.AgentSpec.capabilities":      {64, nameBytes},
+	"tilth.v1.DeviceClass.name":            {bytes: nameBytes},
+	"tilth.v1.DeviceClass.descriptor":      {bytes: descBytes},
+	"tilth.v1.DeviceClass.machine":         {bytes: descBytes},
+	"tilth.v1.SandboxLayer.name":           {bytes: nameBytes},
+	"tilth.v1.SandboxLayer.how":            {bytes: textBytes},
+	"tilth.v1.SandboxLayer.missing":        {bytes: textBytes},
+	"tilth.v1.SandboxLayer.substitute":     {bytes: textBytes},
+
+	"tilth.v1.LeaseToken.session":           {bytes: idBytes},
+	"tilth.v1.LeaseToken.subject":           {bytes: idBytes},
+	"tilth.v1.HeartbeatRequest.session":     {bytes: idBytes},
+	"tilth.v1.HeartbeatRequest.leases":      {items: 4096},
+	"tilth.v1.LeaseWorkRequest.session":     {bytes: idBytes},
+	"tilth.v1.LeaveRequest.session":         {bytes: idBytes},
+	"tilth.v1.ListAgentsRequest.page_token": {bytes: keyBytes},
+	"tilth.v1.GetAgentRequest.name":         {bytes: nameBytes},
+
+	"tilth.v1.ProposeBatchRequest.candidates":          {items: batchItems},
+	"tilth.v1.ProposeBatchRequest.remeasured":          {bytes: textBytes},
+	"tilth.v1.FinishJobRequest.reason":                 {bytes: textBytes},
+	"tilth.v1.ReportBuildRequest.outcomes":             {items: batchItems},
+	"tilth.v1.ReportBuildRequest.artifacts":            {items: batchItems},
+	"tilth.v1.ReportBuildRequest.infra_message":        {bytes: textBytes},
+	"tilth.v1.BuildOutcome.candidate":                  {bytes: idBytes},
+	"tilth.v1.BuildOutcome.message":                    {bytes: textBytes},
+	"tilth.v1.ReportMeasurementsRequest.measurements":  {items: batchItems},
+	"tilth.v1.ReportMeasurementsRequest.infra_message": {bytes: textBytes},
+	"tilth.v1.Candidate.digest":                        {bytes: idBytes},
+	"tilth.v1.Candidate.trace":                         {bytes: 256 << 10},
+	"tilth.v1.Candidate.origin":                        {bytes: 256 << 10},
+	"tilth.v1.Candidate.numerics":                      {bytes: idBytes},
+	"tilth.v1.Measurement.message":                     {bytes: textBytes},
+	"tilth.v1.Measurement.samples_seconds":             {items: 16 << 10},
+	"tilth.v1.Measurement.device":                      {bytes: nameBytes},
+	"tilth.v1.Measurement.remeasured":                  {bytes: textBytes},
+	"tilth.v1.Measurement.suspected":                   {bytes: textBytes},
+
+	"tilth.v1.ReportRunRequest.failure":       {bytes: textBytes},
+	"tilth.v1.ReportRunRequest.infra_message": {bytes: textBytes},
+	"tilth.v1.RunResult.device":               {bytes: nameBytes},
+	"tilth.v1.RunResult.packages":             {items: 16},
+	"tilth.v1.PackageResult.samples_seconds":  {items: 16 << 10},
+	"tilth.v1.PackageResult.profile":          {bytes: 8 << 20},
+	"tilth.v1.PackageResult.manifest":         {bytes: 8 << 20},
+
+	"tilth.v1.SubmitJobRequest.request_id":       {bytes: nameBytes},
+	"tilth.v1.JobSpec.name":                      {bytes: nameBytes},
+	"tilth.v1.JobSpec.owner":                     {bytes: nameBytes},
+	"tilth.v1.JobSpec.tuner":                     {bytes: nameBytes},
+	"tilth.v1.JobSpec.numerics":                  {bytes: idBytes},
+	"tilth.v1.JobSpec.tasks":                     {items: 4096},
+	"tilth.v1.TaskSpec.name":                     {bytes: keyBytes},
+	"tilth.v1.TaskSpec.workload":                 {bytes: 1 << 20},
+	"tilth.v1.TaskSpec.workload_digest":          {bytes: idBytes},
+	"tilth.v1.TaskSpec.default_digest":           {bytes: idBytes},
+	"tilth.v1.TargetSpec.fingerprint":            {bytes: keyBytes},
+	"tilth.v1.TargetSpec.descriptor":             {bytes: descBytes},
+	"tilth.v1.TargetSpec.toolchain":              {bytes: nameBytes},
+	"tilth.v1.TargetSpec.device_class":           {bytes: nameBytes},
+	"tilth.v1.TargetSpec.machine":                {bytes: descBytes},
+	"tilth.v1.RunSpec.packages":                  {items: 16},
+	"tilth.v1.RunSpec.device":                    {bytes: nameBytes},
+	"tilth.v1.RunPackage.name":                   {bytes: nameBytes},
+	"tilth.v1.ArtifactRef.role":                  {bytes: nameBytes},
+	"tilth.v1.ArtifactRef.digest":                {bytes: idBytes},
+	"tilth.v1.GetJobRequest.job_id":              {bytes: idBytes},
+	"tilth.v1.WatchJobRequest.job_id":            {bytes: idBytes},
+	"tilth.v1.CancelJobRequest.job_id":           {bytes: idBytes},
+	"tilth.v1.CancelJobRequest.reason":           {bytes: textBytes},
+	"tilth.v1.PauseJobRequest.job_id":            {bytes: idBytes},
+	"tilth.v1.PauseJobRequest.reason":            {bytes: textBytes},
+	"tilth.v1.ResumeJobRequest.job_id":           {bytes: idBytes},
+	"tilth.v1.ResumeJobRequest.reason":           {bytes: textBytes},
+	"tilth.v1.RetryDeadLettersRequest.job_id":    {bytes: idBytes},
+	"tilth.v1.RetryDeadLettersRequest.batch_ids": {batchItems, idBytes},
+	"tilth.v1.ListJobsRequest.states":            {items: 64},
+	"tilth.v1.ListJobsRequest.page_token":        {bytes: keyBytes},
+	"tilth.v1.ListOwnersRequest.page_token":      {bytes: keyBytes},
+
+	"tilth.v1.ListDevicesRequest.page_token":     {bytes: keyBytes},
+	"tilth.v1.GetDeviceRequest.name":             {bytes: nameBytes},
+	"tilth.v1.CordonDeviceRequest.name":          {bytes: nameBytes},
+	"tilth.v1.CordonDeviceRequest.by":            {bytes: nameBytes},
+	"tilth.v1.CordonDeviceRequest.reason":        {bytes: textBytes},
+	"tilth.v1.UncordonDeviceRequest.name":        {bytes: nameBytes},
+	"tilth.v1.UncordonDeviceRequest.by":          {bytes: nameBytes},
+	"tilth.v1.UncordonDeviceRequest.reason":      {bytes: textBytes},
+	"tilth.v1.DrainDeviceRequest.name":           {bytes: nameBytes},
+	"tilth.v1.DrainDeviceRequest.by":             {bytes: nameBytes},
+	"tilth.v1.DrainDeviceRequest.reason":         {bytes: textBytes},
+	"tilth.v1.RecalibrateDeviceRequest.name":     {bytes: nameBytes},
+	"tilth.v1.RecalibrateDeviceRequest.by":       {bytes: nameBytes},
+	"tilth.v1.RecalibrateDeviceRequest.reason":   {bytes: textBytes},
+	"tilth.v1.ReportCalibrationRequest.session":  {bytes: idBytes},
+	"tilth.v1.CalibrationReport.kernels":         {bytes: nameBytes},
+	"tilth.v1.CalibrationReport.compute_seconds": {items: 1000},
+	"tilth.v1.CalibrationReport.memory_seconds":  {items: 1000},
+	"tilth.v1.Surroundings.temperatures":         {items: 128},
+	"tilth.v1.Surroundings.clocks":               {items: 128},
+	"tilth.v1.Surroundings.throttling":           {items: 128},
+	"tilth.v1.Temperature.sensor":                {bytes: 64},
+	"tilth.v1.Clock.domain":                      {bytes: 64},
+	"tilth.v1.Clock.governor":                    {bytes: 64},
+	"tilth.v1.Throttling.source":                 {bytes: 64},
+
+	"tilth.v1.BestRecordsRequest.target":           {bytes: keyBytes},
+	"tilth.v1.BestRecordsRequest.workload_digests": {8192, idBytes},
+	"tilth.v1.BestRecordsRequest.numerics":         {bytes: idBytes},
+	"tilth.v1.BestRecordsRequest.page_token":       {bytes: keyBytes},
+	"tilth.v1.ListRecordsRequest.target":           {bytes: keyBytes},
+	"tilth.v1.ListRecordsRequest.workload_digest":  {bytes: idBytes},
+	"tilth.v1.Record.workload_digest":              {bytes: idBytes},
+	"tilth.v1.Record.workload":                     {bytes: 1 << 20},
+	"tilth.v1.Record.target":                       {bytes: keyBytes},
+	"tilth.v1.Record.job_id":                       {bytes: idBytes},
+	"tilth.v1.PruneRecordsRequest.target":          {bytes: keyBytes},
+	"tilth.v1.PruneRecordsRequest.workload_digest": {bytes: idBytes},
+
+	"tilth.v1.StatArtifactRequest.digest":     {bytes: idBytes},
+	"tilth.v1.UploadArtifactRequest.digest":   {bytes: idBytes},
+	"tilth.v1.UploadArtifactRequest.data":     {bytes: 1 << 20},
+	"tilth.v1.DownloadArtifactRequest.digest": {bytes: idBytes},
+
+	"grpc.health.v1.HealthCheckRequest.service": {bytes: nameBytes},
+
+	"grpc.reflection.v1.ExtensionRequest.containing_type":                           {bytes: nameBytes},
+	"grpc.reflection.v1.ServerReflectionRequest.host":                               {bytes: nameBytes},
+	"grpc.reflection.v1.ServerReflectionRequest.file_by_filename":                   {bytes: nameBytes},
+	"grpc.reflection.v1.ServerReflectionRequest.file_containing_symbol":             {bytes: nameBytes},
+	"grpc.reflection.v1.ServerReflectionRequest.all_extension_numbers_of_type":      {bytes: nameBytes},
+	"grpc.reflection.v1.ServerReflectionRequest.list_services":                      {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ExtensionRequest.containing_type":                      {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ServerReflectionRequest.host":                          {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ServerReflectionRequest.file_by_filename":              {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ServerReflectionRequest.file_containing_symbol":        {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ServerReflectionRequest.all_extension_numbers_of_type": {bytes: nameBytes},
+	"grpc.reflection.v1alpha.ServerReflectionRequest.list_services":                 {bytes: nameBytes},
+}
