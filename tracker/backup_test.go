@@ -79,7 +79,10 @@ func TestOneBackupAtATime(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	// More than the connection takes without being read, so that the first is under way for as long as nobody reads.
 	for i := range 6 {
-		f.submit(fmt.Sprint("r", i), spec(fmt.Sprintf("%01000000d", i)))
+		s := spec("conv")
+		s.Tasks[0].Workload = fmt.Appendf(nil, "%01000000d", i)
+		s.Tasks[0].WorkloadDigest = records.Digest(s.GetTasks()[0].GetWorkload())
+		f.submit(fmt.Sprint("r", i), s)
 	}
 	admin := tilthv1.NewAdminServiceClient(f.conn)
 	first, err := admin.BackupStore(t.Context(), &tilthv1.BackupStoreRequest{})

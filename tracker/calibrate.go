@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -19,12 +18,6 @@ import (
 
 // calibrates is what an agent says it knows that can report calibrations.
 const calibrates = "calibrate"
-
-// Bounds of a report.
-const (
-	mostCalibrationSamples = 1000
-	mostReadings           = 512
-)
 
 // toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one. The caller holds the lock.
 func (t *Tracker) toCalibrate(a *agent) bool {
@@ -66,13 +59,6 @@ func checkCalibration(r *tilthv1.CalibrationReport) error {
 	if err := checkName("report.kernels", r.GetKernels()); err != nil {
 		return err
 	}
-	s := r.GetSurroundings()
-	if n := len(s.GetTemperatures()) + len(s.GetClocks()) + len(s.GetThrottling()); n > mostReadings {
-		return invalid("report.surroundings", "has %d readings, at most %d will do", n, mostReadings)
-	}
-	if n := proto.Size(s); n > mostReadings*64 {
-		return invalid("report.surroundings", "has %d bytes, at most %d will do", n, mostReadings*64)
-	}
 	if err := checkSamples("report.compute_seconds", r.GetComputeSeconds()); err != nil {
 		return err
 	}
@@ -80,8 +66,8 @@ func checkCalibration(r *tilthv1.CalibrationReport) error {
 }
 
 func checkSamples(field string, samples []float64) error {
-	if n := len(samples); n < 1 || n > mostCalibrationSamples {
-		return invalid(field, "has %d samples, not 1 to %d", n, mostCalibrationSamples)
+	if len(samples) == 0 {
+		return invalid(field, "is empty")
 	}
 	for _, s := range samples {
 		if !(s > 0) || math.IsInf(s, 1) {
@@ -164,7 +150,7 @@ func (t *Tracker) jobsByID() []*job {
 // RecalibrateDevice implements tilthv1.DeviceServiceServer.
 func (t *Tracker) RecalibrateDevice(ctx context.Context, req *tilthv1.RecalibrateDeviceRequest) (*tilthv1.RecalibrateDeviceResponse, error) {
 	by := who(ctx, req)
-	out, err := t.decide(ctx, req.GetName(), req, func(c *change, d *device) {
+	out, err := t.decide(ctx, req.GetName(), func(c *change, d *device) {
 		c.changeDevice(d, by, strings.TrimSuffix("recalibrated: "+req.GetReason(), ": "), func() {
 			d.quarantine, d.warning, d.calibration, d.calibrateAt = nil, nil, nil, c.cfg.Now()
 		})

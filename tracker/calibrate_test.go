@@ -320,7 +320,7 @@ func TestCalibrationsThatCannotBeAreRefused(t *testing.T) {
 		"compute": {Kernels: "k", MemorySeconds: good},
 		"memory":  {Kernels: "k", ComputeSeconds: good, MemorySeconds: []float64{1, 0}},
 		"holds":   {Kernels: "k", ComputeSeconds: []float64{math.Inf(1)}, MemorySeconds: good},
-		"samples": {Kernels: "k", ComputeSeconds: make([]float64, 2000), MemorySeconds: good},
+		"items":   {Kernels: "k", ComputeSeconds: make([]float64, 2000), MemorySeconds: good},
 	} {
 		wantStatus(t, report(session, r), codes.InvalidArgument, "", name)
 	}

@@ -17,7 +17,7 @@ func (t *Tracker) CordonDevice(ctx context.Context, req *tilthv1.CordonDeviceReq
 		return nil, invalid("duration", "is %v, not more than 0; leave it out for no end", duration)
 	}
 	by := who(ctx, req)
-	out, err := t.decide(ctx, req.GetName(), req, func(c *change, d *device) {
+	out, err := t.decide(ctx, req.GetName(), func(c *change, d *device) {
 		c.changeDevice(d, by, req.GetReason(), func() {
 			d.cordon = &tilthv1.Cordon{By: by, Reason: req.GetReason(), Since: c.now(), Until: c.after(duration)}
 		})
@@ -28,7 +28,7 @@ func (t *Tracker) CordonDevice(ctx context.Context, req *tilthv1.CordonDeviceReq
 // UncordonDevice implements tilthv1.DeviceServiceServer.
 func (t *Tracker) UncordonDevice(ctx context.Context, req *tilthv1.UncordonDeviceRequest) (*tilthv1.UncordonDeviceResponse, error) {
 	by := who(ctx, req)
-	out, err := t.decide(ctx, req.GetName(), req, func(c *change, d *device) {
+	out, err := t.decide(ctx, req.GetName(), func(c *change, d *device) {
 		if d.cordon != nil {
 			c.changeDevice(d, by, req.GetReason(), func() { d.cordon = nil })
 		}
@@ -43,7 +43,7 @@ func (t *Tracker) DrainDevice(ctx context.Context, req *tilthv1.DrainDeviceReque
 		return nil, invalid("wait", "is %v, not between 0 and %v", wait, maxWait)
 	}
 	by := who(ctx, req)
-	_, err := t.decide(ctx, req.GetName(), req, func(c *change, d *device) {
+	_, err := t.decide(ctx, req.GetName(), func(c *change, d *device) {
 		if o := d.cordon; o != nil && o.GetUntil() == nil && o.GetBy() == by && o.GetReason() == req.GetReason() &&
 			(o.GetDraining() || len(c.agents[d.name].leases) == 0) {
 			return // who asks again only goes on waiting
@@ -101,14 +101,8 @@ func who(ctx context.Context, said decision) string {
 	return said.GetBy()
 }
 
-// maxReasonBytes bounds what is kept with a change of state.
-const maxReasonBytes = 1000
-
 // decide runs a step on a device and returns it as it is then.
-func (t *Tracker) decide(ctx context.Context, name string, said decision, step func(c *change, d *device)) (out *tilthv1.Device, err error) {
-	if n := len(said.GetReason()) + len(said.GetBy()); n > maxReasonBytes {
-		return nil, invalid("reason", "has %d bytes with who asked for it, at most %d will do", n, maxReasonBytes)
-	}
+func (t *Tracker) decide(ctx context.Context, name string, step func(c *change, d *device)) (out *tilthv1.Device, err error) {
 	err = t.update(ctx, func(c *change) error {
 		d, err := c.deviceOf(name)
 		if err != nil {

@@ -80,7 +80,7 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		commitCalls:  count("commit_calls_total", "Calls whose changes were written to the records file."),
 		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
-	for _, c := range append(t.cfg.Security.metrics(),
+	for _, c := range append(t.securityMetrics(),
 		m.granted, m.expired, m.stale, m.repeated, m.refused, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
 		m.calibrations, m.quarantines, m.warnings, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),
@@ -119,7 +119,7 @@ func (m *metrics) begin() {
 		m.refusedCalls.WithLabelValues(code.String())
 	}
 	for _, limit := range []string{
-		"load_agents", "load_agent_bytes", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_trials",
+		"load_agents", "load_agent_bytes", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_requests", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_trials",
 	} {
 		m.refused.WithLabelValues(limit)
 	}

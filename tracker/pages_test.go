@@ -35,8 +35,11 @@ func (f *farm) jobPages(size uint32, states ...tilthv1.JobState) (ids []string) 
 
 func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
-	large := spec("conv")
-	large.Target.Descriptor_ = []byte(strings.Repeat("x", 600<<10))
+	var layers []string
+	for i := range 150 {
+		layers = append(layers, fmt.Sprintf("%04096d", i))
+	}
+	large := spec(layers...)
 	var want []string
 	for i := range 9 {
 		want = append([]string{f.submit(fmt.Sprint("r", i), large).GetId()}, want...)

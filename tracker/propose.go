@@ -23,9 +23,6 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 	if err := checkMode(req); err != nil {
 		return nil, err
 	}
-	if n := len(req.GetRemeasured()); n > maxReasonBytes {
-		return nil, invalid("remeasured", "has %d bytes, at most %d will do", n, maxReasonBytes)
-	}
 	var response *tilthv1.ProposeBatchResponse
 	closed := false
 	var jobID string

@@ -9,9 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostRunBytes bounds the result of a run, which is stored with its job; outputs are an artifact.
-const mostRunBytes = 8 << 20
-
 // ReportRun implements tilthv1.RunServiceServer.
 func (t *Tracker) ReportRun(ctx context.Context, req *tilthv1.ReportRunRequest) (*tilthv1.ReportRunResponse, error) {
 	if err := checkRunReport(req); err != nil {
@@ -53,9 +50,6 @@ func checkRunReport(req *tilthv1.ReportRunRequest) error {
 	}
 	if said != 1 {
 		return invalid("result", "and failure and infra_error: %d of them are set, not one", said)
-	}
-	if n := proto.Size(req); n > mostRunBytes {
-		return invalid("result", "has %d bytes, at most %d will do", n, mostRunBytes)
 	}
 	if outputs := req.GetResult().GetOutputs(); outputs != nil {
 		return checkArtifact("result.outputs", outputs)

@@ -1,18 +1,24 @@
 package tracker
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
+	"path"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/access/gate"
 	"github.com/tilth-dev/tilth/access/guard"
 	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
 )
 
 // Security is how a tracker is closed. Its zero value is open, but keeps the default limits.
@@ -29,14 +35,23 @@ type Security struct {
 	Limits guard.Limits
 }
 
-// metrics tell when what closes the tracker ends to be valid.
-func (s Security) metrics() []prometheus.Collector {
+// securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
+func (t *Tracker) securityMetrics() []prometheus.Collector {
+	all := []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tilth_tracker_request_bytes", Help: "Requests that are on their way or being answered, as they come over the wire.",
+	}, func() float64 {
+		if g := t.guard.Load(); g != nil {
+			return float64(g.HeldBytes())
+		}
+		return 0
+	})}
+	s := t.cfg.Security
 	if s.TLS == nil {
-		return nil
+		return all
 	}
-	return []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	return append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tilth_tracker_certificate_expiry_timestamp_seconds", Help: "When the tracker's certificate expires, as Unix time.",
-	}, func() float64 { return float64(s.TLS.NotAfter().Unix()) })}
+	}, func() float64 { return float64(s.TLS.NotAfter().Unix()) }))
 }
 
 // certificateAge is how long a connection lasts whose client proved itself when it began: an authority that is trusted no
@@ -74,6 +89,33 @@ func (t *Tracker) newGate() *gate.Gate {
 		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t}, Logger: t.log, Now: t.cfg.Now,
 		Refused: func(code codes.Code) { t.metrics.refusedCalls.WithLabelValues(code.String()).Inc() },
 	})
+}
+
+// newGuard makes what keeps the server's peers within limits.
+func (t *Tracker) newGuard(g *gate.Gate) *guard.Guard {
+	s := t.cfg.Security
+	cfg := guard.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
+		NoRoom: func() { t.metrics.refused.WithLabelValues("load_requests").Inc() },
+		Refused: func(method string, err error) {
+			t.metrics.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
+		},
+	}
+	if s.TLS != nil {
+		cfg.TLS = s.TLS.Config("h2")
+	}
+	return guard.New(cfg)
+}
+
+// admitBy has a gate decide about calls, and tells the guard who calls and how long the method's messages may be.
+func admitBy(g *gate.Gate) guard.Admit {
+	return func(ctx context.Context, method string, header metadata.MD) (context.Context, guard.Admission, error) {
+		ctx, err := g.Admit(ctx, method, header)
+		if err != nil {
+			return nil, guard.Admission{}, err
+		}
+		caller, _ := access.From(ctx)
+		return ctx, guard.Admission{Caller: caller.Name, Stranger: gate.Public(method), MessageBytes: bounds.RequestBytes(method)}, nil
+	}
 }
 
 // refusedPeer tells of a connection beyond the limits.

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/tilth-dev/tilth/access/gate"
+	"github.com/tilth-dev/tilth/access/guard"
 	"github.com/tilth-dev/tilth/internal/health"
 )
 
@@ -39,18 +39,23 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 }
 
 func (t *Tracker) newServer(g *gate.Gate, opts ...grpc.ServerOption) *grpc.Server {
-	security := t.cfg.Security
+	keeper := t.newGuard(g)
+	t.guard.Store(keeper)
 	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.count)} // outermost, so that refused calls count too
-	own := slices.Concat(count, security.limits().ServerOptions(g.Admit), g.ServerOptions())
-	if security.TLS != nil {
-		own = append(own, grpc.Creds(credentials.NewTLS(security.TLS.Config("h2"))))
-	}
+	own := slices.Concat(count, keeper.ServerOptions(), g.ServerOptions())
 	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
 	s := grpc.NewServer(append(own, opts...)...)
-	t.Register(s)
-	healthv1.RegisterHealthServer(s, t.health)
-	reflection.Register(s)
+	services := guarded{guard.Registrar(s), s}
+	t.Register(services)
+	healthv1.RegisterHealthServer(services, t.health)
+	reflection.Register(services)
 	return s
+}
+
+// guarded is a server whose services are registered with a guard.
+type guarded struct {
+	grpc.ServiceRegistrar
+	reflection.ServiceInfoProvider
 }
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.

@@ -22,7 +22,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 
+	"github.com/tilth-dev/tilth/access/guard"
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/drift"
@@ -117,7 +119,9 @@ type Tracker struct {
 	artifacts *artifact.Store
 	metrics   *metrics
 	watches   watches
-	health    *health.Server // what gRPC's health service says
+	bounds    *bounds.Checker
+	guard     atomic.Pointer[guard.Guard] // of the server that was made last; nil before
+	health    *health.Server              // what gRPC's health service says
 	// backups holds an element while one is under way.
 	backups chan struct{}
 	calls   atomic.Int64 // that wait for the disk
@@ -162,8 +166,12 @@ func New(cfg Config) (*Tracker, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("tracker needs a records store")
 	}
+	checker, err := bounds.New()
+	if err != nil {
+		return nil, err
+	}
 	t := &Tracker{
-		cfg: cfg, log: cfg.Logger, db: cfg.Store,
+		bounds: checker, cfg: cfg, log: cfg.Logger, db: cfg.Store,
 		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
@@ -171,7 +179,6 @@ func New(cfg Config) (*Tracker, error) {
 		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
 	t.watches = newWatches()
-	var err error
 	if t.artifacts, err = t.openArtifacts(); err != nil {
 		return nil, err
 	}

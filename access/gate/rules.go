@@ -114,5 +114,8 @@ var rules = map[string]rule{
 	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: {roles: all},
 }
 
+// Public says whether a method is for everybody.
+func Public(method string) bool { return rules[method].public }
+
 // Methods returns the methods that have a rule, in order.
 func Methods() []string { return slices.Sorted(maps.Keys(rules)) }

@@ -38,11 +38,13 @@ func (c *conn) Close() error {
 }
 
 // RemoteAddr implements net.Conn. It leads from a call's peer back to the connection.
-func (c *conn) RemoteAddr() net.Addr { return addr{c.Conn.RemoteAddr(), c} }
+func (c *conn) RemoteAddr() net.Addr { return addr{Addr: c.Conn.RemoteAddr(), conn: c} }
 
+// addr is an address that leads back to its connection, as far as there is one of each kind.
 type addr struct {
 	net.Addr
-	conn *conn
+	conn   *conn
+	filter *filter
 }
 
 // owe counts an answer, and drops the connection if too much is unread. It is no exact account: what else is written counts
@@ -69,7 +71,7 @@ func answered(ctx context.Context, response any) {
 	if !isMessage || !hasPeer || ctx.Err() != nil {
 		return
 	}
-	if a, is := p.Addr.(addr); is {
+	if a, is := p.Addr.(addr); is && a.conn != nil {
 		a.conn.owe(proto.Size(m))
 	}
 }

@@ -34,6 +34,7 @@ const patience = time.Minute
 type service struct {
 	flooding []byte
 	causes   chan error
+	guard    *Guard
 }
 
 func (s *service) note(ctx context.Context) {
@@ -45,19 +46,21 @@ func (s *service) note(ctx context.Context) {
 	})
 }
 
+func (s *service) echo(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+	s.note(ctx)
+	in := &wrapperspb.BytesValue{}
+	if err := decode(in); err != nil {
+		return nil, err
+	}
+	return intercept(ctx, in, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
+		return &wrapperspb.BytesValue{Value: append(in.GetValue(), s.flooding...)}, nil
+	})
+}
+
 func (s *service) desc() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "test.Service", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Echo", Handler: func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			s.note(ctx)
-			in := &wrapperspb.BytesValue{}
-			if err := decode(in); err != nil {
-				return nil, err
-			}
-			return intercept(ctx, in, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
-				return &wrapperspb.BytesValue{Value: append(in.GetValue(), s.flooding...)}, nil
-			})
-		}}},
+		Methods: []grpc.MethodDesc{{MethodName: "Echo", Handler: s.echo}, {MethodName: "Small", Handler: s.echo}, {MethodName: "Public", Handler: s.echo}},
 		Streams: []grpc.StreamDesc{
 			{StreamName: "Flood", ServerStreams: true, Handler: func(_ any, ss grpc.ServerStream) error {
 				s.note(ss.Context())
@@ -98,14 +101,25 @@ type remote struct{ net.Conn }
 // RemoteAddr implements net.Conn.
 func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
-func admitAll(ctx context.Context, _ string, _ metadata.MD) (context.Context, error) { return ctx, nil }
+// admitAll lets everybody in, by the name that they give themselves.
+func admitAll(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error) {
+	a := Admission{Stranger: strings.HasSuffix(method, "/Public")}
+	if names := header.Get("name"); len(names) > 0 {
+		a.Caller = names[0]
+	}
+	if strings.HasSuffix(method, "/Small") || a.Stranger {
+		a.MessageBytes = 1 << 10
+	}
+	return ctx, a, nil
+}
 
 // start serves within limits, and returns the address.
 func start(t *testing.T, l Limits, s *service, options ...grpc.ServerOption) string {
 	t.Helper()
 	s.causes = make(chan error, 16)
-	server := grpc.NewServer(append(l.ServerOptions(admitAll), options...)...)
-	server.RegisterService(s.desc(), nil)
+	s.guard = New(Config{Limits: l, Admit: admitAll})
+	server := grpc.NewServer(append(s.guard.ServerOptions(), options...)...)
+	Registrar(server).RegisterService(s.desc(), nil)
 	local, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

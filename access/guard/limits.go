@@ -3,13 +3,7 @@
 package guard
 
 import (
-	"context"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/tap"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -39,6 +33,11 @@ type Limits struct {
 	HeaderBytes uint32
 	// MessageBytes bounds a message; wire.MaxMessageBytes.
 	MessageBytes int
+	// RequestBytes bounds what all requests take while they come and until they are answered, as they come over the wire; 512 MiB. One
+	// caller may have a quarter of it, one connection an eighth. Callers that prove nothing have next to nothing.
+	RequestBytes int64
+	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 10 s.
+	RoomWait time.Duration
 	// UnreadBytes bounds the answers that a connection's peer leaves unread; twice MessageBytes.
 	UnreadBytes int64
 }
@@ -55,6 +54,8 @@ func (l Limits) WithDefaults() Limits {
 	setDefault(&l.Ping, 20*time.Second)
 	setDefault(&l.HeaderBytes, 16<<10)
 	setDefault(&l.MessageBytes, wire.MaxMessageBytes)
+	setDefault(&l.RequestBytes, 512<<20)
+	setDefault(&l.RoomWait, 10*time.Second)
 	setDefault(&l.UnreadBytes, 2*int64(l.MessageBytes))
 	return l
 }
@@ -63,31 +64,5 @@ func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
-	}
-}
-
-// Admit decides about a call by its headers; the call gets the context that it returns.
-type Admit func(ctx context.Context, method string, header metadata.MD) (context.Context, error)
-
-// ServerOptions have a server keep the limits. Admit is asked about every call before anything of its message is read.
-func (l Limits) ServerOptions(admit Admit) []grpc.ServerOption {
-	l = l.WithDefaults()
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
-		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
-		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
-		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
-		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
-		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
-			ctx, err := admit(ctx, info.FullMethodName, info.Header)
-			if err != nil {
-				return nil, err
-			}
-			return l.watch(ctx), nil
-		}),
-		grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream),
 	}
 }

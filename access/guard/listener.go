@@ -40,8 +40,11 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // hostOf is an address without its port; empty for this machine's own.
-func hostOf(addr net.Addr) string {
-	if a, is := addr.(*net.TCPAddr); is && !a.IP.IsLoopback() {
+func hostOf(of net.Addr) string {
+	if a, is := of.(addr); is {
+		of = a.Addr
+	}
+	if a, is := of.(*net.TCPAddr); is && !a.IP.IsLoopback() {
 		return a.IP.String()
 	}
 	return ""

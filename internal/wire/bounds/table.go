@@ -20,6 +20,7 @@ const (
 	nameBytes = 256      // what people call things
 	keyBytes  = 4 << 10  // names that are made of many parts, such as a target's fingerprint
 	textBytes = 4 << 10  // reasons and messages; internal/failure makes none that are longer
+	noteBytes = 1 << 10  // reasons of which a device's history keeps many
 	descBytes = 64 << 10 // descriptions of machines
 )
 
@@ -113,7 +114,7 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.GetAgentRequest.name":         {bytes: nameBytes},
 
 	"tilth.v1.ProposeBatchRequest.candidates":          {items: batchItems},
-	"tilth.v1.ProposeBatchRequest.remeasured":          {bytes: textBytes},
+	"tilth.v1.ProposeBatchRequest.remeasured":          {bytes: noteBytes},
 	"tilth.v1.FinishJobRequest.reason":                 {bytes: textBytes},
 	"tilth.v1.ReportBuildRequest.outcomes":             {items: batchItems},
 	"tilth.v1.ReportBuildRequest.artifacts":            {items: batchItems},
@@ -129,8 +130,8 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.Measurement.message":                     {bytes: textBytes},
 	"tilth.v1.Measurement.samples_seconds":             {items: 16 << 10},
 	"tilth.v1.Measurement.device":                      {bytes: nameBytes},
-	"tilth.v1.Measurement.remeasured":                  {bytes: textBytes},
-	"tilth.v1.Measurement.suspected":                   {bytes: textBytes},
+	"tilth.v1.Measurement.remeasured":                  {bytes: noteBytes},
+	"tilth.v1.Measurement.suspected":                   {bytes: noteBytes},
 
 	"tilth.v1.ReportRunRequest.failure":       {bytes: textBytes},
 	"tilth.v1.ReportRunRequest.infra_message": {bytes: textBytes},
@@ -178,16 +179,16 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.GetDeviceRequest.name":             {bytes: nameBytes},
 	"tilth.v1.CordonDeviceRequest.name":          {bytes: nameBytes},
 	"tilth.v1.CordonDeviceRequest.by":            {bytes: nameBytes},
-	"tilth.v1.CordonDeviceRequest.reason":        {bytes: textBytes},
+	"tilth.v1.CordonDeviceRequest.reason":        {bytes: noteBytes},
 	"tilth.v1.UncordonDeviceRequest.name":        {bytes: nameBytes},
 	"tilth.v1.UncordonDeviceRequest.by":          {bytes: nameBytes},
-	"tilth.v1.UncordonDeviceRequest.reason":      {bytes: textBytes},
+	"tilth.v1.UncordonDeviceRequest.reason":      {bytes: noteBytes},
 	"tilth.v1.DrainDeviceRequest.name":           {bytes: nameBytes},
 	"tilth.v1.DrainDeviceRequest.by":             {bytes: nameBytes},
-	"tilth.v1.DrainDeviceRequest.reason":         {bytes: textBytes},
+	"tilth.v1.DrainDeviceRequest.reason":         {bytes: noteBytes},
 	"tilth.v1.RecalibrateDeviceRequest.name":     {bytes: nameBytes},
 	"tilth.v1.RecalibrateDeviceRequest.by":       {bytes: nameBytes},
-	"tilth.v1.RecalibrateDeviceRequest.reason":   {bytes: textBytes},
+	"tilth.v1.RecalibrateDeviceRequest.reason":   {bytes: noteBytes},
 	"tilth.v1.ReportCalibrationRequest.session":  {bytes: idBytes},
 	"tilth.v1.CalibrationReport.kernels":         {bytes: nameBytes},
 	"tilth.v1.CalibrationReport.compute_seconds": {items: 1000},

@@ -1,0 +1,153 @@
+package guard
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// errStalled is the cause with which the context of a stalled call ends.
+var errStalled = status.Error(codes.DeadlineExceeded, "the call stood still for too long: see whether the peer or the network is overloaded, and try again")
+
+// call is what the guard knows of one call. It ends the call when what is awaited of its peer does not come in time. A call is watched
+// from its headers on: until its request has come, and while a stream's message is on its way in or out. What the server itself takes is
+// not counted, nor the way of a single answer: the transport takes it whole (see conn), and the call has ended.
+//
+// It is the call's context, which saves every call some microseconds.
+type call struct {
+	context.Context
+	method  string
+	limit   time.Duration
+	timer   *time.Timer
+	intake  *intake
+	refused func(method string, err error)
+	// forget ends the wait for the call's end.
+	forget func() bool
+}
+
+type callKey struct{}
+
+// Value implements context.Context.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// watch begins to wait for a call's request. The timer of one that breaks off before it is there fires for nobody.
+func watch(ctx context.Context, method string, limit time.Duration, in *intake) *call {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in.ctx = ctx
+	return &call{
+		Context: ctx, method: method, limit: limit, timer: time.AfterFunc(limit, func() { cancel(errStalled) }),
+		intake: in, forget: context.AfterFunc(ctx, in.end),
+	}
+}
+
+func of(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+func (c *call) begin() {
+	if c != nil {
+		c.timer.Reset(c.limit)
+	}
+}
+
+func (c *call) end() {
+	if c != nil {
+		c.timer.Stop()
+	}
+}
+
+// over gives back what the call took, when it has been answered.
+func (c *call) over() {
+	if c != nil {
+		c.forget()
+		c.intake.end()
+	}
+}
+
+// receive gets a message that the transport decodes.
+func (c *call) receive(decode func(any) error, m any) error {
+	in := incoming{message: m}
+	err := decode(&in)
+	if c != nil && in.fault == nil {
+		in.fault = c.tooLong()
+	}
+	if in.fault == nil {
+		return err
+	}
+	if c != nil {
+		c.refused(c.method, in.fault)
+	}
+	return in.fault
+}
+
+// tooLong is the refusal of a message that is too long; nil when none was. The transport's own, which is worded otherwise, has gone out before.
+func (c *call) tooLong() error {
+	length := c.intake.tooLong.Load()
+	if length == 0 {
+		return nil
+	}
+	return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d",
+		strings.TrimPrefix(c.method, "/"), c.intake.most, length)
+}
+
+// unary is called when the request is there.
+func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if c := of(ctx); c != nil {
+		c.end()
+		c.intake.settle()
+	}
+	response, err := handle(ctx, req)
+	if err == nil {
+		answered(ctx, response)
+	}
+	return response, err
+}
+
+// stream is called when the headers are there.
+func stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	c := of(ss.Context())
+	c.end()
+	err := handle(srv, &watched{ss, c, info})
+	if context.Cause(ss.Context()) == errStalled { //nolint:errorlint // it is that very error
+		return errStalled
+	}
+	return err
+}
+
+// watched is a stream whose messages must not stand still.
+type watched struct {
+	grpc.ServerStream
+	call *call
+	info *grpc.StreamServerInfo
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (w *watched) RecvMsg(m any) error {
+	// In a conversation the peer may think between its messages.
+	if !w.info.IsClientStream || !w.info.IsServerStream {
+		w.call.begin()
+		defer w.call.end()
+	}
+	err := w.call.receive(w.ServerStream.RecvMsg, m)
+	if err == nil && !w.info.IsClientStream && w.call != nil {
+		w.call.intake.settle()
+	}
+	return err
+}
+
+// SendMsg implements grpc.ServerStream.
+func (w *watched) SendMsg(m any) error {
+	w.call.begin()
+	defer w.call.end()
+	return w.ServerStream.SendMsg(m)
+}
