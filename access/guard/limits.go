@@ -36,7 +36,7 @@ type Limits struct {
 	// RequestBytes bounds what all requests take while they come and until they are answered, as they come over the wire; 512 MiB. One
 	// caller may have a quarter of it, one connection an eighth. Callers that prove nothing have next to nothing.
 	RequestBytes int64
-	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 10 s.
+	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 3 s.
 	RoomWait time.Duration
 	// UnreadBytes bounds the answers that a connection's peer leaves unread; twice MessageBytes.
 	UnreadBytes int64
@@ -55,7 +55,7 @@ func (l Limits) WithDefaults() Limits {
 	setDefault(&l.HeaderBytes, 16<<10)
 	setDefault(&l.MessageBytes, wire.MaxMessageBytes)
 	setDefault(&l.RequestBytes, 512<<20)
-	setDefault(&l.RoomWait, 10*time.Second)
+	setDefault(&l.RoomWait, 3*time.Second)
 	setDefault(&l.UnreadBytes, 2*int64(l.MessageBytes))
 	return l
 }

@@ -3,9 +3,7 @@ package guard
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -19,88 +17,35 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tilth-dev/tilth/access/guard/flood"
 )
 
-// flooder is a peer that begins messages and never ends one; it obeys flow control, since whoever does not is dropped.
+// flooder counts the most that was held while it sent.
 type flooder struct {
-	*speaker
-	of      *Guard
-	windows map[uint32]int
-	// Calls that the server has ended.
-	ended map[uint32]bool
-	// What was held at most, of all times that it was looked at.
+	*flood.Flood
 	most int64
 }
 
-func flood(t *testing.T, addr string, of *service) *flooder {
-	return &flooder{speaker: speak(t, addr, 1<<16), of: of.guard, windows: map[uint32]int{}, ended: map[uint32]bool{}}
+func startFlood(t *testing.T, addr string, of *service) *flooder {
+	t.Helper()
+	c, err := flood.New(dialRaw(t, addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flooder{Flood: c}
+	c.Look = func() { f.most = max(f.most, of.guard.HeldBytes()) }
+	return f
 }
 
-// unfinished begins so many calls with a message each that is announced as so long, and sends of it what the server takes, but for its last
-// byte. It returns when the connection is dropped, when all calls are ended, or when all has been sent.
-func (f *flooder) unfinished(t *testing.T, method string, calls, length int) (dropped bool) {
-	t.Helper()
-	left := map[uint32]int{}
-	connection, initial := 1<<16-1, 1<<16-1
-	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(length))
-	for i := range calls {
-		stream := uint32(2*i + 1)
-		if errors.Join(f.begin(t, stream, method), f.WriteData(stream, false, prefix)) != nil {
+// unfinished begins so many calls, and sends what the server takes of a message of each.
+func (f *flooder) unfinished(method string, calls, length int) (dropped bool) {
+	for range calls {
+		if f.Begin("/test.Service/"+method, "", length) != nil {
 			return true
 		}
-		connection -= prefixBytes
-		left[stream], f.windows[stream] = length-1, initial-prefixBytes
 	}
-	part := make([]byte, 16<<10)
-	for {
-		f.most = max(f.most, f.of.HeldBytes())
-		moved := false
-		for stream, n := range left {
-			if n = min(n, len(part), f.windows[stream], connection); n > 0 {
-				if f.WriteData(stream, false, part[:n]) != nil {
-					return true
-				}
-				moved = true
-				connection -= n
-				f.windows[stream] -= n
-				if left[stream] -= n; left[stream] == 0 {
-					delete(left, stream)
-				}
-			}
-		}
-		if len(left) == 0 {
-			return false
-		}
-		if moved {
-			continue
-		}
-		frame, err := f.ReadFrame()
-		if err != nil {
-			return true
-		}
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			if v, is := frame.Value(http2.SettingInitialWindowSize); is {
-				for stream := range f.windows {
-					f.windows[stream] += int(v) - initial
-				}
-				initial = int(v)
-			}
-		case *http2.WindowUpdateFrame:
-			if frame.StreamID == 0 {
-				connection += int(frame.Increment)
-			} else {
-				f.windows[frame.StreamID] += int(frame.Increment)
-			}
-		case *http2.HeadersFrame:
-			if frame.StreamEnded() {
-				delete(left, frame.StreamID)
-				f.ended[frame.StreamID] = true
-			}
-		case *http2.PingFrame:
-			_ = f.WritePing(true, frame.Data)
-		}
-	}
+	return f.Send() != nil
 }
 
 // emptied waits until nothing is held.
@@ -115,9 +60,9 @@ func emptied(t *testing.T, g *Guard) {
 
 func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
 	s := &service{}
-	f := flood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
-	if dropped := f.unfinished(t, "Public", 40, 63<<20); !dropped && len(f.ended) != 40 || f.most > strangerConnBytes {
-		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.most, dropped, len(f.ended))
+	f := startFlood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
+	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.most > strangerConnBytes {
+		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.most, dropped, f.Ended)
 	}
 	f.Close()
 	emptied(t, s.guard)
@@ -126,8 +71,8 @@ func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
 func TestUnfinishedMessagesTakeAConnectionsShareAtMost(t *testing.T) {
 	const total = 128 << 20
 	s := &service{}
-	f := flood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
-	if dropped := f.unfinished(t, "Echo", 40, 63<<20); !dropped || f.most > total/8 || f.most < total/16 {
+	f := startFlood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
+	if dropped := f.unfinished("Echo", 40, 63<<20); !dropped || f.most > total/8 || f.most < total/16 {
 		t.Errorf("40 messages took %d bytes; the connection was dropped: %v", f.most, dropped)
 	}
 	emptied(t, s.guard)
@@ -146,9 +91,10 @@ func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
 	if err := call("Small", 1024); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a message beyond the bound: %v", err)
 	}
-	f := flood(t, addr, s)
-	if f.unfinished(t, "Small", 4, 32<<20); len(f.ended) != 4 {
-		t.Errorf("of 4 long messages the server refused %d", len(f.ended))
+	f := startFlood(t, addr, s)
+	f.unfinished("Small", 4, 32<<20)
+	if f.Ended != 4 {
+		t.Errorf("of 4 long messages the server refused %d", f.Ended)
 	}
 	emptied(t, s.guard)
 }
@@ -174,12 +120,10 @@ func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
 
 func TestACallThatBreaksOffGivesItsRoomBack(t *testing.T) {
 	s := &service{}
-	f := flood(t, start(t, Limits{}, s), s)
-	f.unfinished(t, "Echo", 3, 1<<20)
-	for stream := range f.windows {
-		if err := f.WriteRSTStream(stream, http2.ErrCodeCancel); err != nil {
-			t.Fatal(err)
-		}
+	f := startFlood(t, start(t, Limits{}, s), s)
+	f.unfinished("Echo", 3, 1<<20)
+	if err := f.Reset(); err != nil {
+		t.Fatal(err)
 	}
 	emptied(t, s.guard)
 }
@@ -320,5 +264,3 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
-
-var _ io.Reader = (*filter)(nil)

@@ -27,7 +27,11 @@ type securityFlags struct {
 	auditBytes                  int64
 	auditKeep                   int
 	limits                      guard.Limits
+	requestMiB                  int
 }
+
+// leastRequestMiB is what the tracker needs for its longest message, which is a connection's share with what comes ahead of it.
+const leastRequestMiB = 256
 
 func (f *securityFlags) add(c *cobra.Command) {
 	flags := c.Flags()
@@ -43,6 +47,7 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of all peers together")
 	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections of one address")
 	flags.Uint32Var(&f.limits.Streams, "max-streams", d.Streams, "calls that a connection may have under way; others wait")
+	flags.IntVar(&f.requestMiB, "max-request-mib", int(d.RequestBytes/mib), "MiB that all requests may take while they come and until they are answered; a caller may have a quarter of it, a connection an eighth")
 	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or take the next message")
 }
 
@@ -59,6 +64,8 @@ func (f *securityFlags) check(addrs ...string) error {
 		return usagef("--max-connections-per-host %d: want at least 1", f.limits.PerHost)
 	case f.limits.Streams < 1:
 		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
+	case f.requestMiB < leastRequestMiB:
+		return usagef("--max-request-mib %d: want at least %d, an eighth of which takes the longest message", f.requestMiB, leastRequestMiB)
 	case f.limits.Stall <= 0:
 		return usagef("--max-stall %s: want a positive time", f.limits.Stall)
 	case f.clientCA != "" && f.cert == "":
@@ -73,6 +80,7 @@ func (f *securityFlags) check(addrs ...string) error {
 }
 
 func (f *securityFlags) config(a *app, data string) farm.Security {
+	f.limits.RequestBytes = int64(f.requestMiB) * mib
 	s := farm.Security{
 		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, Limits: f.limits,
 		AuditMaxBytes: f.auditBytes, AuditKeep: f.auditKeep,
