@@ -49,7 +49,7 @@ func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
 	}
 	wantStatus(t, join(manyToolchains("all", 30_000)), codes.InvalidArgument, "", "spec.toolchains")
 	large := agentSpec("large", tilthv1.AgentKind_AGENT_KIND_BUILDER)
-	large.Labels = map[string]string{"l": strings.Repeat("x", 2<<20)}
+	large.Labels = map[string]string{"l": strings.Repeat("x", 1<<19)}
 	wantStatus(t, join(large), codes.InvalidArgument, "", "spec")
 	for n := range 3 {
 		s := manyToolchains(fmt.Sprint("builder ", n), 200)

@@ -31,7 +31,7 @@ func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
 	p := c.plans[name]
 	if p == nil {
-		return status.Errorf(codes.Internal, "messages of type %s have no bounds", name)
+		return status.Errorf(codes.Internal, "messages of type %s have no bounds: give the method and its fields lines in internal/wire/bounds", name)
 	}
 	if fault := p.check(encoded); fault != nil {
 		return fault.status()

@@ -108,7 +108,7 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 		},
 		"of a list": {
 			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 120_000)}},
-			"spec.toolchains: has more than 64 items",
+			"spec.toolchains: has more than 256 items",
 		},
 		"of a list's item": {
 			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: []string{"gcc", strings.Repeat("x", 257)}}},
@@ -138,7 +138,7 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 
 // A message that comes in parts is put together from all of them, so lists could grow past their bounds.
 func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
-	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 40)}})
+	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
 	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
 	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: comes twice" {
 		t.Errorf("got %v", err)

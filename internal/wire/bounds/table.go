@@ -16,22 +16,27 @@ type bound struct{ items, bytes int }
 
 // Sizes that many fields share, in bytes.
 const (
-	idBytes   = 128      // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
-	nameBytes = 256      // what people call things
-	keyBytes  = 4 << 10  // names that are made of many parts, such as a target's fingerprint
-	textBytes = 4 << 10  // reasons and messages; internal/failure makes none that are longer
-	noteBytes = 1 << 10  // reasons of which a device's history keeps many
-	descBytes = 64 << 10 // descriptions of machines
+	idBytes      = 128      // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
+	nameBytes    = 256      // what people call things
+	keyBytes     = 4 << 10  // names that are made of many parts, such as a target's fingerprint
+	textBytes    = 4 << 10  // reasons and messages; internal/failure makes none that are longer
+	messageBytes = 16 << 10 // what a trial failed with: as much as the store keeps
+	noteBytes    = 1 << 10  // reasons of which a device's history keeps many
+	descBytes    = 64 << 10 // descriptions of machines
 )
 
 // batchItems is how many candidates, outcomes or measurements a batch has at most; tuners propose 32.
 const batchItems = 1024
+
+// offerItems is how many toolchains, device classes or tuners an agent offers at most.
+const offerItems = 256
 
 // requestBytes bounds the messages of a method. What is small is so in each of ten thousand agents' calls.
 var requestBytes = map[string]int{
 	tilthv1.JobService_SubmitJob_FullMethodName:        16 << 20,
 	tilthv1.JobService_GetJob_FullMethodName:           4 << 10,
 	tilthv1.JobService_ListJobs_FullMethodName:         16 << 10,
+	tilthv1.JobService_CheckFarm_FullMethodName:        16 << 10,
 	tilthv1.JobService_WatchJob_FullMethodName:         4 << 10,
 	tilthv1.JobService_CancelJob_FullMethodName:        16 << 10,
 	tilthv1.JobService_PauseJob_FullMethodName:         16 << 10,
@@ -88,12 +93,12 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.AgentSpec.name":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.host":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.version":           {bytes: nameBytes},
-	"tilth.v1.AgentSpec.toolchains":        {64, nameBytes},
-	"tilth.v1.AgentSpec.device_classes":    {items: 16},
+	"tilth.v1.AgentSpec.toolchains":        {offerItems, nameBytes},
+	"tilth.v1.AgentSpec.device_classes":    {items: offerItems},
 	"tilth.v1.AgentSpec.labels":            {items: 64},
 	"tilth.v1.AgentSpec.LabelsEntry.key":   {bytes: nameBytes},
 	"tilth.v1.AgentSpec.LabelsEntry.value": {bytes: textBytes},
-	"tilth.v1.AgentSpec.tuners":            {64, nameBytes},
+	"tilth.v1.AgentSpec.tuners":            {offerItems, nameBytes},
 	"tilth.v1.AgentSpec.sandbox":           {items: 64},
 	"tilth.v1.AgentSpec.capabilities":      {64, nameBytes},
 	"tilth.v1.DeviceClass.name":            {bytes: nameBytes},
@@ -106,6 +111,7 @@ var fields = map[protoreflect.FullName]bound{
 
 	"tilth.v1.LeaseToken.session":           {bytes: idBytes},
 	"tilth.v1.LeaseToken.subject":           {bytes: idBytes},
+	"tilth.v1.LeaseToken.life":              {bytes: idBytes},
 	"tilth.v1.HeartbeatRequest.session":     {bytes: idBytes},
 	"tilth.v1.HeartbeatRequest.leases":      {items: 4096},
 	"tilth.v1.LeaseWorkRequest.session":     {bytes: idBytes},
@@ -120,14 +126,14 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.ReportBuildRequest.artifacts":            {items: batchItems},
 	"tilth.v1.ReportBuildRequest.infra_message":        {bytes: textBytes},
 	"tilth.v1.BuildOutcome.candidate":                  {bytes: idBytes},
-	"tilth.v1.BuildOutcome.message":                    {bytes: textBytes},
+	"tilth.v1.BuildOutcome.message":                    {bytes: messageBytes},
 	"tilth.v1.ReportMeasurementsRequest.measurements":  {items: batchItems},
 	"tilth.v1.ReportMeasurementsRequest.infra_message": {bytes: textBytes},
 	"tilth.v1.Candidate.digest":                        {bytes: idBytes},
 	"tilth.v1.Candidate.trace":                         {bytes: 256 << 10},
 	"tilth.v1.Candidate.origin":                        {bytes: 256 << 10},
 	"tilth.v1.Candidate.numerics":                      {bytes: idBytes},
-	"tilth.v1.Measurement.message":                     {bytes: textBytes},
+	"tilth.v1.Measurement.message":                     {bytes: messageBytes},
 	"tilth.v1.Measurement.samples_seconds":             {items: 16 << 10},
 	"tilth.v1.Measurement.device":                      {bytes: nameBytes},
 	"tilth.v1.Measurement.remeasured":                  {bytes: noteBytes},
@@ -173,6 +179,10 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.RetryDeadLettersRequest.batch_ids": {batchItems, idBytes},
 	"tilth.v1.ListJobsRequest.states":            {items: 64},
 	"tilth.v1.ListJobsRequest.page_token":        {bytes: keyBytes},
+	"tilth.v1.CheckFarmRequest.device_class":     {bytes: nameBytes},
+	"tilth.v1.CheckFarmRequest.toolchain":        {bytes: nameBytes},
+	"tilth.v1.CheckFarmRequest.tuner":            {bytes: nameBytes},
+	"tilth.v1.CheckFarmRequest.device":           {bytes: nameBytes},
 	"tilth.v1.ListOwnersRequest.page_token":      {bytes: keyBytes},
 
 	"tilth.v1.ListDevicesRequest.page_token":     {bytes: keyBytes},
