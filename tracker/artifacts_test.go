@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -137,4 +140,37 @@ func TestARunWhosePackageIsDamagedEndsAndSaysWhy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUploadsBelongToWhoCalls has an upload break off, and others ask for it.
+func TestUploadsBelongToWhoCalls(t *testing.T) {
+	c := newClosed(t, false)
+	c.stop()
+	registry := prometheus.NewRegistry()
+	c.cfg.Registerer = registry
+	c.start()
+	content := strings.Repeat("x", 20<<10)
+	digest := records.Digest([]byte(content + "and more"))
+	ctx, breakOff := context.WithCancel(t.Context())
+	stream := must[grpc.ClientStreamingClient[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]](t)(
+		tilthv1.NewArtifactServiceClient(c.as("anna")).UploadArtifact(ctx))
+	c.check(stream.Send(&tilthv1.UploadArtifactRequest{Digest: digest, SizeBytes: uint64(len(content)) + 8, Data: []byte(content)}))
+	for gauge(t, registry, "artifacts_unfinished_bytes") < 32<<10 { // until all of it came
+		if t.Context().Err() != nil {
+			t.Fatal("it never came")
+		}
+	}
+	breakOff()
+	for gauge(t, registry, "artifacts_unfinished_bytes") > 0 {
+		for name, want := range map[string]uint64{"ben": 0, "alice": 0, "anna": uint64(len(content))} {
+			stat := must[*tilthv1.StatArtifactResponse](t)(tilthv1.NewArtifactServiceClient(c.as(name)).StatArtifact(t.Context(),
+				&tilthv1.StatArtifactRequest{Digest: digest}))
+			if stat.GetReceivedBytes() != want && want == 0 {
+				t.Fatalf("%s is told of %d bytes of anna's", name, stat.GetReceivedBytes())
+			} else if stat.GetReceivedBytes() == want && want > 0 {
+				return
+			}
+		}
+	}
+	t.Error("what came of anna's upload is gone")
 }
