@@ -17,6 +17,7 @@ import (
 type file struct {
 	digest, owner, path string
 	sizeBytes           int64
+	room                int64         // that it counts
 	used                time.Time     // last
 	place               *list.Element // among what its owner may lose; nil = it must stay
 	upload              *upload       // nil for an artifact
@@ -31,8 +32,8 @@ const (
 	inodeBytes = 12 << 10
 )
 
-// room is what a file of so many bytes counts.
-func room(sizeBytes int64) int64 {
+// roomOf is what a file of so many bytes counts.
+func roomOf(sizeBytes int64) int64 {
 	blocks := max(1, (sizeBytes+blockBytes-1)/blockBytes)
 	return inodeBytes + blocks*blockBytes
 }

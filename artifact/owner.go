@@ -58,7 +58,7 @@ func (s *Store) release(f *file) {
 		return
 	}
 	f.place = a.artifacts.PushBack(f)
-	a.loose += room(f.sizeBytes)
+	a.loose += f.room
 }
 
 // hold has a file stay.
@@ -74,14 +74,15 @@ func (s *Store) hold(f *file) {
 		return
 	}
 	a.artifacts.Remove(place)
-	a.loose -= room(f.sizeBytes)
+	a.loose -= f.room
 	s.tidy(f.owner)
 }
 
 // add counts an artifact.
 func (s *Store) add(f *file) {
 	s.files[f.digest] = f
-	s.used += room(f.sizeBytes)
+	f.room = roomOf(f.sizeBytes)
+	s.used += f.room
 	if s.pins[f.digest] == 0 {
 		s.release(f)
 	}
@@ -90,7 +91,7 @@ func (s *Store) add(f *file) {
 // forget counts a file no longer.
 func (s *Store) forget(f *file) {
 	s.hold(f)
-	s.used -= room(f.sizeBytes)
+	s.used -= f.room
 	if f.upload != nil {
 		s.forgetUpload(f.upload)
 		return

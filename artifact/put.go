@@ -40,6 +40,7 @@ func (e *brokenError) Unwrap() error { return e.cause }
 // artifact the first to end stores it, and the others end well with their next bytes. Putting what is there reads nothing.
 func (s *Store) Put(ctx context.Context, up Upload, src io.Reader) error {
 	if err := s.checkUpload(up); err != nil {
+		s.countRefusal(err)
 		return err
 	}
 	if there, err := s.Confirm(ctx, up.Digest); there || err != nil {
@@ -50,6 +51,7 @@ func (s *Store) Put(ctx context.Context, up Upload, src io.Reader) error {
 		err = s.end(u, s.receive(u, up.SizeBytes, src))
 	}
 	if err != nil {
+		s.countRefusal(err)
 		return fmt.Errorf("store artifact %s: %w", up.Digest, err)
 	}
 	return nil
@@ -61,9 +63,9 @@ func (s *Store) checkUpload(up Upload) error {
 		return fmt.Errorf("store artifact: %q is not a sha256", up.Digest)
 	case up.SizeBytes < 0 || up.Offset < 0 || up.Offset > up.SizeBytes:
 		return fmt.Errorf("store artifact %s: %w: %d from %d on", up.Digest, ErrSize, up.SizeBytes, up.Offset)
-	case up.SizeBytes > s.CapBytes || room(up.SizeBytes) > s.CapBytes:
+	case up.SizeBytes > s.CapBytes || roomOf(up.SizeBytes) > s.CapBytes:
 		return fmt.Errorf("store artifact %s: %w", up.Digest, s.noRoom(up.SizeBytes))
-	case room(up.SizeBytes) > s.UploadBytes:
+	case roomOf(up.SizeBytes) > s.UploadBytes:
 		return fmt.Errorf("store artifact %s: %w: it has %d bytes, and the uploads of an identity may take %d",
 			up.Digest, ErrFull, up.SizeBytes, s.UploadBytes)
 	}
@@ -72,9 +74,6 @@ func (s *Store) checkUpload(up Upload) error {
 
 // receive writes what src yields. A nil error means that all of it came.
 func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
-	if err := s.open(u); err != nil {
-		return s.full(err)
-	}
 	buf := make([]byte, min(pieceBytes, sizeBytes+1))
 	for {
 		n, err := src.Read(buf)
@@ -86,7 +85,7 @@ func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
 		switch {
 		case err == nil:
 		case u.sizeBytes == sizeBytes: // however it ended
-			return nil
+			return s.write(u, nil, sizeBytes) // there is a file even of no bytes
 		case errors.Is(err, io.EOF):
 			return fmt.Errorf("%w: %d, not %d", ErrSize, u.sizeBytes, sizeBytes)
 		default:
@@ -95,14 +94,14 @@ func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
 	}
 }
 
-// open opens an upload's file, of which what is there was hashed or is hashed now.
-func (s *Store) open(u *upload) error {
+// open opens an upload's file, in which so many bytes are from earlier calls.
+func (s *Store) open(u *upload, sizeBytes int64) error {
 	if err := s.makeDir(filepath.Dir(u.path)); err != nil {
 		return err
 	}
 	if u.sum == nil {
 		u.sum = sha256.New()
-		if err := s.hashPart(u); err != nil {
+		if err := s.hashPart(u, sizeBytes); err != nil {
 			return err
 		}
 	}
@@ -117,8 +116,8 @@ func (s *Store) open(u *upload) error {
 	return err
 }
 
-func (s *Store) hashPart(u *upload) error {
-	if u.sizeBytes == 0 {
+func (s *Store) hashPart(u *upload, sizeBytes int64) error {
+	if sizeBytes == 0 {
 		return nil
 	}
 	f, err := s.FS.Open(u.path)
@@ -126,7 +125,7 @@ func (s *Store) hashPart(u *upload) error {
 		return err
 	}
 	defer f.Close()
-	_, err = io.CopyN(u.sum, f, u.sizeBytes)
+	_, err = io.CopyN(u.sum, f, sizeBytes)
 	return err
 }
 
@@ -148,6 +147,11 @@ func (s *Store) write(u *upload, b []byte, sizeBytes int64) error {
 	if err != nil {
 		return err
 	}
+	if u.out == nil {
+		if err := s.open(u, u.sizeBytes-int64(len(b))); err != nil {
+			return s.full(err)
+		}
+	}
 	if _, err := u.out.Write(b); err != nil {
 		return s.full(err)
 	}
@@ -161,7 +165,7 @@ func (s *Store) end(u *upload, err error) error {
 	switch {
 	case err == nil:
 		err = s.seal(u)
-	case errors.As(err, &broken) && u.sizeBytes > 0:
+	case (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0: // it may go on
 		s.keep(u)
 		return err
 	}
@@ -176,10 +180,13 @@ func (s *Store) end(u *upload, err error) error {
 
 // keep keeps what came of an upload, once it is on the disk: what a failed sync leaves cannot be told from what is whole.
 func (s *Store) keep(u *upload) {
-	err := errors.Join(u.out.Sync(), u.out.Close())
-	u.out = nil
-	if err == nil {
-		err = s.FS.Rename(u.path, u.name(partSuffix))
+	var err error
+	if u.out != nil { // more came than there was
+		err = errors.Join(u.out.Sync(), u.out.Close())
+		u.out = nil
+		if err == nil {
+			err = s.FS.Rename(u.path, u.name(partSuffix))
+		}
 	}
 	if err != nil {
 		s.Logger.Warn("an upload that broke off cannot be resumed", "artifact", u.digest, "error", err)

@@ -80,6 +80,7 @@ func (s *Store) enter(f *file) {
 		return
 	}
 	u := &upload{file: *f}
+	u.room = roomOf(u.sizeBytes)
 	s.addUpload(u)
 	s.release(&u.file)
 	if s.files[u.digest] != nil {

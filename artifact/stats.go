@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"errors"
 	"maps"
 	"time"
 )
@@ -13,6 +14,12 @@ const (
 	droppedDamaged = "damaged"
 )
 
+// Reasons for which uploads are refused.
+const (
+	refusedForRoom = "room"
+	refusedUploads = "uploads"
+)
+
 // Stats say what a store has, and what became of it since it was opened.
 type Stats struct {
 	// Files are the artifacts; Uploads what is unfinished, under way or broken off.
@@ -21,6 +28,8 @@ type Stats struct {
 	UsedBytes, UnfinishedBytes int64
 	// Dropped counts files by why they went: room, unused, part (an upload that was not resumed), damaged.
 	Dropped map[string]int64
+	// Refused counts uploads that were refused: for want of room, and for other uploads of the same identity.
+	Refused map[string]int64
 	// CheckedBytes were read and compared with their digests.
 	CheckedBytes int64
 	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it is not known,
@@ -29,7 +38,22 @@ type Stats struct {
 }
 
 func newStats() Stats {
-	return Stats{Dropped: map[string]int64{droppedForRoom: 0, droppedUnused: 0, droppedPart: 0, droppedDamaged: 0}}
+	return Stats{
+		Dropped: map[string]int64{droppedForRoom: 0, droppedUnused: 0, droppedPart: 0, droppedDamaged: 0},
+		Refused: map[string]int64{refusedForRoom: 0, refusedUploads: 0},
+	}
+}
+
+// countRefusal counts an upload that ended with an error, if it was refused.
+func (s *Store) countRefusal(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrBusy):
+		s.stats.Refused[refusedUploads]++
+	case errors.Is(err, ErrFull):
+		s.stats.Refused[refusedForRoom]++
+	}
 }
 
 // Stats returns what the store has now.
@@ -37,7 +61,7 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.stats
-	out.Dropped = maps.Clone(s.stats.Dropped)
+	out.Dropped, out.Refused = maps.Clone(s.stats.Dropped), maps.Clone(s.stats.Refused)
 	out.Files, out.UsedBytes = len(s.files), s.used
 	for _, a := range s.owners {
 		out.Uploads += a.uploads

@@ -43,7 +43,7 @@ const (
 type Options struct {
 	// Dir holds the files; it is created.
 	Dir string
-	// CapBytes bounds the room that files take (see room); 0 = DefaultCapBytes.
+	// CapBytes bounds the room that files take (see roomOf); 0 = DefaultCapBytes.
 	CapBytes int64
 	// Uploads bounds the unfinished uploads of one identity, under way or broken off; 0 = DefaultUploads.
 	Uploads int

@@ -61,9 +61,6 @@ func (s *Store) newUpload(ctx context.Context, owner, digest string) (*upload, e
 	if a.uploads >= s.Uploads && !s.dropPart(a) {
 		return nil, fmt.Errorf("%w: %d are under way for the same identity, and so many it may have", ErrBusy, a.uploads)
 	}
-	if err := s.roomForUpload(owner, room(0)); err != nil {
-		return nil, err
-	}
 	s.number++
 	u := &upload{
 		file: file{digest: digest, owner: owner, path: fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)},
@@ -78,9 +75,14 @@ func (s *Store) addUpload(u *upload) {
 	s.uploads[u.digest] = append(s.uploads[u.digest], u)
 	a := s.account(u.owner)
 	a.uploads++
-	s.used += room(u.sizeBytes)
-	a.loose += room(u.sizeBytes)
-	a.unfinished += room(u.sizeBytes)
+	s.count(a, u.room)
+}
+
+// count adds to the room of an account's uploads.
+func (s *Store) count(a *account, room int64) {
+	s.used += room
+	a.loose += room
+	a.unfinished += room
 }
 
 // forgetUpload takes back addUpload, but for the room used.
@@ -91,22 +93,20 @@ func (s *Store) forgetUpload(u *upload) {
 	}
 	a := s.owners[u.owner]
 	a.uploads--
-	a.loose -= room(u.sizeBytes)
-	a.unfinished -= room(u.sizeBytes)
+	a.loose -= u.room
+	a.unfinished -= u.room
 	s.tidy(u.owner)
 }
 
-// grow takes the room for bytes that came.
+// grow takes the room for bytes that came; the file itself counts from the first on.
 func (s *Store) grow(u *upload, bytes int64) error {
-	more := room(u.sizeBytes+bytes) - room(u.sizeBytes)
+	more := roomOf(u.sizeBytes+bytes) - u.room
 	if err := s.roomForUpload(u.owner, more); err != nil {
 		return err
 	}
-	a := s.owners[u.owner]
 	u.sizeBytes += bytes
-	s.used += more
-	a.loose += more
-	a.unfinished += more
+	u.room += more
+	s.count(s.owners[u.owner], more)
 	return nil
 }
 

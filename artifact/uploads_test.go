@@ -57,13 +57,17 @@ func (h *holder) end() error {
 }
 
 func TestAnUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome(t *testing.T) {
-	const cap = 100 * unit
-	s := open(t, artifact.Options{CapBytes: cap, UploadBytes: cap})
+	const cap = 3 * unit
+	dir := t.TempDir()
+	s := open(t, artifact.Options{Dir: dir, CapBytes: cap, UploadBytes: cap})
 	mustPut(t, s, "aaa", "bbb", "ccc")
-	up := artifact.Upload{Identity: "mallory", Digest: records.Digest([]byte("?")), SizeBytes: cap - unit}
-	h := hold(t, s, up, "a byte")
-	if got := present(s, "aaa", "bbb", "ccc"); got != "abc" || s.UsedBytes() != 4*unit {
+	h := hold(t, s, artifact.Upload{Digest: records.Digest([]byte("?")), SizeBytes: 2 * unit}, "")
+	if got := present(s, "aaa", "bbb", "ccc"); got != "abc" || s.UsedBytes() != cap || len(files(t, dir)) != 3 {
 		t.Errorf("%s are left, and %d bytes are used", got, s.UsedBytes())
+	}
+	h.send(t, "some bytes")
+	if got := present(s, "aaa", "bbb", "ccc"); got != "bc" || s.UsedBytes() != cap {
+		t.Errorf("once some came, %s are left, and %d bytes are used", got, s.UsedBytes())
 	}
 	if err := h.end(); err == nil {
 		t.Error("it was stored")
@@ -243,6 +247,9 @@ func TestUnfinishedBytesOfAnIdentityAreBounded(t *testing.T) {
 	if err := putAs(s, "mallory", "c"); !errors.Is(err, artifact.ErrBusy) {
 		t.Errorf("got %v", err)
 	}
+	if n := s.Stats().Refused["uploads"]; n != 1 {
+		t.Errorf("%d refusals are counted", n)
+	}
 	_ = second.end() // it goes when room is needed
 	if err := putAs(s, "mallory", "c"); err != nil {
 		t.Error(err)
@@ -251,6 +258,22 @@ func TestUnfinishedBytesOfAnIdentityAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of it are left", n)
 	}
 	_ = first.end()
+}
+
+// TestAnUploadThatOthersHoldUpGoesOnWhereItWas has one meet the bound on bytes midway.
+func TestAnUploadThatOthersHoldUpGoesOnWhereItWas(t *testing.T) {
+	s := open(t, artifact.Options{CapBytes: 100 * unit, UploadBytes: 4 * unit})
+	large, up := strings.Repeat("l", 2*unit), upload("ana", "")
+	up.Digest, up.SizeBytes = records.Digest([]byte(large)), int64(len(large))
+	h := hold(t, s, upload("ana", strings.Repeat("s", unit)), strings.Repeat("s", unit-1))
+	if err := s.Put(t.Context(), up, iotest.OneByteReader(strings.NewReader(large))); !errors.Is(err, artifact.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	_ = h.end()
+	up.Offset = received(t, s, "ana", large)
+	if err := s.Put(t.Context(), up, strings.NewReader(large[up.Offset:])); err != nil || up.Offset == 0 {
+		t.Errorf("going on at %d: %v", up.Offset, err)
+	}
 }
 
 // TestTooManyUploadsAreTriedAgain has a client wait for the end of others of its identity.

@@ -11,7 +11,7 @@ type storeCollector struct {
 	tracker                         *Tracker
 	size, reusable, artifacts, free *prometheus.Desc
 	// Of the artifacts.
-	files, uploads, unfinished, dropped, checked, unchecked *prometheus.Desc
+	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
 }
 
 func newStoreCollector(t *Tracker) *storeCollector {
@@ -27,6 +27,7 @@ func newStoreCollector(t *Tracker) *storeCollector {
 		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
 		unfinished: desc("artifacts_unfinished_bytes", "Room that unfinished uploads take."),
 		dropped:    desc("artifacts_dropped_total", "Artifacts, and parts of uploads, that were dropped, by why.", "reason"),
+		refused:    desc("artifacts_refused_total", "Uploads that were refused, for want of room or for others of the same identity.", "reason"),
 		checked:    desc("artifacts_checked_bytes_total", "Bytes of artifacts that were read and compared with their digests."),
 		unchecked:  desc("artifacts_unchecked_seconds", "Time since the artifact was checked that was checked longest ago."),
 		free:       desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
@@ -36,7 +37,7 @@ func newStoreCollector(t *Tracker) *storeCollector {
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.size, s.reusable, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.checked, s.unchecked, s.free,
+		s.size, s.reusable, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
 	} {
 		ch <- d
 	}
@@ -58,6 +59,9 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	tell(s.unchecked, prometheus.GaugeValue, max(time.Since(stats.OldestCheck), 0).Seconds())
 	for why, n := range stats.Dropped {
 		tell(s.dropped, prometheus.CounterValue, float64(n), why)
+	}
+	for why, n := range stats.Refused {
+		tell(s.refused, prometheus.CounterValue, float64(n), why)
 	}
 	free, err := s.tracker.freeBytes()
 	if err != nil {
