@@ -19,8 +19,8 @@ import (
 // trust is how long an artifact is taken for whole after it was checked.
 const trust = time.Hour
 
-// Confirm says whether an artifact is there and whole. One that was checked within the hour, and not written to since, is taken for whole;
-// others are read. One that is damaged is set aside, and is not there any more.
+// Confirm says whether an artifact is there and whole. One that was checked within the hour, and not written to
+// since, is taken for whole; others are read. One that is damaged is set aside, and is not there any more.
 func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err error) {
 	for {
 		f, doubtful := s.doubts(digest)
@@ -55,7 +55,8 @@ func (s *Store) doubts(digest string) (f *file, doubtful bool) {
 	return f, s.Now().Sub(checked) >= trust || !modified(f.path).Equal(stamp)
 }
 
-// beginCheck has the caller be the only one who checks an artifact, until ended is called. nil when somebody else did, and has ended.
+// beginCheck has the caller be the only one who checks an artifact, until ended is called. nil when somebody else
+// did, and has ended.
 func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +73,8 @@ func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), er
 	}, nil
 }
 
-// verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its size, and ends the
-// reading by an error. ErrDamaged when the artifact was set aside.
+// verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its
+// size, and ends the reading by an error. ErrDamaged when the artifact was set aside.
 func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error) error {
 	s.mu.Lock()
 	stamp := f.stamp
@@ -101,8 +102,8 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 	return ctx.Err()
 }
 
-// readWhole reads all of an artifact, piece by piece, not from memory but from the disk where the system can be asked for that. ErrDamaged
-// when it has other bytes than its digest says.
+// readWhole reads all of an artifact, piece by piece, not from memory but from the disk where the system can be asked
+// for that. ErrDamaged when it has other bytes than its digest says.
 func readWhole(files FS, path, digest string, each func([]byte) error) error {
 	src, err := files.Open(path)
 	if err != nil {
@@ -147,57 +148,4 @@ func (s *Store) judge(f *file, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
-}
-
-// Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the way, and the last
-// piece comes only when all of it is right. ErrDamaged when it is not; it is set aside then.
-func (s *Store) Send(digest string, offset int64, send func([]byte) error) error {
-	f, release, err := s.use(digest)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if offset < 0 || offset > f.sizeBytes {
-		return fmt.Errorf("%w: artifact %s has %d bytes, none at %d", ErrSize, digest, f.sizeBytes, offset)
-	}
-	if err := s.send(f, offset, send); err != nil {
-		return s.judge(f, err)
-	}
-	return nil
-}
-
-func (s *Store) send(f *file, offset int64, send func([]byte) error) error {
-	src, err := s.FS.Open(f.path)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	if _, err := src.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
-	sum := sha256.New()
-	buf := make([]byte, chunkBytes)
-	for at := offset; ; {
-		n, err := io.ReadFull(src, buf[:min(chunkBytes, f.sizeBytes-at)])
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("%w: it has %d bytes, not %d", ErrDamaged, at+int64(n), f.sizeBytes)
-		} else if err != nil {
-			return err
-		}
-		sum.Write(buf[:n])
-		at += int64(n)
-		if at == f.sizeBytes && offset == 0 {
-			if err := matches(sum, f.digest); err != nil {
-				return err
-			}
-		}
-		if n > 0 {
-			if err := send(buf[:n]); err != nil {
-				return err
-			}
-		}
-		if at == f.sizeBytes {
-			return nil
-		}
-	}
 }

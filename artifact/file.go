@@ -21,12 +21,13 @@ type file struct {
 	used                time.Time     // last
 	place               *list.Element // among what its owner may lose; nil = it must stay
 	upload              *upload       // nil for an artifact
-	// When the bytes of an artifact were last seen to be its own, and when the file was written to, as far as is known.
+	// When the bytes of an artifact were last seen to be its own, and when the file was written to, as far as is
+	// known.
 	checked, stamp time.Time
 }
 
-// What a file takes beside its bytes, which come in blocks: file systems are made with an inode for each 16 KiB, and run
-// out of them before they run out of blocks when files are smaller.
+// What a file takes beside its bytes, which come in blocks: file systems are made with an inode for each 16 KiB, and
+// run out of them before they run out of blocks when files are smaller.
 const (
 	blockBytes = 4 << 10
 	inodeBytes = 12 << 10
@@ -67,8 +68,8 @@ func (f *file) recall() {
 // touchEvery spares the disk most of the updates of last uses.
 const touchEvery = time.Minute
 
-// touch has a use outlive the process, as the file's time; losing that costs at most an early drop. A file that somebody else wrote to
-// keeps its time, by which that is seen.
+// touch has a use outlive the process, as the file's time; losing that costs at most an early drop. A file that
+// somebody else wrote to keeps its time, by which that is seen.
 func (s *Store) touch(f *file, stamp time.Time) {
 	now := s.Now()
 	if now.Sub(stamp) < touchEvery || !modified(f.path).Equal(stamp) || os.Chtimes(f.path, time.Time{}, now) != nil {

@@ -12,8 +12,8 @@ import (
 // sweepEvery is how often what is too old is looked for, and what was dropped is logged.
 const sweepEvery = time.Minute
 
-// Run looks after a store until ctx ends: it drops what is too old, and checks what is stored, each artifact once in ScrubEvery, at no more
-// than ScrubBytes a second.
+// Run looks after a store until ctx ends: it drops what is too old, and checks what is stored, each artifact once in
+// ScrubEvery, at no more than ScrubBytes a second.
 func (s *Store) Run(ctx context.Context) {
 	var scrub sync.WaitGroup
 	defer scrub.Wait()

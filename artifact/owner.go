@@ -117,8 +117,8 @@ func (s *Store) makeRoom(owner string, need int64) error {
 	return nil
 }
 
-// victim is what goes first when an owner needs more room: the oldest of who has most. An owner that would have more than its greedy
-// part of the store, and more than anybody who has something to lose, loses its own.
+// victim is what goes first when an owner needs more room: the oldest of who has most. An owner that would have more
+// than its greedy part of the store, and more than anybody who has something to lose, loses its own.
 func (s *Store) victim(owner string, need int64) *file {
 	var largest *account
 	var who string

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// scan enters what is in the folder, in the order of last use. All names in it are on the disk afterwards: who was killed may have made
-// some that are not yet.
+// scan enters what is in the folder, in the order of last use. All names in it are on the disk afterwards: who was
+// killed may have made some that are not yet.
 func (s *Store) scan() error {
 	var found []*file
 	err := filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
@@ -47,8 +47,8 @@ func (s *Store) scan() error {
 	return nil
 }
 
-// found is what a file in the folder is. An upload that was under way when the process ended is removed: how much of it is on the disk is
-// not known.
+// found is what a file in the folder is. An upload that was under way when the process ended is removed: how much of
+// it is on the disk is not known.
 func (s *Store) found(path string, info fs.FileInfo) *file {
 	f := &file{path: path, sizeBytes: info.Size(), used: info.ModTime(), stamp: info.ModTime()}
 	name := info.Name()
@@ -57,19 +57,26 @@ func (s *Store) found(path string, info fs.FileInfo) *file {
 		f.recall()
 		return f
 	}
-	if fields := strings.Split(strings.TrimSuffix(name, partSuffix), "."); strings.HasSuffix(name, partSuffix) && len(fields) == 3 {
-		number, err := strconv.ParseUint(fields[2], 10, 64)
-		if err == nil && records.ValidDigest(fields[0]) {
-			s.number = max(s.number, number)
-			f.digest, f.owner = fields[0], fields[1]
-			f.upload = &upload{}
-			return f
-		}
+	if digest, owner, number, is := partName(name); is {
+		s.number = max(s.number, number)
+		f.digest, f.owner, f.upload = digest, owner, &upload{}
+		return f
 	}
 	if strings.HasSuffix(name, uploadSuffix) || strings.HasSuffix(name, partSuffix) {
 		s.remove(path)
 	}
 	return nil
+}
+
+// partName takes the name of a part to pieces.
+func partName(name string) (digest, owner string, number uint64, is bool) {
+	name, is = strings.CutSuffix(name, partSuffix)
+	fields := strings.Split(name, ".")
+	if !is || len(fields) != 3 || !records.ValidDigest(fields[0]) {
+		return "", "", 0, false
+	}
+	number, err := strconv.ParseUint(fields[2], 10, 64)
+	return fields[0], fields[1], number, err == nil
 }
 
 // enter counts what was found. Artifacts that were never checked are the first to be.

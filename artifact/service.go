@@ -23,8 +23,8 @@ type Service struct {
 	who   func(context.Context) string
 }
 
-// NewService returns the service of a store. who is the identity that a call was made with; where it is empty, all callers share what one
-// may have.
+// NewService returns the service of a store. who is the identity that a call was made with; where it is empty, all
+// callers share what one may have.
 func NewService(store *Store, who func(context.Context) string) *Service {
 	return &Service{store: store, who: who}
 }

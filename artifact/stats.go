@@ -32,8 +32,8 @@ type Stats struct {
 	Refused map[string]int64
 	// CheckedBytes were read and compared with their digests.
 	CheckedBytes int64
-	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it is not known,
-	// now where there are none.
+	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it
+	// is not known, now where there are none.
 	OldestCheck time.Time
 }
 

@@ -27,7 +27,8 @@ var (
 	ErrFull = errors.New("no space for artifacts")
 	// ErrBusy is returned when the other uploads of the same identity leave no room for one more; they end.
 	ErrBusy = errors.New("too many uploads at once")
-	// ErrDamaged is returned when a stored artifact no longer has its bytes. It is set aside: later calls do not find it.
+	// ErrDamaged is returned when a stored artifact no longer has its bytes. It is set aside: later calls do not find
+	// it.
 	ErrDamaged = errors.New("artifact is damaged")
 )
 
@@ -86,8 +87,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Store is a folder of files named by their sha256, within a bounded room. A file appears whole or not at all; parts of
-// unfinished uploads are kept aside to be resumed. Its methods may be called from many goroutines.
+// Store is a folder of files named by their sha256, within a bounded room. A file appears whole or not at all; parts
+// of unfinished uploads are kept aside to be resumed. Its methods may be called from many goroutines.
 type Store struct {
 	Options
 

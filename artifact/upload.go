@@ -59,13 +59,11 @@ func (s *Store) newUpload(ctx context.Context, owner, digest string) (*upload, e
 	a := s.account(owner)
 	defer s.tidy(owner)
 	if a.uploads >= s.Uploads && !s.dropPart(a) {
-		return nil, fmt.Errorf("%w: %d are under way for the same identity, and so many it may have", ErrBusy, a.uploads)
+		return nil, fmt.Errorf("%w: %d are under way for the same identity, as many as it may have", ErrBusy, a.uploads)
 	}
 	s.number++
-	u := &upload{
-		file: file{digest: digest, owner: owner, path: fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)},
-		call: ctx, done: make(chan struct{}),
-	}
+	path := fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)
+	u := &upload{file: file{digest: digest, owner: owner, path: path}, call: ctx, done: make(chan struct{})}
 	s.addUpload(u)
 	return u, nil
 }
@@ -115,7 +113,8 @@ func (s *Store) roomForUpload(owner string, need int64) error {
 	a := s.account(owner)
 	for a.unfinished+need > s.UploadBytes {
 		if !s.dropPart(a) {
-			return fmt.Errorf("%w: those of the same identity take %d bytes, and may take %d", ErrBusy, a.unfinished, s.UploadBytes)
+			return fmt.Errorf("%w: those of the same identity take %d bytes, and may take %d",
+				ErrBusy, a.unfinished, s.UploadBytes)
 		}
 	}
 	return s.makeRoom(owner, need)
@@ -150,8 +149,8 @@ func (s *Store) dropParts(digest string) {
 	}
 }
 
-// waitForEnding waits until no upload of an owner is left whose call has ended but which is not a part yet: who lost a connection comes
-// back sooner than the disk has what came. The caller holds the lock, which is given up meanwhile.
+// waitForEnding waits until no upload of an owner is left whose call has ended but which is not a part yet: who lost
+// a connection comes back sooner than the disk has what came. The caller holds the lock, which is given up meanwhile.
 func (s *Store) waitForEnding(ctx context.Context, owner, digest string) error {
 	for {
 		i := slices.IndexFunc(s.uploads[digest], func(u *upload) bool {

@@ -19,8 +19,8 @@ type Verified struct {
 	Damaged []string
 }
 
-// Verify reads all artifacts in a store's folder and compares them with their digests. A store may be open on it meanwhile: what it drops is
-// passed over. Nothing is changed.
+// Verify reads all artifacts in a store's folder and compares them with their digests. A store may be open on it
+// meanwhile: what it drops is passed over. Nothing is changed.
 func Verify(ctx context.Context, dir string) (Verified, error) {
 	var v Verified
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -23,8 +23,8 @@ func callerName(ctx context.Context) string {
 	return id.Name
 }
 
-// damaged has what needs an artifact that is damaged, and set aside, done again. What an agent holds goes on: it may have the
-// artifact, and gives the lease back if it does not.
+// damaged has what needs an artifact that is damaged, and set aside, done again. What an agent holds goes on: it may
+// have the artifact, and gives the lease back if it does not.
 func (t *Tracker) damaged(digest string) {
 	err := t.update(context.Background(), func(c *change) error {
 		for _, j := range c.needing(digest) {

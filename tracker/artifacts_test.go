@@ -21,7 +21,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// rot flips a bit of an artifact as a disk does: nothing about the file tells, but that it is long since it was checked.
+// rot flips a bit of an artifact as a disk does: nothing about the file tells, but that it is long since it was
+// checked.
 func (f *farm) rot(digest string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "artifacts", digest[:2], digest)

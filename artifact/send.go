@@ -1,0 +1,61 @@
+package artifact
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the
+// way, and the last piece comes only when all of it is right. ErrDamaged when it is not; it is set aside then.
+func (s *Store) Send(digest string, offset int64, send func([]byte) error) error {
+	f, release, err := s.use(digest)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if offset < 0 || offset > f.sizeBytes {
+		return fmt.Errorf("%w: artifact %s has %d bytes, none at %d", ErrSize, digest, f.sizeBytes, offset)
+	}
+	if err := s.send(f, offset, send); err != nil {
+		return s.judge(f, err)
+	}
+	return nil
+}
+
+func (s *Store) send(f *file, offset int64, send func([]byte) error) error {
+	src, err := s.FS.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if _, err := src.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	buf := make([]byte, chunkBytes)
+	for at := offset; ; {
+		n, err := io.ReadFull(src, buf[:min(chunkBytes, f.sizeBytes-at)])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("%w: it has %d bytes, not %d", ErrDamaged, at+int64(n), f.sizeBytes)
+		} else if err != nil {
+			return err
+		}
+		sum.Write(buf[:n])
+		at += int64(n)
+		if at == f.sizeBytes && offset == 0 {
+			if err := matches(sum, f.digest); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			if err := send(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if at == f.sizeBytes {
+			return nil
+		}
+	}
+}
