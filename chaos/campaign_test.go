@@ -80,6 +80,7 @@ func buildProgram(t *testing.T) string {
 // TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1 -seed N draws the
 // same faults again.
 func TestPromisesHoldUnderFaults(t *testing.T) {
+	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
 	c := newCampaign(t)
 	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
@@ -139,6 +140,7 @@ func (c *campaign) tell() {
 // TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and lets writes
 // fail there, in one round.
 func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
+	t.Parallel() // it mostly waits
 	o := Round{Seed: 1, Dir: t.TempDir(), Binary: buildProgram(t), calm: true}
 	want := map[string]int{}
 	arm := func(point, action string, at int) {

@@ -123,6 +123,7 @@ func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
 // TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a builder and then both
 // tuners are cut off for longer than a lease lives. Both end with the same records.
 func TestHostsThatAreCutOffComeBack(t *testing.T) {
+	t.Parallel() // it mostly waits
 	n := newNetwork(t, "tracker", "client", "tuner-1", "tuner-2", "builder-1", "builder-2", "runner-1", "runner-2")
 	peace := n.run(nil)
 	partitioned := n.run([]string{"runner-1", "tracker", "builder-1", "tuner-1", "tuner-2"})

@@ -28,6 +28,7 @@ var (
 // keeps what was synced by then and some of the rest. A tracker that opens it has all that agents and client had been told. After some cuts the
 // farm goes on to its end, and keeps its promises as if nothing had happened.
 func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+	t.Parallel() // it mostly waits
 	total := &Result{Counts: map[string]int{}}
 	for n := range uint64(*farms) {
 		recordFarm(t, *seed+n).cutOften(total)

@@ -97,6 +97,7 @@ func (p *process) mustFail(want string) {
 }
 
 func TestAClosedFarmServesThoseWhoProveWhoTheyAre(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startClosedFarm(ctx, t)

@@ -123,6 +123,7 @@ func TestADeviceThatRestsIsShown(t *testing.T) {
 }
 
 func TestAnOutageIsShownWithTheDevices(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)

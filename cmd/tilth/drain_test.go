@@ -16,6 +16,7 @@ import (
 // TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on it. Each
 // ends by itself, nobody is blamed, and the job goes on.
 func TestAFarmIsStoppedGently(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)

@@ -27,6 +27,7 @@ const killAfter = 5
 // TestFarmSurvivesKills kills each process of a farm in turn while a client tunes on it. The job ends all the same, with
 // every trial exactly once: in the client's log, in the events, and in the records.
 func TestFarmSurvivesKills(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
@@ -74,6 +75,7 @@ func TestFarmSurvivesKills(t *testing.T) {
 
 // TestATunerUsesTheCostModelItIsGiven, and says so.
 func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	given, err := filepath.Abs("../../costmodel/prior/x86.txt")

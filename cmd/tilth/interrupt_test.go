@@ -95,6 +95,7 @@ func TestInterruptStopsTiming(t *testing.T) {
 // TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that was
 // left open does not come back, but all that it logged is known, and nothing of it is measured again but the three fastest.
 func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := &farmUnderTest{t: t, dir: t.TempDir()}

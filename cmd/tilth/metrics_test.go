@@ -76,6 +76,7 @@ func labels(family *dto.MetricFamily) string {
 
 // TestMetrics runs a closed farm while a job is open, and reads its metrics as the document, promtool and Prometheus do.
 func TestMetrics(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	needs(t, "prometheus")

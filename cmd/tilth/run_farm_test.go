@@ -75,6 +75,7 @@ func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 
 // TestAnInterruptedRunIsCancelledOnTheFarm while it waits for a device, and while it has one.
 func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)
@@ -121,6 +122,7 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 
 // TestARunSurvivesKills of the tracker and of the runner: the job is done, once.
 func TestARunSurvivesKills(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)

@@ -14,6 +14,7 @@ import (
 // TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither waits for the
 // other to end, and each gets every trial of its budget.
 func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
+	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)
