@@ -133,9 +133,10 @@ func (c *checker) checkAcknowledged(call *call) error {
 
 func (c *checker) checkJob(call *call, r *tilthv1.SubmitJobRequest) error {
 	c.Jobs++
-	id := call.answer.(*tilthv1.SubmitJobResponse).GetJob().GetId()
+	job := call.answer.(*tilthv1.SubmitJobResponse).GetJob()
+	id := job.GetId()
 	var stored *tilthv1.Job
-	made, err := c.db.JobByRequest(r.GetSpec().GetOwner(), r.GetRequestId())
+	made, err := c.db.JobByRequest(job.GetSpec().GetOwner(), r.GetRequestId()) // the owner is who called, whatever the request says
 	if err == nil {
 		stored, err = c.db.Job(made)
 	}
