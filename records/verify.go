@@ -163,7 +163,7 @@ func (r *Report) row(bucket string, key, value []byte, flags uint32) {
 		}
 	}
 	if kind := messages[bucket]; kind != nil {
-		if err := proto.Unmarshal(value, kind.ProtoReflect().New().Interface()); err != nil {
+		if err := proto.Unmarshal(value, proto.Clone(kind)); err != nil {
 			r.damaged(damagedRow([]byte(bucket), key, fmt.Errorf("%w: %v", ErrDamaged, err)))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 type storeCollector struct {
 	tracker                         *Tracker
 	size, reusable, artifacts, free *prometheus.Desc
+	damaged                         *prometheus.Desc // rows of the records file
 	// Of the artifacts.
 	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
 }
@@ -22,6 +23,7 @@ func newStoreCollector(t *Tracker) *storeCollector {
 		tracker:    t,
 		size:       desc("store_size_bytes", "Size of the records file."),
 		reusable:   desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
+		damaged:    desc("store_damaged_rows_total", "Rows of the records file that were found damaged."),
 		artifacts:  desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
 		files:      desc("artifacts_files", "Artifacts that are stored."),
 		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
@@ -37,7 +39,7 @@ func newStoreCollector(t *Tracker) *storeCollector {
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.size, s.reusable, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
+		s.size, s.reusable, s.damaged, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
 	} {
 		ch <- d
 	}
@@ -50,6 +52,7 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	tell(s.size, prometheus.GaugeValue, float64(s.tracker.db.SizeBytes()))
 	tell(s.reusable, prometheus.GaugeValue, float64(s.tracker.db.FreeBytes()))
+	tell(s.damaged, prometheus.CounterValue, float64(s.tracker.db.Damaged()))
 	stats := s.tracker.artifacts.Stats()
 	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
 	tell(s.files, prometheus.GaugeValue, float64(stats.Files))

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -34,18 +35,27 @@ func (t *Tracker) recover() error {
 	if err != nil {
 		return err
 	}
+	var damaged []*records.OpenJob
 	for _, stored := range jobs {
-		if err := t.recoverJob(stored); err != nil {
-			return err
+		if stored.Damage == nil {
+			stored.Damage = t.recoverJob(stored)
+		}
+		switch {
+		case errors.Is(stored.Damage, records.ErrDamaged), errors.Is(stored.Damage, records.ErrNotFound):
+			damaged = append(damaged, stored)
+		case stored.Damage != nil:
+			return stored.Damage
 		}
 	}
-	for _, stored := range batches {
-		if err := t.recoverBatch(stored); err != nil {
-			return err
-		}
-	}
-	if err := t.recoverClosed(); err != nil {
+	lost, err := t.recoverBatches(batches)
+	if err != nil {
 		return err
+	}
+	if err := errors.Join(t.recoverDamaged(damaged, lost), t.recoverClosed()); err != nil {
+		return err
+	}
+	if at := t.db.Restored(); !at.IsZero() {
+		t.log.Warn("the records file is a restored backup: what came after it is lost, all agents join anew", "of", at.UTC())
 	}
 	if len(jobs) > 0 {
 		t.log.Info("recovered", "jobs", len(jobs), "batches", len(batches), "leases", len(t.leases))

@@ -185,6 +185,7 @@ func New(cfg Config) (*Tracker, error) {
 	if t.metrics, err = newMetrics(t, cfg.Registerer); err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
+	t.db.OnDamage(t.tellDamage)
 	if err := t.recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}
@@ -214,6 +215,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	defer keeping.Wait()
 	defer stop()
 	keeping.Go(func() { t.artifacts.Run(ctx) })
+	keeping.Go(func() { t.scrubStore(ctx) })
 	timer := time.NewTimer(t.untilBeat())
 	defer timer.Stop()
 	for {

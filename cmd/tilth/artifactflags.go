@@ -20,7 +20,7 @@ func (f *artifactFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until its room is needed)")
 	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")
 	c.Flags().IntVar(&f.uploadSpace, "max-upload-space", 0, "MiB that these may take (0 = half of --artifact-space)")
-	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts read a second to find damaged ones, each once a day (0 = only those used are checked)")
+	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts, and of records, read a second to find damaged ones, each once a day (0 = only those used are checked)")
 }
 
 func (f *artifactFlags) check() error {
