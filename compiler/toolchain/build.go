@@ -143,7 +143,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
 	args = append(args, "-c", source, "-o", object)
 	if err := b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box, loaded: tc.servers}); err != nil {
-		return err
+		return withPackage(b.Target, err)
 	}
 	if b.Objects != nil {
 		b.Objects.keep(key, filepath.Join(dir, object))

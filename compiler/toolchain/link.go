@@ -42,7 +42,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	default:
 		args = append(args, "-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined")
 	}
-	return b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box})
+	return withPackage(b.Target, b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box}))
 }
 
 // driverFlags choose lld where it is there: it links for every architecture.

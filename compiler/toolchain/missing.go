@@ -1,0 +1,42 @@
+package toolchain
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// missingFile is how clang, gcc and the linkers tell of a part of the C library that is not installed.
+var missingFile = regexp.MustCompile(`fatal error: '?([^':]+)'? ?(?:file not found|: No such file)` +
+	`|(?:cannot open|cannot find|unable to find library) (\S*crt\S*\.o|-l(?:c|m|gcc|gcc_s|pthread|dl))\b`)
+
+// withPackage names the Debian package to install where a build for t failed for want of the target's C library. What the
+// build brings itself is never missing.
+func withPackage(t *target.Target, err error) error {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return err
+	}
+	found := missingFile.FindStringSubmatch(failure.Message)
+	if found == nil {
+		return err
+	}
+	return &Error{Kind: Infra, Step: failure.Step, Err: failure, Message: fmt.Sprintf(
+		"the C library for %s is not installed (%s is missing): apt-get install %s", t.Arch, found[1]+found[2], libraryOf(t))}
+}
+
+// libraryOf is the Debian packages that have the C library to compile for a target with.
+func libraryOf(t *target.Target) string {
+	if t.IsHost() {
+		return "libc6-dev"
+	}
+	switch t.Arch {
+	case target.X86:
+		return "gcc-x86-64-linux-gnu libc6-dev-amd64-cross"
+	case target.ARM:
+		return "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+	}
+	return fmt.Sprintf("gcc-%s-linux-gnu libc6-dev-%[1]s-cross", t.Arch)
+}
