@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -103,7 +105,7 @@ func Run(ctx context.Context, cfg Config) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return fmt.Errorf("join the tracker as %s: %w", cfg.Spec.GetName(), err)
+			return refused(&cfg, err)
 		}
 		began := time.Now()
 		s.run(ctx)
@@ -121,6 +123,20 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 	}
+}
+
+// refused explains why the tracker does not take the agent.
+func refused(cfg *Config, err error) error {
+	addr := ""
+	if c, is := cfg.Conn.(*grpc.ClientConn); is {
+		addr = c.Target()
+	}
+	explained := wire.Explain(addr, "join the tracker as "+cfg.Spec.GetName(), err)
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return fmt.Errorf("%w: give it a token or certificate of role agent (--token-file, --tls-cert)", explained)
+	}
+	return explained
 }
 
 // Report repeats a call that reports on a lease until the tracker has answered, or ctx ends. It is safe since every

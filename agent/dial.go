@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,6 +16,11 @@ import (
 // Dial makes a connection to a tracker at host:port or unix:path. It connects when first used, and again whenever the
 // tracker comes back.
 func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if scheme, _, is := strings.Cut(addr, ":///"); !is || scheme == "" { // one of gRPC's own resolvers
+		if err := wire.CheckAddress(addr); err != nil {
+			return nil, fmt.Errorf("tracker: %w", err)
+		}
+	}
 	opts = append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(

@@ -129,7 +129,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 			end(ErrVoidSession)
 			return
 		case life.Err() == nil:
-			s.log.Warn("heartbeat failed, trying again", "error", err)
+			s.log.Warn("heartbeat failed, trying again", "error", wire.Words(err))
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc
 			end(ErrVoidSession)
 			return
 		case asking.Err() == nil:
-			s.log.Warn("request for work failed, trying again", "error", err)
+			s.log.Warn("request for work failed, trying again", "error", wire.Words(err))
 			_ = backoff.Wait(asking)
 		}
 	}

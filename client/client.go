@@ -56,7 +56,8 @@ func (c *Client) Close() error { return c.conn.Close() }
 func (c *Client) Addr() string { return c.addr }
 
 // Submit hands in a job. A tracker that cannot be reached at all is an error at once; an answer that is lost is asked
-// for again under the same request id, so the job is made once.
+// for again under the same request id, so the job is made once. When ctx ends while the tracker is asked, its answer is still
+// waited for, a while: whoever gave up can then cancel the job.
 func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	if _, err := call(ctx, &healthv1.HealthCheckRequest{}, healthv1.NewHealthClient(c.conn).Check); err != nil {
 		return nil, c.explain("submit the job", err)
@@ -64,6 +65,8 @@ func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Jo
 	request := &tilthv1.SubmitJobRequest{RequestId: rand.Text(), Spec: spec}
 	var job *tilthv1.Job
 	err := retry.Do(ctx, c.log, retry.Policy{}, "SubmitJob", func(ctx context.Context) error {
+		ctx, done := outlast(ctx, answerTime)
+		defer done()
 		response, err := c.jobs.SubmitJob(ctx, request)
 		job = response.GetJob()
 		return err
@@ -72,6 +75,27 @@ func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Jo
 		return nil, c.explain("submit the job", err)
 	}
 	return job, nil
+}
+
+// answerTime is how long the answer to a submission is waited for once nobody else does.
+const answerTime = 5 * time.Second
+
+// outlast is a context that ends a while after ctx, or when done is called.
+func outlast(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(context.Cause(ctx))
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // Job returns one job with the progress of its tasks.

@@ -1,58 +1,9 @@
 package client
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/tilth-dev/tilth/internal/wire"
-)
+import "github.com/tilth-dev/tilth/internal/wire"
 
 // ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
-var ErrUnreachable = errors.New("cannot be reached")
+var ErrUnreachable = wire.ErrUnreachable
 
-// explain says what was attempted and how to remedy it, on one line, without the wire's own vocabulary.
-func (c *Client) explain(attempt string, err error) error {
-	s, ok := status.FromError(err)
-	if !ok {
-		return fmt.Errorf("%s: %w", attempt, err)
-	}
-	switch s.Code() {
-	case codes.Unavailable:
-		if wire.Reason(err) != "" { // the tracker's own words, not the connection's
-			return fmt.Errorf("tracker %s: %w", c.addr, &callError{attempt: attempt, status: s, cause: err})
-		}
-		return fmt.Errorf("tracker %s %w%s", c.addr, ErrUnreachable, remedy(s.Message()))
-	case codes.DeadlineExceeded:
-		return fmt.Errorf("%s: tracker %s does not answer: see whether it is overloaded, and try again", attempt, c.addr)
-	case codes.Unauthenticated:
-		return fmt.Errorf("%s: tracker %s: %w", attempt, c.addr, &callError{attempt: "not authenticated", status: s, cause: err})
-	case codes.Unimplemented:
-		return fmt.Errorf("%s: tracker %s does not know this call: run the same version of tilth on both sides", attempt, c.addr)
-	}
-	return &callError{attempt: attempt, status: s, cause: err}
-}
-
-// remedy is what may help against a connection that was not made, and why.
-func remedy(message string) string {
-	if _, cause, is := strings.Cut(message, "tls: "); is {
-		return fmt.Sprintf(" by TLS (%s): see that --tls-ca has its authority and that --tls-cert, where it is wanted, is one that it trusts", strings.Trim(cause, `"`))
-	}
-	if strings.Contains(message, "while dialing") {
-		return ": start it with 'tilth tracker', or name another with --tracker"
-	}
-	return ", it ends the connection: see whether it is a tracker that lives, and, if it speaks TLS, name its authority with --tls-ca"
-}
-
-// callError is a refusal by the tracker.
-type callError struct {
-	attempt string
-	status  *status.Status
-	cause   error
-}
-
-func (e *callError) Error() string { return e.attempt + ": " + e.status.Message() }
-func (e *callError) Unwrap() error { return e.cause }
+// explain says what was attempted and how to remedy it, on one line.
+func (c *Client) explain(attempt string, err error) error { return wire.Explain(c.addr, attempt, err) }

@@ -69,8 +69,7 @@ func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*
 			return nil, err
 		}
 		job, err := c.Submit(ctx, spec)
-		var refused *callError
-		if err == nil || attempt == 3 || !errors.As(err, &refused) || wire.Reason(refused.cause) != wire.ReasonMissingArtifact {
+		if err == nil || attempt == 3 || wire.Reason(err) != wire.ReasonMissingArtifact {
 			return job, err
 		}
 	}

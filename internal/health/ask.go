@@ -3,11 +3,14 @@ package health
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // maxAnswerBytes bounds what is read of an answer.
@@ -16,6 +19,9 @@ const maxAnswerBytes = 4096
 // Ask gets one of the pages from addr, host:port or unix:PATH, and returns why the process is not well; nil when it is. side
 // turns TLS on.
 func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
+	if err := wire.CheckAddress(addr); err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
 	transport := &http.Transport{TLSClientConfig: side, DisableKeepAlives: true}
 	host := addr
 	if socket, is := strings.CutPrefix(addr, "unix:"); is {
@@ -33,6 +39,10 @@ func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
 		return fmt.Errorf("health of %s: %w: want host:port or unix:PATH", addr, err)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
+	var unknown *net.DNSError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("health of %s: %w: see that the host name is spelt right and that DNS works here", addr, unknown)
+	}
 	if err != nil {
 		return fmt.Errorf("health of %s: %w: is it started with --http, and is --tls-ca as it needs?", addr, err)
 	}

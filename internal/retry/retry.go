@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Policy says how long to wait between attempts.
@@ -93,7 +95,7 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		log.Warn("call failed, trying again", "call", what, "error", err)
+		log.Warn("call failed, trying again", "call", what, "error", wire.Words(err))
 		if err := backoff.Wait(ctx); err != nil {
 			return err
 		}

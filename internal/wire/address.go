@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// CheckAddress says what is wrong with an address to listen on or to call, which is host:port or unix:PATH.
+func CheckAddress(addr string) error {
+	if path, is := strings.CutPrefix(addr, "unix:"); is {
+		if path == "" {
+			return fmt.Errorf("%q names no socket: want unix:PATH", addr)
+		}
+		return nil
+	}
+	if scheme, rest, is := strings.Cut(addr, "://"); is {
+		rest = strings.TrimRight(rest, "/")
+		if scheme == "https" {
+			return fmt.Errorf("%q is no address: leave %s:// out (%s) and turn TLS on with --tls-ca", addr, scheme, rest)
+		}
+		return fmt.Errorf("%q is no address: leave %s:// out (%s)", addr, scheme, rest)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("address %q is not host:port or unix:PATH", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("address %q: %q is no port: want 0 to 65535", addr, port)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
+var ErrUnreachable = errors.New("cannot be reached")
+
+// Explain says what was attempted at the tracker at addr and how to remedy its failure, on one line, without gRPC's own
+// vocabulary. The error wraps err, whose status can still be read.
+func Explain(addr, attempt string, err error) error {
+	s, ok := status.FromError(err)
+	if !ok {
+		return fmt.Errorf("%s: %w", attempt, err)
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		if Reason(err) != "" { // the tracker's own words, not the connection's
+			return fmt.Errorf("tracker %s: %w", addr, &callError{attempt: attempt, status: s, cause: err})
+		}
+		return fmt.Errorf("tracker %s %w%s", addr, ErrUnreachable, remedy(s.Message()))
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%s: tracker %s does not answer: see whether it is overloaded, and try again", attempt, addr)
+	case codes.Unauthenticated:
+		return fmt.Errorf("%s: tracker %s: %w", attempt, addr, &callError{attempt: "not authenticated", status: s, cause: err})
+	case codes.Unimplemented:
+		return fmt.Errorf("%s: tracker %s does not know this call: run the same version of tilth on both sides", attempt, addr)
+	}
+	return &callError{attempt: attempt, status: s, cause: err}
+}
+
+// Words are an error's text, without gRPC's vocabulary where it is a status.
+func Words(err error) string {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return s.Message()
+	}
+	return fmt.Sprint(err)
+}
+
+// remedy is what may help against a connection that was not made, and why.
+func remedy(message string) string {
+	if strings.Contains(message, "name resolver error") || strings.Contains(message, "lookup ") {
+		return ": its host name is not known: see that it is spelt right and that DNS works here"
+	}
+	if _, cause, is := strings.Cut(message, "tls: "); is {
+		return fmt.Sprintf(" by TLS (%s): see that --tls-ca has its authority and that --tls-cert, where it is wanted, is one that it trusts", strings.Trim(cause, `"`))
+	}
+	if strings.Contains(message, "while dialing") {
+		return ": start it with 'tilth tracker', or name another with --tracker"
+	}
+	return ", it ends the connection: see whether it is a tracker that lives, and, if it speaks TLS, name its authority with --tls-ca"
+}
+
+// callError is a refusal by the tracker.
+type callError struct {
+	attempt string
+	status  *status.Status
+	cause   error
+}
+
+func (e *callError) Error() string { return e.attempt + ": " + e.status.Message() }
+func (e *callError) Unwrap() error { return e.cause }
