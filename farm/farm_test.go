@@ -167,25 +167,6 @@ func TestLocalFarmSaysWhyItDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestRunsOn(t *testing.T) {
-	parse := func(name string) *target.Target {
-		p, err := target.Parse(name, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	if err := RunsOn(parse("x86-64-v3"), parse("x86-64-v4")); err != nil {
-		t.Errorf("an older instruction set: %v", err)
-	}
-	if err := RunsOn(parse("x86-64-v4"), parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "needs avx512") {
-		t.Errorf("a newer instruction set: %v", err)
-	}
-	if err := RunsOn(parse("arm64"), parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "cannot run on this x86-64 machine") {
-		t.Errorf("another architecture: %v", err)
-	}
-}
-
 func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
 	taken := map[string]string{}
 	for _, name := range []string{"board", ".", "..", "../board", "a/b", "a_b", "a%2Fb"} {

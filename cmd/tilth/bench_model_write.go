@@ -11,14 +11,13 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/accuracy"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
 // write trains a model on all tasks, or writes what it would be trained on.
 func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Task) error {
 	samples := accuracy.Samples(tasks)
 	if f.csv != "" {
-		if err := f.writeCSV(samples); err != nil {
+		if err := f.writeCSV(a, samples); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.stderr, "wrote %s (%d tasks)\n", f.csv, len(tasks))
@@ -30,7 +29,7 @@ func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Ta
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.output, m.Write); err != nil {
+	if err := a.writeFile(f.output, m.Write); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stderr, "wrote %s (%d trees, %d candidates of %d tasks)\n", f.output, m.Trees(), len(samples), len(tasks))
@@ -38,12 +37,12 @@ func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Ta
 }
 
 // writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its task, its weight, and its features.
-func (f *benchModelFlags) writeCSV(samples []costmodel.Sample) error {
+func (f *benchModelFlags) writeCSV(a *app, samples []costmodel.Sample) error {
 	d, level, err := costmodel.Data(samples, costmodel.Latency)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(f.csv, func(w io.Writer) error {
+	return a.writeFile(f.csv, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		fmt.Fprintf(b, "task,gain,weight,%s\n", strings.Join(d.Features, ","))
 		at := 0

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +72,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 	}
 	var models []record.Model
 	err := f.model.loadAll(files, func(path string, p *graph.Program) error {
-		models = append(models, record.Model{Name: strings.TrimSuffix(filepath.Base(path), ".onnx"), Tasks: p.Tasks})
+		models = append(models, record.Model{Name: modelName(path), Tasks: p.Tasks})
 		return nil
 	})
 	if err != nil {

@@ -143,6 +143,7 @@ func newCheckServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: checkServerName, Short: "Serve tilth check", Hidden: true, Args: cobra.NoArgs}
 	k.targetFlags(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		a.serves = true
 		machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 		if err != nil {
 			return err

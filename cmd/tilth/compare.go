@@ -92,7 +92,12 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 		}
 	}()
 	for i, path := range packages {
-		if models[i], err = aot.Load(path); err != nil {
+		file, done, err := k.inputFile(path)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		if models[i], err = aot.Load(file); err != nil {
 			return nil, err
 		}
 		if err := models[i].SetInputs(execute.MadeUpInputs(models[i].Manifest())); err != nil {

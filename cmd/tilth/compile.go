@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +84,7 @@ func newCompile(a *app) *cobra.Command {
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")
 	compilerFlag(c, &k.compiler)
-	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write (default MODEL.tar)")
+	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
@@ -118,20 +118,31 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	}
 	output := k.output
 	if output == "" {
-		output = strings.TrimSuffix(filepath.Base(path), ".onnx") + ".tar"
+		output = modelName(path) + ".tar"
 	}
-	manifest, err := k.compile(ctx, p, machine, tc, choices, output)
+	if err := onlyOutput(output, map[string]bool{"--json": k.asJSON}); err != nil {
+		return err
+	}
+	var manifest *aot.Manifest
+	var size int64
+	err = k.outputFile(output, func(file string) (err error) {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file); err != nil {
+			return err
+		}
+		info, err := os.Stat(file)
+		if err == nil {
+			size = info.Size()
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	result := compileResult{
-		Package: output, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices), Transferred: choice.Transferred(choices),
+		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices), Transferred: choice.Transferred(choices),
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(),
 	}
-	if info, err := os.Stat(output); err == nil {
-		result.SizeBytes = info.Size()
-	}
-	return k.print(result)
+	return k.print(k.told(output), result)
 }
 
 func (k *compileCommand) compile(ctx context.Context, p *graph.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
@@ -206,11 +217,11 @@ func learn(source recordsource.Source, models knowledge.Models) choice.Learn {
 	}
 }
 
-func (k *compileCommand) print(r compileResult) error {
+func (k *compileCommand) print(w io.Writer, r compileResult) error {
 	if k.asJSON {
 		return writeJSON(k.stdout, r)
 	}
-	_, err := fmt.Fprintf(k.stdout, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
+	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
 		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.transferred(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
 	if r.Tuned == 0 && !k.untuned && err == nil {

@@ -43,6 +43,9 @@ func (f *followFlags) add(c *cobra.Command) {
 
 // open makes the files that are written. It comes before a job is submitted: one that nobody can log is not begun.
 func (f *followFlags) open() (err error) {
+	if f.log == stdio {
+		return usagef("--log -: name a file, for standard output has the summary")
+	}
 	if err := f.plot.begin(); err != nil || f.log == "" {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	if err := tune.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	tune.mustEnd()
+	tune.mustEndInterrupted()
 
 	var summary trials.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
@@ -82,13 +82,58 @@ func TestInterruptStopsTiming(t *testing.T) {
 	if err := timed.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	err := timed.cmd.Wait()
+	timed.mustEndInterrupted()
+}
+
+// mustEndInterrupted wants one line and the status that shells give to an interrupt.
+func (p *process) mustEndInterrupted() {
+	p.t.Helper()
+	err := p.cmd.Wait()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Errorf("%v, want exit status %d", err, exitFailed)
+	if !errors.As(err, &exit) || exit.ExitCode() != exitSignal+int(syscall.SIGINT) {
+		p.t.Errorf("%v, want exit status 130", err)
 	}
-	if stderr := timed.stderr.String(); !strings.HasPrefix(stderr, "tilth: ") || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("stderr is %q, want one line", stderr)
+	lines := strings.Split(strings.TrimSuffix(p.stderr.String(), "\n"), "\n")
+	if last := lines[len(lines)-1]; last != "tilth: interrupted" || strings.Count(p.stderr.String(), "tilth: ") != 1 {
+		p.t.Errorf("stderr is %q, want to hear that it was interrupted, and nothing else", p.stderr.String())
+	}
+}
+
+// An interrupt that came while the machine was measured said "signal: killed", one of a simulation that a connection was
+// refused.
+func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := &farmUnderTest{t: t, dir: t.TempDir()}
+	model, db := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "r.db")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	for folder, args := range map[string][]string{
+		"tilth-rates-*":    {"tune", model, "--time", "10m", "--records", db, "--quiet"},
+		"tilth-simulate-*": {"simulate", "--devices", "20", "--jobs", "2", "--time", "10m"},
+	} {
+		p := f.tilth(ctx, args...)
+		p.start()
+		awaitFile(ctx, t, filepath.Join(f.dir, folder, "*")) // it has begun with what takes longest
+		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		p.mustEndInterrupted()
+	}
+}
+
+// awaitFile returns when there is a file of a pattern.
+func awaitFile(ctx context.Context, t *testing.T, pattern string) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("there is no %s", pattern)
+		}
 	}
 }
 

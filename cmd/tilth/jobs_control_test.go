@@ -42,6 +42,8 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
+		{[]string{"pause", job.GetId(), "--reason", ""}, "job " + job.GetId() + ": paused\n"},
+		{[]string{"resume", job.GetId(), "--reason", ""}, "job " + job.GetId() + ": queued\n"},
 		{[]string{"pause", job.GetId(), "--reason", "lunch"}, "job " + job.GetId() + ": paused (lunch)\n"},
 		{[]string{"list", "--state", "paused"}, "ana          30  paused"},
 		{[]string{"show", job.GetId()}, "paused:    20"},

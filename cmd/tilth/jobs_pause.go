@@ -30,6 +30,14 @@ func newJobsResume(a *app) *cobra.Command {
 	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
 }
 
+// inBrackets is a reason behind what it is for; nothing without one.
+func inBrackets(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
 // control gives a command its work: to change a job's state for a reason.
 func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
 	var flags clientFlags
@@ -52,7 +60,7 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 		if asJSON {
 			return writeJSON(a.stdout, row)
 		}
-		_, err = fmt.Fprintf(a.stdout, "job %s: %s (%s)\n", row.Job, row.State, row.Reason)
+		_, err = fmt.Fprintf(a.stdout, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
 		return err
 	})
 }

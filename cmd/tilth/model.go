@@ -9,12 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
 const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list
 the models. The same name, options and seed give the same file.`
+
+// modelResult is what was written, for scripts.
+type modelResult struct {
+	Model     string `json:"model"`
+	File      string `json:"file"`
+	SizeBytes int64  `json:"size_bytes"`
+}
 
 func newModel(a *app) *cobra.Command {
 	var o model.Options
@@ -32,7 +38,7 @@ func newModel(a *app) *cobra.Command {
 	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
 	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
-	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default NAME.onnx)")
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if len(args) == 0 {
@@ -41,7 +47,7 @@ func newModel(a *app) *cobra.Command {
 		if o.Batch == 0 || c.Flags().Changed("seq") && o.Seq == 0 {
 			return usagef("--batch and --seq want positive numbers")
 		}
-		return writeModel(a, args[0], o, output)
+		return writeModel(a, args[0], o, output, asJSON)
 	})
 }
 
@@ -55,21 +61,27 @@ func listModels(a *app, asJSON bool) error {
 	})
 }
 
-func writeModel(a *app, name string, o model.Options, output string) error {
+func writeModel(a *app, name string, o model.Options, output string, asJSON bool) error {
 	if err := model.Check(name, o); err != nil {
 		return &usageError{err}
 	}
 	if output == "" {
 		output = name + ".onnx"
 	}
+	if err := onlyOutput(output, map[string]bool{"--json": asJSON}); err != nil {
+		return err
+	}
 	var size int64
-	err := atomicfile.Write(output, func(w io.Writer) (err error) {
+	err := a.writeFile(output, func(w io.Writer) (err error) {
 		size, err = model.Write(w, name, o)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", output, show.Bytes(size))
+	if asJSON {
+		return writeJSON(a.stdout, modelResult{Model: name, File: output, SizeBytes: size})
+	}
+	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", fileName(output), show.Bytes(size))
 	return nil
 }

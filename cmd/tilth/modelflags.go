@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +18,12 @@ import (
 // modelFlags say how to read a model.
 type modelFlags struct {
 	shapes map[string]string
+	// stdin is where a model named - is read from.
+	stdin func() io.Reader
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
+	f.stdin = c.InOrStdin
 	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "what the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
 }
 
@@ -28,11 +33,27 @@ func (f *modelFlags) load(path string) (*graph.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := onnx.ReadFile(path)
+	m, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
 	return importModel(path, m, shapes)
+}
+
+// read reads an ONNX file, or standard input.
+func (f *modelFlags) read(path string) (*onnx.Model, error) {
+	if path == stdio {
+		return onnx.ReadFrom(f.stdin(), "standard input")
+	}
+	return onnx.ReadFile(path)
+}
+
+// modelName is what a model is called after its file.
+func modelName(path string) string {
+	if path == stdio {
+		return "stdin"
+	}
+	return strings.TrimSuffix(filepath.Base(path), ".onnx")
 }
 
 func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.Program, error) {
@@ -52,7 +73,7 @@ func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Pr
 	}
 	used := map[string]bool{}
 	for _, path := range paths {
-		m, err := onnx.ReadFile(path)
+		m, err := f.read(path)
 		if err != nil {
 			return err
 		}

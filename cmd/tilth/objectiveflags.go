@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,7 +74,7 @@ func (f *objectiveFlags) load(paths []string) (objective, error) {
 	var names []string
 	err = f.model.loadAll(paths, func(path string, p *graph.Program) error {
 		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
-		names = append(names, strings.TrimSuffix(filepath.Base(path), ".onnx"))
+		names = append(names, modelName(path))
 		return nil
 	})
 	if err != nil {
@@ -92,12 +91,16 @@ func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
 	if f.list == "" {
 		return job.Select(tasks, f.tasks)
 	}
-	file, err := os.Open(f.list)
-	if err != nil {
-		return nil, fmt.Errorf("--task-weights: %w", err)
+	list := f.model.stdin()
+	if f.list != stdio {
+		file, err := os.Open(f.list)
+		if err != nil {
+			return nil, fmt.Errorf("--task-weights: %w", err)
+		}
+		defer file.Close()
+		list = file
 	}
-	defer file.Close()
-	chosen, err := job.Weigh(tasks, file)
+	chosen, err := job.Weigh(tasks, list)
 	if err != nil {
 		return nil, fmt.Errorf("--task-weights: %s: %w", f.list, err)
 	}

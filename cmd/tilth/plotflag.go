@@ -19,7 +19,12 @@ func (f *plotFlag) add(c *cobra.Command) {
 }
 
 // begin writes an empty drawing, so that a file that cannot be written is known before anything else is done.
-func (f plotFlag) begin() error { return f.draw(plot.Curve{Title: "not measured yet"}) }
+func (f plotFlag) begin() error {
+	if f == stdio {
+		return usagef("--plot -: name a file, for standard output has the summary")
+	}
+	return f.draw(plot.Curve{Title: "not measured yet"})
+}
 
 // write draws what a tally of a job has.
 func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {

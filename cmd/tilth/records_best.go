@@ -44,6 +44,9 @@ func newRecordsBest(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
+		if err := flags.resolve(ctx, source); err != nil {
+			return err
+		}
 		best, err := source.Best(ctx, flags.target, schedule.Fast)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/recordsource"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -30,12 +29,15 @@ func newRecordsExport(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
-		if output == "" {
+		if err := flags.resolve(ctx, source); err != nil {
+			return err
+		}
+		if output == "" || output == stdio {
 			_, err := a.export(ctx, source, flags, a.stdout)
 			return err
 		}
 		var count uint64
-		err = atomicfile.Write(output, func(w io.Writer) (err error) {
+		err = a.writeFile(output, func(w io.Writer) (err error) {
 			count, err = a.export(ctx, source, flags, w)
 			return err
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,15 +20,11 @@ func newRecordsImport(a *app) *cobra.Command {
 	}
 	flags.addSource(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		in := a.stdin
-		if args[0] != "-" {
-			file, err := os.Open(args[0])
-			if err != nil {
-				return fmt.Errorf("import records: %w", err)
-			}
-			defer file.Close()
-			in = file
+		in, err := a.openInput(args[0])
+		if err != nil {
+			return fmt.Errorf("import records: %w", err)
 		}
+		defer in.Close()
 		// Looked at before the store is opened, so that a bad file does not make an empty store.
 		reader, err := records.NewReader(in)
 		if err != nil {

@@ -40,6 +40,9 @@ func newRecordsList(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
+		if err := flags.resolve(ctx, source); err != nil {
+			return err
+		}
 		var rows []recordRow
 		err = source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
 			rows = append(rows, newRecordRow(r))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,9 @@ func newRecordsPrune(a *app) *cobra.Command {
 }
 
 func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (removed, kept uint64, err error) {
+	if err := a.resolve(ctx, &flags); err != nil {
+		return 0, 0, err
+	}
 	if flags.tracker.addr != "" {
 		tracker, err := flags.tracker.dial(flags.log.logger(a.stderr))
 		if err != nil {
@@ -68,4 +72,13 @@ func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (
 		err = closing
 	}
 	return removed, kept, err
+}
+
+// resolve completes the filters by the records that are there.
+func (a *app) resolve(ctx context.Context, flags *recordsFlags) error {
+	source, err := flags.open(a, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(flags.resolve(ctx, source), source.Close())
 }

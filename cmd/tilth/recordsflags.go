@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/recordsource"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // recordsFlags say where records are, and which are meant.
@@ -28,7 +34,61 @@ func (f *recordsFlags) addSource(c *cobra.Command) {
 // addFilter adds the flags of which.
 func (f *recordsFlags) addFilter(c *cobra.Command) {
 	c.Flags().StringVar(&f.target, "target", "", "only records of this target `fingerprint`")
-	c.Flags().StringVar(&f.workload, "workload", "", "only records of this workload `digest`")
+	c.Flags().StringVar(&f.workload, "workload", "", "only records of this workload `digest`, or of the one that begins so")
+}
+
+// errFound ends a listing with the first record.
+var errFound = errors.New("found")
+
+// resolve completes the beginning of a workload's digest, as tables print it, to the only one among the records. It is an
+// error when no record passes the filters, since then one of them is misspelt.
+func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) error {
+	if f.target == "" && f.workload == "" {
+		return nil
+	}
+	given := strings.TrimRight(f.workload, ".…")
+	if strings.Trim(given, "0123456789abcdef") != "" || len(given) > 64 {
+		return usagef("--workload %s: want a digest or its beginning, such as 'tilth tasks' prints", f.workload)
+	}
+	whole := ""
+	if records.ValidDigest(given) {
+		whole = given
+	}
+	found := map[string]bool{}
+	err := source.List(ctx, f.target, whole, func(r *tilthv1.Record) error {
+		if digest := r.GetWorkloadDigest(); strings.HasPrefix(digest, given) {
+			found[digest] = true
+			if given == "" || whole != "" {
+				return errFound
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errFound):
+		return err
+	case len(found) == 0:
+		return fmt.Errorf("there is no record of %s: see 'tilth records list'", f.wanted())
+	case given == "":
+		return nil
+	case len(found) > 1:
+		return fmt.Errorf("--workload %s: %d workloads begin so: say more of the digest", f.workload, len(found))
+	}
+	for f.workload = range found {
+	}
+	return nil
+}
+
+// wanted says what the filters ask for.
+func (f *recordsFlags) wanted() string {
+	var parts []string
+	if f.workload != "" {
+		parts = append(parts, "workload "+f.workload)
+	}
+	if f.target != "" {
+		parts = append(parts, "target "+f.target)
+	}
+	return strings.Join(parts, " and ")
 }
 
 func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) {

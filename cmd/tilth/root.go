@@ -18,13 +18,19 @@ type app struct {
 	stdout, stderr io.Writer
 	// started says that a command's own work has begun: errors before are of usage.
 	started bool
+	// serves says that the command is a service, which ends well when a signal asks it to.
+	serves bool
 }
 
 const rootLong = `Tilth tunes neural-network kernels on real devices.
 
 It splits an ONNX model into tasks, searches for the fastest schedule of each by
 compiling and measuring candidates on the device, remembers the best, and
-compiles the model with them into a package.`
+compiles the model with them into a package.
+
+A file named - is standard input where it is read, and standard output where it is
+written. The exit status is 0 for done, 1 for failed, 2 for bad usage, and 130 after an
+interrupt (143 after a termination); services that are asked to stop end with 0.`
 
 const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test model
   tilth tune resnet18.onnx --time 5m           tune it on this machine

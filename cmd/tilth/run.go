@@ -12,7 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -95,6 +94,10 @@ func newRun(a *app) *cobra.Command {
 		if err := r.farm.check(); err != nil {
 			return err
 		}
+		others := map[string]bool{"--json": r.asJSON, "--print-time": r.printTime, "--profile": r.profile}
+		if err := onlyOutput(r.outputs, others); err != nil {
+			return err
+		}
 		if r.farm.addr != "" {
 			return r.runFarm(ctx, args[0])
 		}
@@ -103,7 +106,12 @@ func newRun(a *app) *cobra.Command {
 }
 
 func (r *runCommand) run(ctx context.Context, path string) error {
-	m, err := aot.Load(path)
+	file, done, err := r.inputFile(path)
+	if err != nil {
+		return err
+	}
+	defer done()
+	m, err := aot.Load(file)
 	if err != nil {
 		return err
 	}
@@ -117,7 +125,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	if r.outputs != "" {
-		if err := atomicfile.Write(r.outputs, func(w io.Writer) error { return npz.Write(w, outputs) }); err != nil {
+		if err := r.writeFile(r.outputs, func(w io.Writer) error { return npz.Write(w, outputs) }); err != nil {
 			return err
 		}
 	}
@@ -159,7 +167,12 @@ func timing(ctx context.Context) (release func(), err error) {
 // read returns the inputs of the file, or made-up ones.
 func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, error) {
 	if r.inputs != "" {
-		return npz.ReadFile(r.inputs)
+		file, done, err := r.inputFile(r.inputs)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		return npz.ReadFile(file)
 	}
 	return execute.MadeUpInputs(manifest), nil
 }

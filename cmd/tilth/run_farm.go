@@ -7,13 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/profile"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -54,7 +54,14 @@ func (f *runFarmFlags) run(ctx context.Context, a *app, r client.Run) (*tilthv1.
 }
 
 func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client, r client.Run) (*tilthv1.Job, error) {
-	for _, path := range r.Packages {
+	r.Packages = slices.Clone(r.Packages)
+	for i, path := range r.Packages {
+		path, done, err := a.inputFile(path)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		r.Packages[i] = path
 		manifest, err := aot.ReadManifest(path)
 		if err != nil {
 			return nil, err
@@ -65,9 +72,13 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 		r.Target = manifest.Target
 	}
 	r.Device, r.Limit, r.Owner = f.device, f.limit, owner()
-	return tracker.RunPackages(ctx, r, func(j *tilthv1.Job) {
+	job, err := tracker.RunPackages(ctx, r, func(j *tilthv1.Job) {
 		fmt.Fprintf(a.stderr, "runs on the farm as %s\n", j.GetId())
 	})
+	if ctx.Err() != nil {
+		err = parting(err) // it says what the job came to
+	}
+	return job, err
 }
 
 // runFarm runs the package on a device of the farm, and brings back what it came to.
@@ -77,7 +88,12 @@ func (r *runCommand) runFarm(ctx context.Context, path string) error {
 		return err
 	}
 	defer tracker.Close()
-	wanted := client.Run{Packages: []string{path}, Inputs: r.inputs, Outputs: r.outputs != ""}
+	inputs, done, err := r.inputFile(r.inputs)
+	if err != nil {
+		return err
+	}
+	defer done()
+	wanted := client.Run{Packages: []string{path}, Inputs: inputs, Outputs: r.outputs != ""}
 	if r.printTime {
 		wanted.Repeat, wanted.Number = r.repeat, r.number
 	}
@@ -117,7 +133,7 @@ func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, r
 		return fmt.Errorf("fetching the outputs: %w", err)
 	}
 	defer f.Close()
-	return atomicfile.Write(r.outputs, func(w io.Writer) error {
+	return r.writeFile(r.outputs, func(w io.Writer) error {
 		_, err := io.Copy(w, f)
 		return err
 	})

@@ -18,6 +18,7 @@ func runServer() []string { return []string{"tilth", runServerName} }
 func newRunServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		a.serves = true
 		return execute.Serve(ctx, a.stdin, a.stdout)
 	})
 }

@@ -63,7 +63,7 @@ so that latencies are shown beside its limits.`,
 		}
 		if emulator == "" {
 			if err := runsHere(targets[0]); err != nil {
-				return err
+				return fmt.Errorf("%w: start the runner on such a machine, or name an --emulator", err)
 			}
 		}
 		for _, t := range targets {
@@ -137,8 +137,5 @@ func runsHere(t *target.Target) error {
 	if err != nil {
 		return err
 	}
-	if err := farm.RunsOn(t, machine); err != nil {
-		return fmt.Errorf("%w, or an emulator", err)
-	}
-	return nil
+	return t.RunsOn(machine)
 }

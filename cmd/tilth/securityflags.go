@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/access/guard"
 	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Where --audit-log leads other than to a file.
@@ -112,11 +112,14 @@ func (f *securityFlags) callers() string {
 
 // checkListen keeps a tracker from being open to others by mistake.
 func (f *securityFlags) checkListen(addr string) error {
-	if addr == "" || caller.Local(addr) {
+	if addr == "" {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return usagef("address %q is not host:port or unix:PATH", addr)
+	if err := wire.CheckAddress(addr); err != nil {
+		return &usageError{err}
+	}
+	if caller.Local(addr) {
+		return nil
 	}
 	encrypted, asks := f.cert != "", f.tokens != "" || f.clientCA != ""
 	switch {

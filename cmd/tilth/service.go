@@ -17,6 +17,7 @@ func (a *app) service(c *cobra.Command, check func() error, work func(ctx contex
 	c.Flags().StringVar(&file, config.FileFlag, "", "YAML `file` of settings: keys are the names of flags; weaker than TILTH_... variables, which are weaker than flags")
 	c.Flags().BoolVar(&checkOnly, config.CheckFlag, false, "print all settings and where each comes from, and end")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		a.serves = true
 		settings, err := config.Apply(c.Flags(), os.LookupEnv)
 		if err != nil {
 			return usagef("%w", err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/simulate"
 )
@@ -52,7 +51,7 @@ func newSimulate(a *app) *cobra.Command {
 			return err
 		}
 		if details != "" {
-			if err := atomicfile.Write(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
+			if err := a.writeFile(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
 				return err
 			}
 		}
@@ -139,6 +138,7 @@ func newSimulateTracker(a *app) *cobra.Command {
 	c.Flags().StringVar(&data, "data", "", "folder of records and artifacts")
 	c.Flags().StringVar(&listen, "listen", "", "address to serve gRPC on")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		a.serves = true
 		return simulate.ServeTracker(ctx, data, listen, a.stdin, a.stdout)
 	})
 }

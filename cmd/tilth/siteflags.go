@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/access/caller"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // siteFlags say where an agent tells about itself.
@@ -23,11 +22,14 @@ func (f *siteFlags) add(c *cobra.Command) {
 
 // check keeps an agent from telling others about itself by mistake.
 func (f *siteFlags) check() error {
-	if f.addr == "" || f.insecure || caller.Local(f.addr) {
+	if f.addr == "" {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(f.addr); err != nil && !strings.HasPrefix(f.addr, "unix:") {
-		return usagef("--http %s: want host:port or unix:PATH", f.addr)
+	if err := wire.CheckAddress(f.addr); err != nil {
+		return usagef("--http: %w", err)
+	}
+	if f.insecure || caller.Local(f.addr) {
+		return nil
 	}
 	return fmt.Errorf("--http %s can be reached by others: serve on 127.0.0.1, or say --http-insecure", f.addr)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -37,14 +36,14 @@ func newTrackerBackup(a *app) *cobra.Command {
 		}
 		defer tracker.Close()
 		var size uint64
-		err = atomicfile.WritePrivate(output, func(w io.Writer) (err error) {
+		err = a.writePrivate(output, func(w io.Writer) (err error) {
 			size, err = tracker.Backup(ctx, w)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.stdout, "wrote %s, %s\n", output, show.Bytes(int64(size)))
+		_, err = fmt.Fprintf(a.told(output), "wrote %s, %s\n", fileName(output), show.Bytes(int64(size)))
 		return err
 	})
 }

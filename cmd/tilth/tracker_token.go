@@ -11,7 +11,6 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/tokens"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -70,7 +69,7 @@ hand it out, and let the earlier ones expire (--retire) or revoke them.`,
 			_, err := fmt.Fprintln(a.stdout, text)
 			return err
 		}
-		return atomicfile.WritePrivate(output, func(w io.Writer) error {
+		return a.writePrivate(output, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, text)
 			return err
 		})

@@ -90,7 +90,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	if err := runsHere(machine); err != nil {
-		return err
+		return fmt.Errorf("%w: tune on a farm that has such a device, with --tracker ADDR in place of --target", err)
 	}
 	file, err := recordsPath(t.records)
 	if err != nil {
@@ -124,9 +124,10 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Stop()) }()
+	defer func() { err = errors.Join(err, parting(f.Stop())) }()
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
+	defer context.AfterFunc(bound, logs.mute)()
 	j, err := f.Client.Submit(bound, t.spec(o, farm.LocalOwner, &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 		err = t.abandon(ctx, bound, c, j.GetId(), err)
 	}
 	logs.set(t.stderr)
-	if err := errors.Join(err, w.close()); err != nil {
+	if err := errors.Join(err, parting(w.close())); err != nil {
 		return err
 	}
 	return w.finish(t.app, t.asJSON, where)
@@ -216,7 +217,7 @@ func (t *tuneCommand) interrupt(ctx context.Context, c *client.Client, w *follow
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
 	defer cancel()
 	if _, err := c.Cancel(ctx, id, "interrupted"); err != nil {
-		return fmt.Errorf("job %s goes on: %w", id, err)
+		return parting(fmt.Errorf("job %s goes on: %w", id, err))
 	}
 	return w.watch(ctx, c)
 }

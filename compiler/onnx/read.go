@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"os"
 
@@ -35,6 +36,22 @@ func ReadFile(path string) (*Model, error) {
 	m, err := Read(data)
 	if err != nil {
 		return nil, fmt.Errorf("read model %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ReadFrom reads a model from a stream, such as standard input; name is what messages call it.
+func ReadFrom(r io.Reader, name string) (*Model, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxModelBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read model from %s: %w", name, err)
+	}
+	if int64(len(data)) > maxModelBytes {
+		return nil, fmt.Errorf("read model from %s: it is over the limit of %d bytes", name, int64(maxModelBytes))
+	}
+	m, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("read model from %s: %w", name, err)
 	}
 	return m, nil
 }

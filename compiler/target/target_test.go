@@ -158,3 +158,22 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("fingerprint %s", b.Fingerprint())
 	}
 }
+
+func TestRunsOn(t *testing.T) {
+	parse := func(name string) *Target {
+		p, err := Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := parse("x86-64-v3").RunsOn(parse("x86-64-v4")); err != nil {
+		t.Errorf("an older instruction set: %v", err)
+	}
+	if err := parse("x86-64-v4").RunsOn(parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "needs avx512") {
+		t.Errorf("a newer instruction set: %v", err)
+	}
+	if err := parse("arm64").RunsOn(parse("x86-64-v3")); err == nil || !strings.Contains(err.Error(), "cannot run on this x86-64 machine") {
+		t.Errorf("another architecture: %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+// stdio as the name of a file is standard input where the file is read, and standard output where it is written.
+const stdio = "-"
+
+// writeFile has a file written by fill as atomicfile.Write does, or standard output.
+func (a *app) writeFile(path string, fill func(io.Writer) error) error {
+	if path != stdio {
+		return atomicfile.Write(path, fill)
+	}
+	return a.writeStdout(fill)
+}
+
+// writePrivate is writeFile for what nobody but its owner may read.
+func (a *app) writePrivate(path string, fill func(io.Writer) error) error {
+	if path != stdio {
+		return atomicfile.WritePrivate(path, fill)
+	}
+	return a.writeStdout(fill)
+}
+
+func (a *app) writeStdout(fill func(io.Writer) error) error {
+	b := bufio.NewWriterSize(a.stdout, 1<<20)
+	if err := errors.Join(fill(b), b.Flush()); err != nil {
+		return fmt.Errorf("write standard output: %w", err)
+	}
+	return nil
+}
+
+// told is where a command says what it wrote to a file: standard error, where the file itself is standard output.
+func (a *app) told(path string) io.Writer {
+	if path == stdio {
+		return a.stderr
+	}
+	return a.stdout
+}
+
+// fileName is what a file is called in messages.
+func fileName(path string) string {
+	if path == stdio {
+		return "standard output"
+	}
+	return path
+}
+
+// openInput opens a file for reading, or standard input.
+func (a *app) openInput(path string) (io.ReadCloser, error) {
+	if path == stdio {
+		return io.NopCloser(a.stdin), nil
+	}
+	return os.Open(path)
+}
+
+// inputFile is a file of the contents of path for what cannot read from a pipe, and what removes it after use.
+func (a *app) inputFile(path string) (file string, done func(), err error) {
+	if path != stdio {
+		return path, func() {}, nil
+	}
+	f, err := os.CreateTemp("", "tilth-stdin-*")
+	if err != nil {
+		return "", nil, fmt.Errorf("read standard input: %w", err)
+	}
+	done = func() { _ = os.Remove(f.Name()) } // a temporary file
+	n, err := io.Copy(f, a.stdin)
+	if err = errors.Join(err, f.Close()); err == nil && n == 0 {
+		err = errors.New("it is empty, or was read before")
+	}
+	if err != nil {
+		done()
+		return "", nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return f.Name(), done, nil
+}
+
+// outputFile has a file written that cannot be written in one pass, and passes it on where it is standard output.
+func (a *app) outputFile(path string, write func(file string) error) error {
+	if path != stdio {
+		return write(path)
+	}
+	dir, err := os.MkdirTemp("", "tilth-stdout-")
+	if err != nil {
+		return fmt.Errorf("write standard output: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	file := dir + "/out"
+	if err := write(file); err != nil {
+		return err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("write standard output: %w", err)
+	}
+	defer f.Close()
+	return a.writeStdout(func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// onlyOutput refuses what would mix with a file on standard output: each of the named things that is asked for.
+func onlyOutput(path string, others map[string]bool) error {
+	for name, asked := range others {
+		if path == stdio && asked {
+			return usagef("%s prints to standard output, which is wanted for the file: name a file", name)
+		}
+	}
+	return nil
+}
