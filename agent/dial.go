@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -22,6 +23,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		}
 	}
 	opts = append([]grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(retry.Later),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessageBytes), grpc.MaxCallSendMsgSize(wire.MaxMessageBytes)),

@@ -28,13 +28,15 @@ type Security struct {
 	// AuditMaxBytes and AuditKeep are those of audit.OpenFile.
 	AuditMaxBytes int64
 	AuditKeep     int
+	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
+	CallsPerSecond float64
 	// Limits bound what peers may hold.
 	Limits guard.Limits
 }
 
 // open reads the files. What it returns is to be closed after the tracker.
 func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
-	out := tracker.Security{Certificates: s.ClientCA != "", Limits: s.Limits}
+	out := tracker.Security{Certificates: s.ClientCA != "", CallsPerSecond: s.CallsPerSecond, Limits: s.Limits}
 	var err error
 	if s.Cert != "" || s.Key != "" {
 		// Without tokens, who has no certificate cannot be anybody.

@@ -75,6 +75,7 @@ func (t *Tracker) admit(a *agent) {
 		return
 	}
 	t.sessions[a.session] = a
+	t.members.add(a.identity, 1)
 	for _, class := range a.offers {
 		t.queue(class).offering[a] = struct{}{}
 	}
@@ -98,12 +99,20 @@ func (a *agent) state() tilthv1.AgentState {
 	return tilthv1.AgentState_AGENT_STATE_IDLE
 }
 
+// proto is the agent as it is stored.
 func (a *agent) proto() *tilthv1.Agent {
 	out := &tilthv1.Agent{
 		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
 		Completed: a.completed, Failed: a.failed, Identity: a.identity, Truncated: a.truncated,
 	}
 	a.show(out)
+	return out
+}
+
+// shown is the agent as others see it: its session, which is all that it proves itself by where nobody is asked who they are, stays a secret.
+func (a *agent) shown() *tilthv1.Agent {
+	out := a.proto()
+	out.Session = ""
 	return out
 }
 
@@ -126,6 +135,7 @@ func (t *Tracker) live(session string) (*agent, error) {
 // void ends an agent's session; take decides what becomes of each lease it held.
 func (c *change) void(a *agent, take func(w work)) {
 	delete(c.sessions, a.session)
+	c.members.add(a.identity, -1)
 	a.gone, a.goneAt = true, c.gone.PushBack(a)
 	for _, class := range a.offers {
 		delete(c.queue(class).offering, a)

@@ -121,10 +121,10 @@ func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 			inBubble(t, 30*time.Second, func(f *staffed) {
 				f.live(10 * time.Second)
 				take(f)
-				present := []string{}
+				present, sessions := []string{}, map[string]string{"tuner": f.tuner, "builder": f.builder, "runner": f.runner}
 				for _, a := range must[*tilthv1.ListAgentsResponse](f)(f.agents.ListAgents(f.Context(), &tilthv1.ListAgentsRequest{})).GetAgents() {
 					if a.GetState() != tilthv1.AgentState_AGENT_STATE_GONE {
-						present = append(present, a.GetSession())
+						present = append(present, sessions[a.GetSpec().GetName()])
 					}
 				}
 				f.live(time.Minute, present...)

@@ -97,7 +97,7 @@ func (t *Tracker) deviceOf(name string) (*device, error) {
 // describe returns the device as clients see it.
 func (t *Tracker) describe(d *device) *tilthv1.Device {
 	a := t.agents[d.name]
-	out := &tilthv1.Device{Agent: a.proto(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
+	out := &tilthv1.Device{Agent: a.shown(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
 	if d.cordon != nil {
 		out.Cordon = proto.CloneOf(d.cordon)
 	}
@@ -109,6 +109,7 @@ func (t *Tracker) describe(d *device) *tilthv1.Device {
 	}
 	if d.calibration != nil {
 		out.Calibration = proto.CloneOf(d.calibration)
+		out.Calibration.Session = ""
 		if c := out.GetCalibration(); c.GetReference() != nil && len(c.GetRecent()) > 0 {
 			c.Drift = drift.Drift(c.GetRecent()[len(c.GetRecent())-1], c.GetReference())
 		}

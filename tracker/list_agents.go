@@ -12,7 +12,7 @@ func (t *Tracker) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest) 
 		if kind := req.GetKind(); kind != tilthv1.AgentKind_AGENT_KIND_UNSPECIFIED && kind != a.spec.GetKind() {
 			return nil, false
 		}
-		return a.proto(), true
+		return a.shown(), true
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,5 +30,5 @@ func (t *Tracker) GetAgent(_ context.Context, req *tilthv1.GetAgentRequest) (*ti
 	if a == nil {
 		return nil, notFound("agent", req.GetName())
 	}
-	return &tilthv1.GetAgentResponse{Agent: a.proto()}, nil
+	return &tilthv1.GetAgentResponse{Agent: a.shown()}, nil
 }

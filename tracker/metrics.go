@@ -64,7 +64,7 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		repeated:     counter("repeated_calls_total", "Calls that had taken effect before and changed nothing.", "call"),
 		refused:      counter("refused_total", "Calls refused for a quota of their owner or for want of room, by which.", "limit"),
 		trials:       counter("trials_total", "Trials recorded, by error class.", "error"),
-		refusedCalls: counter("calls_refused_total", "Calls and pages refused for who called, by the code of the refusal.", "code"),
+		refusedCalls: counter("calls_refused_total", "Calls and pages refused for who called, or how often, by the code of the refusal.", "code"),
 		deadLetters:  counter("dead_letters_total", "Batches given up, by error class.", "error"),
 		buildSeconds: histogram("build_seconds", "A candidate's share of its batch's build.", 0.001),
 		runSeconds:   histogram("run_seconds", "Time a candidate held its device.", 0.001),
@@ -121,7 +121,7 @@ func (m *metrics) begin() {
 	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
 		m.repeated.WithLabelValues(call)
 	}
-	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied} {
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {
 		m.refusedCalls.WithLabelValues(code.String())
 	}
 	for _, limit := range []string{

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,8 @@ type Security struct {
 	Tokens *tokens.File
 	// Audit gets what was done and what was refused; nil = nobody does. The caller closes it after the tracker.
 	Audit *audit.Log
+	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
+	CallsPerSecond float64
 	// Limits bound what a peer may hold.
 	Limits guard.Limits
 }
@@ -87,7 +90,8 @@ func (t *Tracker) newGate() *gate.Gate {
 	s := t.cfg.Security
 	return gate.New(gate.Config{
 		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t}, Logger: t.log, Now: t.cfg.Now,
-		Refused: func(code codes.Code) { t.metrics.refusedCalls.WithLabelValues(code.String()).Inc() },
+		CallsPerSecond: s.CallsPerSecond,
+		Refused:        func(code codes.Code) { t.metrics.refusedCalls.WithLabelValues(code.String()).Inc() },
 	})
 }
 
@@ -126,6 +130,30 @@ func (t *Tracker) refusedPeer(addr net.Addr) {
 
 // holdings tells the gate whose a job or a session is.
 type holdings struct{ *Tracker }
+
+// members counts the sessions of each identity, for those who may not wait for the tracker's lock.
+type members struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (m *members) add(identity string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts == nil {
+		m.counts = map[string]int{}
+	}
+	if m.counts[identity] += n; m.counts[identity] == 0 {
+		delete(m.counts, identity)
+	}
+}
+
+// Sessions implements gate.Holdings.
+func (h holdings) Sessions(identity string) int {
+	h.members.mu.Lock()
+	defer h.members.mu.Unlock()
+	return h.members.counts[identity]
+}
 
 // JobOwner implements gate.Holdings.
 func (h holdings) JobOwner(id string) (string, bool) {

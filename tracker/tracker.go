@@ -125,6 +125,7 @@ type Tracker struct {
 	// backups holds an element while one is under way.
 	backups chan struct{}
 	calls   atomic.Int64 // that wait for the disk
+	members members
 
 	// closing ends long polls and streams.
 	closing   chan struct{}

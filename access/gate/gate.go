@@ -32,6 +32,8 @@ type Holdings interface {
 	JobOwner(id string) (name string, is bool)
 	// Session is who opened a session.
 	Session(session string) (s Session, is bool)
+	// Sessions counts those of an identity.
+	Sessions(identity string) int
 }
 
 // Session is an agent's time with the tracker.
@@ -48,6 +50,9 @@ type Config struct {
 	Certificates bool
 	// Audit gets what was done and what was refused; nil = nobody does.
 	Audit *audit.Log
+	// CallsPerSecond is how often an identity may call, on average; each of its agents' sessions adds to that. Where nobody is asked who they
+	// are it holds for each address but this machine's. 0 = nobody counts.
+	CallsPerSecond float64
 	// Holdings are the tracker's.
 	Holdings Holdings
 	// Logger hears of refusals; nil = nobody.
@@ -60,8 +65,10 @@ type Config struct {
 
 // Gate admits calls. Its methods may be called from many goroutines.
 type Gate struct {
-	cfg  Config
-	spam spam
+	cfg   Config
+	rates rates
+	// Refusals that are written down, of strangers and of those who are known.
+	strangers, known spam
 }
 
 // New makes a gate.
@@ -75,7 +82,11 @@ func New(cfg Config) *Gate {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Gate{cfg: cfg}
+	return &Gate{
+		cfg:       cfg,
+		strangers: spam{perKey: strangerRefusals, keys: strangerHosts, whose: "of callers who are not known"},
+		known:     spam{perKey: knownRefusals, keys: knownCallers, whose: "of callers who are known, but call in vain time and again,"},
+	}
 }
 
 // open says whether nobody is asked who they are.
@@ -98,7 +109,11 @@ func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (co
 	c := &call{verb: verb(method), began: g.cfg.Now(), caller: caller{from: address(ctx)}}
 	rule, known := rules[method]
 	c.rule = rule
-	if err := g.admit(ctx, c, header, known); err != nil {
+	err := g.admit(ctx, c, header, known)
+	if often := g.frequent(c); often != nil && (err == nil || !c.caller.proved) {
+		err = often
+	}
+	if err != nil {
 		g.refused(c, nil, err)
 		return nil, err
 	}

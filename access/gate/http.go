@@ -2,12 +2,16 @@ package gate
 
 import (
 	"crypto/x509"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // HTTP lets those through who may read: with a bearer token, a token as the password of basic authentication (which
@@ -37,6 +41,9 @@ func (g *Gate) admitPage(r *http.Request, public []string) error {
 		err = status.Errorf(codes.PermissionDenied, "%s has the role %s, which may not see this page: that is for %s",
 			caller.Name, caller.Role, roleNames(readers))
 	}
+	if often := g.frequent(c); often != nil && (err == nil || !caller.proved) {
+		err = often
+	}
 	if err != nil {
 		g.refused(c, nil, err)
 	}
@@ -63,6 +70,10 @@ func verified(chains [][]*x509.Certificate) *x509.Certificate {
 
 func refusePage(w http.ResponseWriter, err error) {
 	code := http.StatusForbidden
+	if wait, is := wire.RetryAfter(err); is {
+		code = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	}
 	if status.Code(err) == codes.Unauthenticated {
 		code = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", `Basic realm="tilth: any name, and a token as the password", charset="UTF-8"`)

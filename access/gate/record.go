@@ -1,11 +1,9 @@
 package gate
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -41,6 +39,7 @@ func (g *Gate) done(c *call, req, response any, err error) {
 	if c.rule.log == refusals {
 		return
 	}
+	g.tellSuppressed()
 	e := g.entry(c, req, err)
 	if err == nil {
 		addScalars(e.What, response)
@@ -51,21 +50,11 @@ func (g *Gate) done(c *call, req, response any, err error) {
 	g.cfg.Audit.Add(e)
 }
 
-// refused writes down a call that was not let through. Who is not known could fill the log with such calls, so of those
-// from one host only some are written.
+// refused writes down a call that was not let through. Callers could fill the log with such calls, so of each only some are written.
 func (g *Gate) refused(c *call, req any, err error) {
 	g.cfg.Refused(status.Code(err))
-	if !c.caller.proved {
-		admitted, suppressed := g.spam.count(c.caller.from, g.cfg.Now())
-		if suppressed > 0 {
-			g.cfg.Audit.Add(audit.Entry{
-				Time: g.cfg.Now().UTC(), Verb: "refusals", Result: codes.ResourceExhausted.String(),
-				Message: fmt.Sprintf("%d refusals of callers who are not known were not written down", suppressed),
-			})
-		}
-		if !admitted {
-			return
-		}
+	if !g.written(c) {
+		return
 	}
 	e := g.entry(c, req, err)
 	g.cfg.Logger.Warn("call refused", "verb", e.Verb, "who", e.Who, "from", e.From, "result", e.Result, "message", e.Message)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type securityFlags struct {
 	auditKeep                   int
 	limits                      guard.Limits
 	requestMiB                  int
+	callsPerSecond              float64
 }
 
 // leastRequestMiB is what the tracker needs for its longest message, which is a connection's share with what comes ahead of it.
@@ -48,6 +50,7 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections of one address")
 	flags.Uint32Var(&f.limits.Streams, "max-streams", d.Streams, "calls that a connection may have under way; others wait")
 	flags.IntVar(&f.requestMiB, "max-request-mib", int(d.RequestBytes/mib), "MiB that all requests may take while they come and until they are answered; a caller may have a quarter of it, a connection an eighth")
+	flags.Float64Var(&f.callsPerSecond, "max-calls-per-second", 1000, "calls a second of an identity, on average; each session of its agents adds 50 (0 = no limit)")
 	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or take the next message")
 }
 
@@ -66,6 +69,8 @@ func (f *securityFlags) check(addrs ...string) error {
 		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
 	case f.requestMiB < leastRequestMiB:
 		return usagef("--max-request-mib %d: want at least %d, an eighth of which takes the longest message", f.requestMiB, leastRequestMiB)
+	case !(f.callsPerSecond >= 0) || math.IsInf(f.callsPerSecond, 1) || f.callsPerSecond > 0 && f.callsPerSecond < 1:
+		return usagef("--max-calls-per-second %v: want 0 or at least 1", f.callsPerSecond)
 	case f.limits.Stall <= 0:
 		return usagef("--max-stall %s: want a positive time", f.limits.Stall)
 	case f.clientCA != "" && f.cert == "":
@@ -82,7 +87,7 @@ func (f *securityFlags) check(addrs ...string) error {
 func (f *securityFlags) config(a *app, data string) farm.Security {
 	f.limits.RequestBytes = int64(f.requestMiB) * mib
 	s := farm.Security{
-		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, Limits: f.limits,
+		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, Limits: f.limits, CallsPerSecond: f.callsPerSecond,
 		AuditMaxBytes: f.auditBytes, AuditKeep: f.auditKeep,
 	}
 	switch f.auditLog {

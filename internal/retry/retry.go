@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -68,8 +69,11 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Lost says whether err means that the other side could not be reached or did not answer, so that what was asked may or
-// may not have happened and may be asked again.
+// may not have happened and may be asked again, or that it is to be asked again later.
 func Lost(err error) bool {
+	if _, later := wire.RetryAfter(err); later {
+		return true
+	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return true
@@ -96,7 +100,30 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 			return context.Cause(ctx)
 		}
 		log.Warn("call failed, trying again", "call", what, "error", wire.Words(err))
-		if err := backoff.Wait(ctx); err != nil {
+		if err := Sleep(ctx, max(backoff.Next(), after(err))); err != nil {
+			return err
+		}
+	}
+}
+
+// after is how long to wait for what the other side says to try again later: not less than it says, and not all at once.
+func after(err error) time.Duration {
+	wait, later := wire.RetryAfter(err)
+	if !later {
+		return 0
+	}
+	return wait + rand.N(wait+time.Millisecond)
+}
+
+// Later is a client's interceptor that makes calls again which the other side put off, when it said, for as long as their contexts allow.
+func Later(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	for {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		wait := after(err)
+		if deadline, bounded := ctx.Deadline(); wait == 0 || bounded && time.Until(deadline) < wait {
+			return err
+		}
+		if Sleep(ctx, wait) != nil {
 			return err
 		}
 	}

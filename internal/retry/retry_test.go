@@ -8,10 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 var (
@@ -90,4 +92,49 @@ func TestAnAttemptThatHangsIsTriedAgain(t *testing.T) {
 			t.Errorf("got %v after %d calls", err, calls)
 		}
 	})
+}
+
+var often = wire.RefuseUntil(time.Second, codes.ResourceExhausted, wire.ReasonRate, "too often")
+
+func TestWhatIsPutOffIsTriedAgainNoSoonerThanItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, calls := time.Now(), 0
+		err := retry.Do(t.Context(), discard, retry.Policy{}, "call", func(context.Context) error {
+			if calls++; calls < 4 {
+				return often
+			}
+			return nil
+		})
+		if passed := time.Since(began); err != nil || passed < 3*time.Second || passed > 7*time.Second {
+			t.Errorf("got %v after %v", err, passed)
+		}
+	})
+}
+
+func TestCallsThatArePutOffAreMadeAgainWithinTheirTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []error
+		want    error
+		calls   int
+	}{
+		"at once":       {[]error{nil}, nil, 1},
+		"later":         {[]error{often, often, nil}, nil, 3},
+		"refused":       {[]error{often, away}, away, 2},
+		"without limit": {[]error{often, often, often, often, often, often, often, often, often}, often, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				calls := 0
+				err := retry.Later(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					calls++
+					return c.answers[calls-1]
+				})
+				if !errors.Is(err, c.want) || c.calls > 0 && calls != c.calls {
+					t.Errorf("got %v after %d calls", err, calls)
+				}
+			})
+		})
+	}
 }

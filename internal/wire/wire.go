@@ -2,9 +2,12 @@
 package wire
 
 import (
+	"time"
+
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // MaxMessageBytes bounds a message, either way.
@@ -28,6 +31,8 @@ const (
 	ReasonUnwritten = "UNWRITTEN"
 	// ReasonQuota comes with RESOURCE_EXHAUSTED: the owner has what it may have, and the message says of what.
 	ReasonQuota = "QUOTA"
+	// ReasonRate comes with RESOURCE_EXHAUSTED and a RetryInfo: the caller calls too often; try again when that says.
+	ReasonRate = "RATE"
 	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
 	ReasonOverloaded = "OVERLOADED"
 )
@@ -41,6 +46,32 @@ func Refuse(code codes.Code, reason, format string, args ...any) error {
 		s = detailed
 	}
 	return s.Err()
+}
+
+// RefuseUntil makes an error with a reason, which says after how long to try again.
+func RefuseUntil(wait time.Duration, code codes.Code, reason, format string, args ...any) error {
+	s := status.Newf(code, format, args...)
+	detailed, err := s.WithDetails(
+		&errdetails.ErrorInfo{Reason: reason, Domain: errorDomain}, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)},
+	)
+	if err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// RetryAfter returns after how long a refusal is to be tried again; false when it says nothing of that.
+func RetryAfter(err error) (time.Duration, bool) {
+	s, ok := status.FromError(err)
+	if !ok || s == nil {
+		return 0, false
+	}
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return max(0, info.GetRetryDelay().AsDuration()), true
+		}
+	}
+	return 0, false
 }
 
 // Reason returns the reason of a refusal; empty when it has none.

@@ -331,8 +331,9 @@ func (x *DeviceClass) GetMachine() []byte {
 
 // Agent is an agent as the tracker sees it.
 type Agent struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Spec     *AgentSpec             `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Spec  *AgentSpec             `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// A secret between the agent and the tracker: empty in answers.
 	Session  string                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
 	State    AgentState             `protobuf:"varint,3,opt,name=state,proto3,enum=tilth.v1.AgentState" json:"state,omitempty"`
 	JoinedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=joined_at,json=joinedAt,proto3" json:"joined_at,omitempty"`

@@ -804,7 +804,7 @@ type DeviceCalibration struct {
 	ReleasedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=released_at,json=releasedAt,proto3" json:"released_at,omitempty"`
 	// By how much the device is slower than its reference, of the two figures the larger: 0.04 is 4 %. Set in answers only.
 	Drift float64 `protobuf:"fixed64,10,opt,name=drift,proto3" json:"drift,omitempty"`
-	// The last report that was taken in.
+	// The last report that was taken in. The session is empty in answers.
 	Session string `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
 	Number  uint64 `protobuf:"varint,12,opt,name=number,proto3" json:"number,omitempty"`
 	// Of the last one.
