@@ -2,6 +2,7 @@
 # Makes what a closed farm needs: an authority, the tracker's certificate, tokens. What is there stays, except for the tracker's
 # certificate, which is renewed. The authority's folder is for this script alone; each of the others is for one kind of reader,
 # and has no more than that one needs.
+# The certificate is for the names in TILTH_HOSTS, separated by commas.
 # usage: setup.sh AUTHORITY TRACKER AGENTS METRICS CLIENTS
 set -eu
 authority=$1 tracker=$2 agents=$3 metrics=$4 clients=$5
