@@ -20,8 +20,9 @@ test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
 	$(GO) test ./...
 
-test-deploy: ## check deploy/ and docker-compose.yml by the types and parsers of what reads them
-	cd tools/deploy && $(GO) test ./...
+test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
+	@scripts/packages.sh test
+	cd tools/deploy && $(GO) test -count=1 ./...
 
 race: ## the same under the race detector
 	@scripts/packages.sh test

@@ -7,6 +7,8 @@ compilers=(clang-19 lld-19)
 tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
 # Hosts apart from each other, the check of unit files, and Prometheus with promtool.
 tests+=(iproute2 systemd prometheus)
+# What starts containers, and what enforces network policies.
+tests+=(runc nftables)
 peers=(nodejs npm)
 
 wanted=()
@@ -34,6 +36,8 @@ present() {
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
 	strace) command -v strace ;;
+	runc) command -v runc ;;
+	nftables) command -v nft ;;
 	*) installed "$1" ;;
 	esac >/dev/null
 }

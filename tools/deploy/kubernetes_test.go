@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,83 +10,27 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/yaml"
+
+	"github.com/tilth-dev/tilth/tools/deploy/kube"
 )
 
-// kinds are the API's own types: decoded strictly into them, a field that does not exist is an error.
-var kinds = map[string]func() metav1.Object{
-	"v1 Namespace":                           func() metav1.Object { return &corev1.Namespace{} },
-	"v1 Service":                             func() metav1.Object { return &corev1.Service{} },
-	"apps/v1 StatefulSet":                    func() metav1.Object { return &appsv1.StatefulSet{} },
-	"apps/v1 Deployment":                     func() metav1.Object { return &appsv1.Deployment{} },
-	"apps/v1 DaemonSet":                      func() metav1.Object { return &appsv1.DaemonSet{} },
-	"autoscaling/v2 HorizontalPodAutoscaler": func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
-	"policy/v1 PodDisruptionBudget":          func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
-	"networking.k8s.io/v1 NetworkPolicy":     func() metav1.Object { return &networkingv1.NetworkPolicy{} },
-}
-
-// kustomization is what is used of kustomize's own file.
-type kustomization struct {
-	metav1.TypeMeta  `json:",inline"`
-	Namespace        string
-	Resources        []string
-	GeneratorOptions struct{ DisableNameSuffixHash bool }
-	SecretGenerator  []struct {
-		Name  string
-		Files []string
-	}
-}
-
-func read(t *testing.T, name string, into any) {
+// manifests are all that kustomize applies.
+func manifests(t *testing.T) *kube.Manifests {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", name))
+	m, err := kube.Load(filepath.Join(root, "deploy", "kubernetes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-}
-
-// objects are all that kustomize applies, by "kind/name".
-func objects(t *testing.T) map[string]metav1.Object {
-	t.Helper()
-	var k kustomization
-	read(t, "kustomization.yaml", &k)
-	all := map[string]metav1.Object{}
-	for _, name := range k.Resources {
-		text, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, document := range bytes.Split(text, []byte("\n---\n")) {
-			var meta metav1.TypeMeta
-			if err := yaml.Unmarshal(document, &meta); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			make, known := kinds[meta.APIVersion+" "+meta.Kind]
-			if !known {
-				t.Fatalf("%s has a %s %s, for which there is no check", name, meta.APIVersion, meta.Kind)
-			}
-			object := make()
-			if err := yaml.UnmarshalStrict(document, object); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			all[meta.Kind+"/"+object.GetName()] = object
-		}
-	}
-	return all
+	return m
 }
 
 // pods are the templates of all pods, by component.
 func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
-	for _, o := range objects(t) {
+	for _, o := range manifests(t).Objects {
 		switch o := o.(type) {
 		case *appsv1.StatefulSet:
 			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
@@ -110,7 +52,7 @@ func selected(t *testing.T, name string, by *metav1.LabelSelector, pod corev1.Po
 }
 
 func TestManifestsAreOfTheAPI(t *testing.T) {
-	all := objects(t)
+	all := manifests(t).Objects
 	for _, want := range []string{
 		"Namespace/tilth", "StatefulSet/tracker", "Service/tracker", "PodDisruptionBudget/tracker", "Deployment/tuner", "Deployment/builder",
 		"HorizontalPodAutoscaler/builder", "DaemonSet/runner", "NetworkPolicy/closed",
@@ -154,10 +96,8 @@ func TestPodsAreRestricted(t *testing.T) {
 
 // Ports of probes, mounts of volumes and secrets of volumes exist.
 func TestPodsReferToWhatIsThere(t *testing.T) {
-	var k kustomization
-	read(t, "kustomization.yaml", &k)
 	secrets := map[string][]string{}
-	for _, s := range k.SecretGenerator {
+	for _, s := range manifests(t).Kustomization.SecretGenerator {
 		for _, file := range s.Files {
 			secrets[s.Name] = append(secrets[s.Name], filepath.Base(file))
 		}
@@ -198,7 +138,7 @@ func checkSecretFiles(t *testing.T, name string, args, files []string) {
 
 // Builders follow the metric that the adapter hands on.
 func TestBuildersAreScaledByTheQueue(t *testing.T) {
-	scaler := objects(t)["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
+	scaler := manifests(t).Objects["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
 	metric := scaler.Spec.Metrics[0].External.Metric
 	var adapter struct {
 		Prometheus struct {
@@ -215,7 +155,9 @@ func TestBuildersAreScaledByTheQueue(t *testing.T) {
 			}
 		}
 	}
-	read(t, "prometheus-adapter.yaml", &adapter)
+	if err := kube.Read(filepath.Join(root, "deploy", "kubernetes", "prometheus-adapter.yaml"), &adapter); err != nil {
+		t.Fatal(err)
+	}
 	if rule := adapter.Rules.External[0]; !strings.HasPrefix(rule.SeriesQuery, metric.Name+"{") {
 		t.Errorf("builders are scaled by %s, and the adapter hands on %s", metric.Name, rule.SeriesQuery)
 	}
