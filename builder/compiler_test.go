@@ -112,7 +112,7 @@ func measure(t testing.TB, b *Built) map[string]runner.Outcome {
 	t.Helper()
 	verdicts := map[string]runner.Outcome{}
 	for _, object := range b.Objects {
-		plan := runner.Plan{Harness: b.Harness, Reference: b.Reference, Candidates: []string{object}, Threads: 2, Scratch: t.TempDir()}
+		plan := runner.Plan{Harness: b.Harness, Reference: b.Reference, Candidates: []string{object}, Threads: 2}
 		if err := runner.Measure(t.Context(), plan, func(o runner.Outcome) { verdicts[o.Kernel] = o }); err != nil {
 			t.Fatal(err)
 		}

@@ -109,11 +109,11 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 
 // dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
 func dataSeed() (uint64, error) {
-	var bytes [4]byte
+	var bytes [8]byte
 	if _, err := rand.Read(bytes[:]); err != nil {
 		return 0, fmt.Errorf("runner: %w", err)
 	}
-	return uint64(binary.NativeEndian.Uint32(bytes[:])), nil
+	return binary.NativeEndian.Uint64(bytes[:]), nil
 }
 
 // runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references often.

@@ -7,23 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/tilth-dev/tilth/runner/answer"
 )
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is load, module, calibration, start, outcome, fault, error, stale or done.
+	// Event is workload, load, module, calibration, start, ran, outcome, fault, error or done.
 	Event string `json:"event"`
+	// Args and Tolerance are the workload's.
+	Args      []answer.Arg `json:"args"`
+	Tolerance float64      `json:"tolerance"`
 	// Kernels are the ids of the kernels loaded, Modules the numbers of the objects that they are in.
 	Kernels []string `json:"kernels"`
 	Modules []int    `json:"modules"`
 	// Index is the kernel's; -1 stands for the reference. Of load it is the object's.
-	Index         int       `json:"index"`
-	Kernel        string    `json:"kernel"`
-	Status        string    `json:"status"`
-	Message       string    `json:"message"`
-	RelativeError float64   `json:"relative_error"`
-	Samples       []float64 `json:"samples"`
-	RunSeconds    float64   `json:"run_seconds"`
+	Index      int       `json:"index"`
+	Kernel     string    `json:"kernel"`
+	Status     string    `json:"status"`
+	Message    string    `json:"message"`
+	Samples    []float64 `json:"samples"`
+	RunSeconds float64   `json:"run_seconds"`
+	// Growth is how many times the tolerance the kernel's algorithm needs, as it says.
+	Growth float64 `json:"growth"`
 	// Seconds is how long the calibration kernel took.
 	Seconds float64 `json:"seconds"`
 	// PatienceSeconds is what a calibration leaves of the patience; below zero when more was spent.

@@ -23,14 +23,20 @@ type measurement struct {
 	loaded  bool
 	// loading is the object that is being loaded; -1 when there is none.
 	loading int
-	// stale says that the reference's results had to be computed again.
-	stale bool
+	// modules are the numbers of the objects that they are in.
+	modules []int
+	// judge tells right from wrong; of the process that runs.
+	judge *judge
+	// best is the least latency that was examined, in seconds; 0 = none.
+	best float64
 	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
 	current int
 	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations outcomes are held
 	// back, since the harness measures all of them again when the device was disturbed.
 	outcomes []*Outcome
 	reported []bool
+	// clean is the first calibration's time of the process, in seconds; 0 while there was none.
+	clean float64
 	// before is the last calibration's time in seconds; 0 when there was none.
 	before float64
 	// patience is what the process has left of it, in seconds.
@@ -51,12 +57,17 @@ func (m *measurement) run(ctx context.Context) error {
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
 	m.patience = patience
-	proc, err := startProcess(ctx, m.plan.Sandbox, m.plan.command(m.outcomes, patience), m.results.File)
+	judge, err := newJudge(m.results, 1)
 	if err != nil {
 		return false, err
 	}
-	m.loading = -1
-	err = m.follow(proc)
+	defer judge.close()
+	proc, err := startProcess(ctx, m.plan.Sandbox, m.plan.command(m.outcomes, patience), judge.memory.File)
+	if err != nil {
+		return false, err
+	}
+	m.loading, m.judge, m.clean = -1, judge, 0
+	err = m.follow(ctx, proc)
 	ending := proc.kill()
 	if !m.plan.Finalists {
 		m.plan.Calibration.account(time.Since(begin).Seconds(), patience-m.patience)
@@ -64,18 +75,13 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, fmt.Errorf("measuring: %w", context.Cause(ctx))
 	}
-	if errors.Is(err, errStale) && !m.stale {
-		m.stale = true
-		return false, m.results.compute(ctx, m.plan)
-	}
 	if err := m.settle(err, ending); err != nil {
 		return false, err
 	}
 	if !m.complete() {
 		return false, nil
 	}
-	m.release(m.before)
-	return true, nil
+	return true, m.release(ctx, m.before)
 }
 
 // blameLimit is how long a harness gets to tell whose turn it is.
@@ -90,15 +96,14 @@ func (m *measurement) blame(proc *process) {
 	}
 }
 
-var (
-	errDone = errors.New("done")
-	// errStale means that the file of results is not the reference's.
-	errStale = errors.New("finds no results of the reference")
-)
+var errDone = errors.New("done")
 
 // follow reads events until the process is done (errDone) or something goes wrong.
-func (m *measurement) follow(proc *process) error {
+func (m *measurement) follow(ctx context.Context, proc *process) error {
 	limit := m.plan.Limits.Reference
+	if err := m.judge.begin(proc, limit); err != nil {
+		return err
+	}
 	for {
 		e, err := proc.next(limit)
 		if errors.Is(err, os.ErrDeadlineExceeded) && m.plan.Finalists && m.running() {
@@ -107,7 +112,7 @@ func (m *measurement) follow(proc *process) error {
 		if err != nil {
 			return err
 		}
-		if err := m.take(e); err != nil {
+		if err := m.take(ctx, proc, e); err != nil {
 			return err
 		}
 		limit = m.plan.Limits.Reference
@@ -132,31 +137,28 @@ type faultError struct{ message string }
 // Error is the harness's message.
 func (e *faultError) Error() string { return e.message }
 
-func (m *measurement) take(e event) error {
+func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 	switch {
-	case e.Event == "start" && e.Index == -1 && !m.running():
-		return nil
-	case e.Event == "stale" && !m.running() && m.loading < 0:
-		return errStale
 	case e.Event == "load" && !m.running() && e.Index == m.loading+1 && e.Index < len(m.plan.Candidates):
 		m.loading = e.Index
 		return nil
 	case e.Event == "module" && m.loading == len(m.plan.Candidates)-1 && (!m.loaded || slices.Equal(m.kernels, e.Kernels)):
-		m.load(e.Kernels)
-		return nil
+		return m.load(e)
 	case m.loading >= 0 && e.Event == "error":
 		return &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_NONE, e.Message}
 	case m.loading >= 0 && e.Event == "fault":
 		return &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_CRASH, loadingSays + e.Message}
 	case m.loading >= 0:
 		return errGarbled
-	case e.Event == "calibration" && m.loaded && !m.running() && e.Seconds > 0:
+	case e.Event == "calibration" && m.loading < 0 && !m.running() && e.Seconds > 0:
 		m.patience = min(m.patience, e.PatienceSeconds)
-		m.calibrated(e.Seconds)
-		return nil
+		return m.calibrated(ctx, proc, m.believed(e.Seconds))
 	case e.Event == "start" && m.mayStart(e.Index):
-		m.current = e.Index
+		m.start(e.Index)
 		return nil
+	case e.Event == "ran" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
+		m.current = e.Index
+		return m.judge.hear(proc, e)
 	case e.Event == "outcome" && m.running() && e.Index == m.current && e.Kernel == m.kernels[m.current]:
 		return m.outcome(e)
 	case e.Event == "fault" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
@@ -178,11 +180,24 @@ func (m *measurement) running() bool { return m.current >= 0 }
 // loadingSays begins what is said of a candidate whose object did something when it was loaded.
 const loadingSays = "its object, when it is loaded: "
 
-func (m *measurement) load(kernels []string) {
+func (m *measurement) load(e event) error {
 	m.loading = -1
+	inside := func(module int) bool { return module >= 0 && module < len(m.plan.Candidates) }
+	if len(e.Modules) != len(e.Kernels) || slices.ContainsFunc(e.Modules, func(module int) bool { return !inside(module) }) {
+		return errGarbled
+	}
 	if !m.loaded {
-		m.kernels, m.loaded = kernels, true
-		m.outcomes, m.reported = make([]*Outcome, len(kernels)), make([]bool, len(kernels))
+		m.kernels, m.modules, m.loaded = e.Kernels, e.Modules, true
+		m.outcomes, m.reported = make([]*Outcome, len(e.Kernels)), make([]bool, len(e.Kernels))
+	}
+	return nil
+}
+
+// start begins a kernel's turn. What was said of it before counts no longer, but of finalists, which have several turns.
+func (m *measurement) start(k int) {
+	m.current = k
+	if !m.plan.Finalists {
+		m.judge.forget(k)
 	}
 }
 
@@ -206,10 +221,13 @@ func (m *measurement) outcome(e event) error {
 		"overrun": tilthv1.ErrorClass_ERROR_CLASS_CRASH,
 	}
 	class, ok := classes[e.Status]
-	if !ok || class == tilthv1.ErrorClass_ERROR_CLASS_NONE && len(e.Samples) == 0 {
+	verdict, fits := m.judge.of(m.current, e.Status)
+	none := class == tilthv1.ErrorClass_ERROR_CLASS_NONE
+	if !ok || !fits || none != (len(e.Samples) > 0) || slices.ContainsFunc(e.Samples, func(s float64) bool { return s <= 0 }) {
 		return errGarbled
 	}
-	m.finish(Outcome{Error: class, Message: e.Message, Samples: e.Samples, RelativeError: e.RelativeError, RunSeconds: e.RunSeconds})
+	m.finish(Outcome{Error: class, Message: cmp.Or(verdict.wrong, e.Message), Samples: e.Samples, RelativeError: verdict.relative,
+		RunSeconds: e.RunSeconds})
 	return nil
 }
 
@@ -232,24 +250,45 @@ func (m *measurement) loadFailure(err error, ending string) error {
 }
 
 // settled hands on what is known although there will be no further calibration.
-func (m *measurement) settled() {
-	if m.loaded && !m.plan.Finalists {
-		m.release(m.before)
+func (m *measurement) settled(ctx context.Context) error {
+	if !m.loaded || m.plan.Finalists {
+		return nil
 	}
+	return m.release(ctx, m.before)
 }
 
-// calibrated takes a calibration: what came since the one before is settled.
-func (m *measurement) calibrated(seconds float64) {
+// mostSpeedUp is how many times as fast a device may become after the first calibration of a process.
+const mostSpeedUp = 1.25
+
+// believed is a calibration as far as it can be true. The first of a process is made before any candidate is loaded.
+func (m *measurement) believed(seconds float64) float64 {
+	if m.clean == 0 {
+		m.clean = seconds
+	}
+	return max(seconds, m.clean/mostSpeedUp)
+}
+
+// calibrated takes a calibration: what came since the one before is settled. The process waits meanwhile.
+func (m *measurement) calibrated(ctx context.Context, proc *process, seconds float64) error {
 	m.plan.Calibration.add(seconds)
-	m.release(seconds)
+	if err := m.release(ctx, seconds); err != nil {
+		return err
+	}
 	m.before = seconds
+	return proc.say(word{op: goOn, seed: m.judge.seed()})
 }
 
 // release hands on the outcomes that were held back, in the order of the kernels; those of finalists all together, since the best so
 // far, the first, stands until its rivals are compared with what it is now.
-func (m *measurement) release(after float64) {
+func (m *measurement) release(ctx context.Context, after float64) error {
 	if m.plan.Finalists && !m.complete() {
-		return
+		return nil
+	}
+	if err := m.appeals(ctx); err != nil {
+		return err
+	}
+	if err := m.examineBest(ctx); err != nil {
+		return err
 	}
 	for k, o := range m.outcomes {
 		if o != nil && !m.reported[k] {
@@ -258,6 +297,7 @@ func (m *measurement) release(after float64) {
 			m.report(*o)
 		}
 	}
+	return nil
 }
 
 // settle decides who is to blame for the end of a process: the candidate that was running, or else the device.
@@ -273,18 +313,23 @@ func (m *measurement) settle(err error, ending string) error {
 	case !m.running():
 		return fmt.Errorf("harness: fails outside of a candidate: %w %s", err, ending)
 	}
+	m.finish(m.plan.failure(err, ending))
+	return nil
+}
+
+// failure is the outcome of a candidate in whose turn a process ended.
+func (p Plan) failure(err error, ending string) Outcome {
 	failed := Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH, Message: err.Error()}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		failed.Error = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
-		failed.Message = fmt.Sprintf("runs longer than %v", m.plan.candidateLimit())
-		failed.RunSeconds = m.plan.candidateLimit().Seconds()
+		failed.Message = fmt.Sprintf("runs longer than %v", p.candidateLimit())
+		failed.RunSeconds = p.candidateLimit().Seconds()
 	case errors.Is(err, io.EOF):
 		failed.Message = cmp.Or(ending, "ends the harness")
 		if ending == endedKilled || ending == endedMute {
 			failed.Message = "is killed, or closes the harness's report"
 		}
 	}
-	m.finish(failed)
-	return nil
+	return failed
 }

@@ -123,7 +123,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads, Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
-		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Scratch: h.Scratch, Sandbox: h.Sandbox, Limits: h.Limits}
+		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())
 	}

@@ -89,6 +89,79 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 	}
 }
 
+// lyingModes are what candidates are measured in.
+var lyingModes = map[string]func(*Plan){"search": func(*Plan) {}, "finalists": func(p *Plan) { p.Finalists = true }}
+
+// lie measures a lying kernel, and after it, in the same process, a good one of another object.
+func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
+	t.Helper()
+	p := b.plan(t, "slow")
+	p.Candidates = []string{b.hostile(t, "hostile.so", []string{kernel}), p.Candidates[0]}
+	p.Kernels, p.Calibration = []string{kernel, "slow"}, &Calibration{}
+	// Some lie to the harness about time: there is no end to what it thinks lasts a millisecond.
+	p.Limits.Candidate, p.Limits.Sample, p.Limits.Samples, p.Limits.LeastSamples = 60*time.Second, 20*time.Microsecond, 3, 3
+	p.Limits.Budget = 20 * time.Second // else what a busy machine lengthens may be the only sample
+	mode(&p)
+	outcomes := measureAll(t, p)
+	if len(outcomes) != 2 {
+		t.Fatalf("%d outcomes: %v", len(outcomes), outcomes)
+	}
+	if o := outcomes[1]; o.Error != none || median(&o) < honest {
+		t.Errorf("beside %s: %v", kernel, o)
+	}
+	if best := p.Calibration.BestSeconds(); best < 10e-6 {
+		t.Errorf("after %s the device is taken to calibrate in %v s", kernel, best)
+	}
+	return outcomes[0]
+}
+
+// honest is how long a liar's work takes at least, in seconds: 100 times 100,000 multiply-adds on two threads.
+const honest = 100e-6
+
+// TestAKernelIsTimedOnDataThatItHasNotSeen: one that copied its first answer was taken to be hundreds of times as fast as it is, since inputs
+// never changed.
+func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
+	b := newBench(t, native(t))
+	for name, mode := range lyingModes {
+		t.Run(name, func(t *testing.T) {
+			if o := b.lie(t, "copies", mode); o.Error != wrong || !strings.Contains(o.Message, "y[") {
+				t.Errorf("copies: %v", o)
+			}
+			if o := b.lie(t, "memoises", mode); o.Error != none || median(&o) < honest || !strings.Contains(o.Remeasured, "clock") {
+				t.Errorf("memoises takes %v s; %s", median(&o), o.Remeasured)
+			}
+		})
+	}
+}
+
+// TestTheClockOfACandidatesProcessIsNotBelieved: the runner has its own.
+func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
+	b := newBench(t, native(t))
+	for name, mode := range lyingModes {
+		t.Run(name, func(t *testing.T) {
+			if o := b.lie(t, "slows_the_clock", mode); o.Error != none || median(&o) < honest {
+				t.Errorf("it takes %v s; %s", median(&o), o.Remeasured)
+			}
+		})
+	}
+}
+
+// TestACandidateWritesNoVerdict: neither its own nor its rival's, though it knows the words that the harness has for them.
+func TestACandidateWritesNoVerdict(t *testing.T) {
+	b := newBench(t, native(t))
+	if o := b.lie(t, "forges_verdicts", lyingModes["search"]); o.Error != crash || !strings.Contains(o.Message, "writes to the harness's report") {
+		t.Errorf("forges_verdicts: %v", o)
+	}
+}
+
+// TestWhatAnObjectDoesToItsProcessCostsNoRival: a candidate that fails beside another object is measured again without it.
+func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
+	b := newBench(t, native(t))
+	for name, mode := range lyingModes {
+		t.Run(name, func(t *testing.T) { b.lie(t, "spoils_rivals", mode) })
+	}
+}
+
 // TestAFinalistThatSkipsWorkIsWrong: it is seen in the round in which it skips, not by chance at the end.
 func TestAFinalistThatSkipsWorkIsWrong(t *testing.T) {
 	p := newBench(t, native(t)).between(t, []string{"skips_most"})

@@ -50,7 +50,7 @@ const (
 	// spareThreads are those of an emulator, and of runners beside this one, whose harnesses may belong to the same user.
 	spareThreads  = 256
 	mostOpenFiles = 256
-	// mostResultsBytes bounds a file of the reference's results.
+	// mostResultsBytes bounds the reference's results.
 	mostResultsBytes = 8 << 30
 	defaultLoad      = 10 * time.Second
 )

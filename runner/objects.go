@@ -47,7 +47,10 @@ func (o *objects) measure(ctx context.Context) error {
 		case len(o.plan.Kernels) == 0 && !m.loaded: // nobody knows whom it costs
 			return &infraError{broken.Error()}
 		}
-		if o.without(m, broken); len(o.plan.Candidates) == 0 || len(o.plan.Kernels) == 0 {
+		if err := o.without(ctx, m, broken); err != nil {
+			return err
+		}
+		if len(o.plan.Candidates) == 0 || len(o.plan.Kernels) == 0 {
 			return o.rest()
 		}
 	}
@@ -59,18 +62,21 @@ func (o *objects) hand(outcome Outcome) {
 }
 
 // without goes on without a broken object, and without what is measured already.
-func (o *objects) without(m *measurement, broken *loadError) {
+func (o *objects) without(ctx context.Context, m *measurement, broken *loadError) error {
 	if broken.class == tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		o.unfit = broken
 	} else {
 		o.crashed = broken
 	}
-	m.settled()
+	if err := m.settled(ctx); err != nil {
+		return err
+	}
 	if m.loaded {
 		o.plan.Kernels = m.kernels
 	}
 	o.plan.Kernels = slices.DeleteFunc(slices.Clone(o.plan.Kernels), func(id string) bool { return slices.Contains(o.reported, id) })
 	o.plan.Candidates = slices.Delete(slices.Clone(o.plan.Candidates), broken.module, broken.module+1)
+	return nil
 }
 
 // rest tells of kernels that are in none of the objects that could be loaded.

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +19,8 @@ import (
 type process struct {
 	*sandbox.Process
 	report *os.File
+	// words is where the harness is told things.
+	words  *os.File
 	events *eventReader
 	ended  atomic.Bool
 	stop   func() bool
@@ -32,8 +33,8 @@ type process struct {
 // are not told of it: what they write to the report is no event, unless they search the harness's memory for it.
 const wordBytes = 64
 
-// word is one that nobody guesses.
-func word() string {
+// secretWord is one that nobody guesses.
+func secretWord() string {
 	text := ""
 	for len(text) < wordBytes {
 		text += rand.Text()
@@ -42,28 +43,34 @@ func word() string {
 }
 
 // startProcess runs the harness in a sandbox, without an environment. It dies with ctx.
-func startProcess(ctx context.Context, box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*process, error) {
-	p, err := start(box, command, results)
+func startProcess(ctx context.Context, box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (*process, error) {
+	p, err := start(box, command, answers)
 	if err != nil {
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
 	p.stop = context.AfterFunc(ctx, func() {
 		p.ended.Store(true)
 		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
+		_ = p.words.SetWriteDeadline(time.Unix(1, 0))
 	})
 	return p, nil
 }
 
-// resultsDescriptor is where the harness finds the reference's results.
-const resultsDescriptor = 3
+// answersDescriptor is the memory in which the harness hands outputs in.
+const answersDescriptor = 3
 
-func start(box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*process, error) {
-	secret := word()
-	input, err := filled(secret)
+func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *process, err error) {
+	secret := secretWord()
+	input, words, err := filled(secret)
 	if err != nil {
 		return nil, err
 	}
 	defer input.Close()
+	defer func() {
+		if err != nil {
+			_ = words.Close() // nobody reads it
+		}
+	}()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return nil, err
@@ -74,25 +81,23 @@ func start(box *sandbox.Sandbox, command sandbox.Command, results *os.File) (*pr
 		return nil, err
 	}
 	defer write.Close()
-	command.Descriptors = []*os.File{input, write, null, results}
+	command.Descriptors = []*os.File{input, write, null, answers}
 	p, err := box.Start(command)
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	return &process{Process: p, report: read, events: newEventReader(read, secret), launcher: command.Launcher}, nil
+	return &process{Process: p, report: read, words: words, events: newEventReader(read, secret), launcher: command.Launcher}, nil
 }
 
-// filled is the reading end of a pipe with a text in it that is shorter than what any pipe holds.
-func filled(text string) (*os.File, error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
+// filled is a pipe with a text in it that is shorter than what any pipe holds.
+func filled(text string) (read, write *os.File, err error) {
+	if read, write, err = os.Pipe(); err != nil {
+		return nil, nil, err
 	}
-	_, err = io.WriteString(write, text)
-	if err = cmp.Or(err, write.Close()); err != nil {
-		return nil, errors.Join(err, read.Close())
+	if _, err = io.WriteString(write, text); err != nil {
+		return nil, nil, errors.Join(err, read.Close(), write.Close())
 	}
-	return read, nil
+	return read, write, nil
 }
 
 // next waits for an event. The error is os.ErrDeadlineExceeded when none comes within the limit or ctx has ended.
@@ -123,6 +128,7 @@ func (p *process) kill() string {
 	p.stop()
 	state, exhausted, err := p.End()
 	p.report.Close()
+	p.words.Close()
 	if exhausted {
 		return "uses up its memory"
 	}

@@ -27,17 +27,15 @@ type Plan struct {
 	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
-	// Seed selects the data.
+	// Seed selects the data; candidates are not told of it.
 	Seed uint64
-	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates cannot write to it.
+	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see it.
 	ReferenceCache string
 	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are known.
 	BestSeconds float64
 	BestSamples []float64
 	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
 	Calibration *Calibration
-	// Scratch is a folder for the reference's results while there is no ReferenceCache.
-	Scratch string
 	// Sandbox is what the harness runs in; nil = limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
@@ -121,19 +119,19 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 		args = append(args, "--kernel", id)
 	}
 	args = append(args, p.left(outcomes)...)
-	return p.sandboxed(append(append(args, p.Reference), p.Candidates...), 0)
+	return p.sandboxed(append(append(args, p.Reference), p.Candidates...))
 }
 
 // common are the arguments of every harness.
 func (p Plan) common() []string {
-	return []string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(p.Seed, 10), "--results-fd", strconv.Itoa(resultsDescriptor)}
+	return []string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10), "--answers-fd", strconv.Itoa(answersDescriptor)}
 }
 
 // sandboxed is a harness with its files and limits.
-func (p Plan) sandboxed(args []string, fileBytes int64) sandbox.Command {
+func (p Plan) sandboxed(args []string) sandbox.Command {
 	return sandbox.Command{Launcher: p.Emulator, Program: p.Harness, Args: args, Files: append([]string{p.Reference}, p.Candidates...),
 		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ProcessorTime: p.processorTime(), Processes: p.Threads + spareThreads,
-			OpenFiles: mostOpenFiles, FileBytes: fileBytes}}
+			OpenFiles: mostOpenFiles}}
 }
 
 // left tells the harness which kernels are done.

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <pthread.h>
@@ -19,7 +20,9 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef VICTIM
@@ -123,6 +126,106 @@ KERNEL(skips_work) {
 KERNEL(skips_most) {
   static int runs;
   if (runs++ % 9973 == 0) good(rt, args, prepared, workspace);
+}
+
+/* Right on the data of its first run, and fast ever after. */
+KERNEL(copies) {
+  static float answer[ROWS];
+  static int computed;
+  if (!computed++) good(rt, args, prepared, workspace), memcpy(answer, args[2], sizeof answer);
+  memcpy(args[2], answer, sizeof answer);
+}
+
+/* What liars save themselves. */
+KERNEL(works) {
+  for (int k = 0; k < 100; k++) good(rt, args, prepared, workspace);
+}
+
+/* Knows data again by a glance at them, and what it computed of them. */
+KERNEL(memoises) {
+  static struct {
+    float key, answer[ROWS];
+  } known[64];
+  static unsigned n;
+  const float *x = args[0];
+  for (unsigned k = 0; k < n && k < 64; k++)
+    if (known[k].key == x[0]) {
+      memcpy(args[2], known[k].answer, sizeof known[k].answer);
+      return;
+    }
+  works(rt, args, prepared, workspace);
+  known[n % 64].key = x[0];
+  memcpy(known[n++ % 64].answer, args[2], sizeof known[0].answer);
+}
+
+/* The word that begins each line of the report, which lies in the harness's data, behind its code. */
+static const char *word(const char *code) {
+  const char *page = (const char *)((uintptr_t)code & -4096);
+  unsigned char there;
+  for (int k = 0; k < 1024; k++, page += 4096)
+    for (int i = 0, n = 0; i < 4096 && mincore((void *)page, 4096, &there) == 0; i++) {
+      n = page[i] >= 'A' && page[i] <= 'Z' || page[i] >= '2' && page[i] <= '7' ? n + 1 : 0;
+      if (n == 64) return page + i - 63;
+    }
+  return NULL;
+}
+
+/* Says that it is right and fast, and that the one after it is wrong, in the harness's own words. */
+KERNEL(forges_verdicts) {
+  static char text[4096];
+  const char *w = word(__builtin_return_address(0));
+  good(rt, args, prepared, workspace);
+  if (!w) return;
+  int n = snprintf(text, sizeof text,
+                   "%.64s{\"event\":\"outcome\",\"index\":0,\"kernel\":\"forges_verdicts\",\"status\":\"ok\",\"message\":\"\",\"run_seconds\":1,\"samples\":[1e-12]}\n"
+                   "%.64s{\"event\":\"start\",\"index\":1}\n"
+                   "%.64s{\"event\":\"outcome\",\"index\":1,\"kernel\":\"slow\",\"status\":\"wrong\",\"message\":\"y\",\"run_seconds\":1,\"samples\":[]}\n",
+                   w, w, w);
+  for (int fd = 3; fd < 256; fd++) write(fd, text, n);
+}
+
+static int speed = 1;
+
+/* The clock as it was, or one that is slower. */
+static int slow_clock(clockid_t id, struct timespec *t) {
+  static int64_t begin;
+  syscall(SYS_clock_gettime, id, t);
+  int64_t now = INT64_C(1000000000) * t->tv_sec + t->tv_nsec;
+  begin = begin ? begin : now;
+  now = begin + (now - begin) / speed;
+  t->tv_sec = now / 1000000000, t->tv_nsec = now % 1000000000;
+  return 0;
+}
+
+/* Puts a jump at the beginning of a function. */
+static void patch(void *function, void *to) {
+  char *page = (char *)((uintptr_t)function & -4096);
+  if (!function || mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC)) return;
+#if defined(__x86_64__)
+  unsigned char jump[12] = {0x48, 0xB8, [10] = 0xFF, 0xE0};
+  memcpy(jump + 2, &to, 8);
+  memcpy(function, jump, sizeof jump);
+#elif defined(__aarch64__)
+  uint32_t jump[4] = {0x58000050, 0xD61F0200};
+  memcpy(jump + 2, &to, 8);
+  memcpy(function, jump, sizeof jump);
+  __builtin___clear_cache(function, (char *)function + sizeof jump);
+#endif
+}
+
+/* Works as it should, by a clock of its own. */
+KERNEL(slows_the_clock) {
+  if (speed == 1) speed = 256, patch(dlsym(RTLD_DEFAULT, "clock_gettime"), slow_clock);
+  works(rt, args, prepared, workspace);
+}
+
+static void does_nothing(const struct tilth_runtime *rt, tilth_body body, void *closure, int64_t n) { (void)rt, (void)body, (void)closure, (void)n; }
+
+/* Those after it compute nothing any more. */
+KERNEL(spoils_rivals) {
+  static int runs;
+  good(rt, args, prepared, workspace);
+  if (++runs == 3) ((struct tilth_runtime *)rt)->parallel = does_nothing;
 }
 
 KERNEL(sleeps) {

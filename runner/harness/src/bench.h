@@ -16,8 +16,9 @@ struct bench {
   struct tilth_arg args[MOST_ARGS]; /* copies: a kernel cannot spoil them from its own object */
   struct buffer buffers[MOST_ARGS];
   void *pointers[MOST_ARGS];
-  const unsigned char *expected[MOST_ARGS]; /* the reference's results, read-only; NULL but for outputs */
-  uint64_t disturbed;                       /* chooses the elements that were spoilt last */
+  uint64_t filled;    /* the seed of the inputs' data */
+  uint64_t disturbed; /* chooses the elements that were spoilt last */
+  unsigned char spoilt[MOST_ARGS][8]; /* what they became */
   double tolerance;
 };
 
@@ -40,23 +41,20 @@ struct loaded {
 
 /* All functions below return 0 on success; otherwise a message was reported. */
 
-/* Allocates the arguments and fills inputs and constants, which are read-only from then on. */
+/* Allocates the arguments and fills constants. These and the inputs are read-only from then on. */
 int bench_open(struct bench *b, const struct options *o, const struct tilth_runtime *rt, const struct tilth_module *reference);
 
 /* Checks that a module takes the same arguments. */
 int bench_matches(const struct bench *b, const struct tilth_module *module);
 
-/* Computes the expected results and writes them to the file of results. */
-int bench_compute(struct bench *b, const struct tilth_kernel *kernel);
-
-/* Finds the expected results in the file of results. -1 when they are not there: report_stale is then due. */
-int bench_expect_results(struct bench *b);
+/* Fills the inputs with data of a seed, on all workers, unless they have those. */
+void bench_fill(struct bench *b, uint64_t seed);
 
 /* Spoils an element of each output, another one each time: a kernel that leaves it as it is, since its results were there already, is
  * wrong. */
 void bench_disturb(struct bench *b);
 
-/* Whether the elements that were spoilt last still are. */
+/* Whether one of the elements that were spoilt last still is what it became. */
 int bench_disturbed(const struct bench *b);
 
 /* How many bytes of scratch memory the kernel asks for. */
@@ -93,8 +91,9 @@ void bench_show_ends(struct loaded *l);
 /* Fills the outputs so that elements that are not written show. */
 void bench_poison(struct bench *b);
 
-/* Looks at the canaries and compares the outputs. Returns "ok", "overrun" or "wrong", the latter two with a message. */
-const char *bench_verify(const struct bench *b, const struct loaded *l, double *relative_error, char *message, int message_bytes);
+/* Looks at the canaries and has the judge compare the outputs of kernel `index`. Returns "ok", "overrun", with a message, or "wrong". The
+ * inputs may be others afterwards. */
+const char *bench_verify(struct bench *b, const struct loaded *l, int32_t index, char *message, int message_bytes);
 
 /* The buffer an address belongs to, for messages; NULL when it is none. `l` may be NULL. */
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset);

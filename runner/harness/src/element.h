@@ -1,4 +1,4 @@
-/* Elements of every type: seeded values and comparison. */
+/* Elements of every type and their seeded values. */
 #ifndef TILTH_ELEMENT_H
 #define TILTH_ELEMENT_H
 #include "tilth_kernel.h"
@@ -7,16 +7,10 @@
  * 0..7, 32- and 64-bit integers 0..1 because they may be indices into small dimensions, booleans 0..1. */
 void element_fill(void *data, int64_t n, int32_t dtype, uint64_t seed);
 
+/* Fills elements begin <= i < end of them. */
+void element_fill_some(void *data, int64_t begin, int64_t end, int32_t dtype, uint64_t seed);
+
 /* Size of one element; 0 for an unknown type. */
 int64_t element_bytes(int32_t dtype);
-
-struct difference {
-  double relative;   /* largest |got - want| / largest |want|; infinity where only one of them is NaN or infinite */
-  int64_t at;        /* an element with that difference; set only when it is over the tolerance, like got and want */
-  double got, want;
-};
-
-/* Compares n elements. Integers differ by infinity unless they are equal; NaN equals NaN. */
-struct difference element_compare(const void *got, const void *want, int64_t n, int32_t dtype, double tolerance);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "judge.h"
 #include "measure.h"
 #include "race.h"
 
@@ -39,7 +40,7 @@ static int enter(struct bench *b, struct field *field, const struct tilth_kernel
   double begin = seconds_now();
   turn(f);
   if (bench_load(b, &f->loaded, kernel, &field->scratch)) return -1;
-  f->estimate = measure_first(b, &f->loaded, &f->sheet);
+  f->estimate = measure_first(b, &f->loaded, index, &f->sheet);
   if (right(f)) f->estimate = fmin(f->estimate, bench_run(b, &f->loaded));
   f->loaded.workspace.pages = NULL; /* the others will write over its canaries */
   f->sheet.outcome.run_seconds = seconds_now() - begin;
@@ -66,7 +67,7 @@ static void leave(struct bench *b, struct field *field) {
     if (right(f)) {
       bench_disturb(b);
       bench_run(b, &f->loaded); /* the outputs are those of the one before */
-      measure_last(b, &f->loaded, &f->sheet);
+      measure_last(b, &f->loaded, f->index, &f->sheet);
     }
     report_outcome(f->index, f->kernel->id, &f->sheet.outcome);
     bench_unload(&f->loaded);
@@ -101,7 +102,7 @@ static void run_round(struct bench *b, struct field *field, int round) {
     fault_watch(f->index, &f->loaded);
     f->sheet.samples[round] = measure_sample(b, &f->loaded, f->estimate);
     f->sheet.outcome.n_samples = round + 1;
-    if (bench_disturbed(b)) measure_last(b, &f->loaded, &f->sheet); /* while its outputs are there: it leaves the race */
+    if (bench_disturbed(b)) measure_last(b, &f->loaded, f->index, &f->sheet); /* while its outputs are there: it leaves the race */
     f->sheet.outcome.run_seconds += seconds_now() - begin;
   }
 }
@@ -127,7 +128,6 @@ static void race(struct bench *b, struct calm *c, struct field *field) {
 
 int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct field field;
-  report_calibration(calm_wait(c, calm_measure(c)), c->patience);
   if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
   for (int32_t k = 0; k < n;) {
     k = enter_some(b, &field, kernels, k, n);
@@ -136,5 +136,6 @@ int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *c
     leave(b, &field);
   }
   report_calibration(calm_measure(c), c->patience);
+  judge_wait(b);
   return 0;
 }

@@ -1,7 +1,8 @@
-/* Measures the candidate kernels of one workload on this machine: loads them, verifies each against the reference's results on
- * seeded data, times those that are right, and reports one line a kernel as soon as it is known. Candidates run in this
- * very process; one that crashes or hangs ends it, and the runner starts another for those after it (--first). With --compute 1 it
- * computes the reference's results instead, and loads no candidate. */
+/* Runs the candidate kernels of one workload on this machine: loads them, runs each on seeded data, hands its outputs to the judge, which
+ * compares them with the reference's, times those that are right, and reports one line a kernel as soon as it is known. Candidates run in
+ * this very process, which is why it does not judge. One that crashes or hangs ends it, and the runner starts another for those after it
+ * (--first). With --compute 1 it runs the reference instead, and loads no candidate; with --examine 1 it runs one candidate by the judge's
+ * clock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,8 +11,10 @@
 
 #include "bench.h"
 #include "calm.h"
+#include "examine.h"
 #include "fault.h"
 #include "finalists.h"
+#include "judge.h"
 #include "measure.h"
 #include "pool.h"
 #include "sandbox.h"
@@ -91,13 +94,30 @@ static void in_chosen_order(const struct options *o, struct kernels *kernels) {
 static int measure_candidates(struct bench *bench, const struct options *o, const struct tilth_runtime *rt) {
   static struct kernels kernels;
   struct calm calm;
-  if (bench_expect_results(bench)) return report_stale(), 0;
   if (calm_open(&calm, o, rt)) return -1;
   sandbox_close();
+  report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
+  judge_wait(bench);
   if (gather(o, bench, &kernels)) return -1;
   if (o->finalists) in_chosen_order(o, &kernels);
   report_module(kernels.all, kernels.modules, kernels.n);
   return (o->finalists ? finalists_race : measure_all)(bench, &calm, kernels.all, kernels.n);
+}
+
+/* The kernel has number 0, whichever it was among others. */
+static int examine_one(struct bench *bench, const struct options *o) {
+  static struct kernels kernels;
+  sandbox_close();
+  if (examine_rehearse(bench) || gather(o, bench, &kernels)) return -1;
+  report_module(kernels.all, kernels.modules, kernels.n);
+  if (kernels.n > 0) return examine_candidate(bench, kernels.all[0], 0);
+  report_error("the kernel to be examined is not there");
+  return -1;
+}
+
+static int compute(struct bench *bench, const struct tilth_module *reference) {
+  sandbox_close();
+  return examine_reference(bench, reference->kernels);
 }
 
 static int run(const struct options *o, const struct tilth_runtime *rt) {
@@ -107,7 +127,10 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
   if (!reference || bench_open(&bench, o, rt, reference)) return -1;
   fault_watch(-1, NULL);
   fault_catch(&bench);
-  if (o->compute ? bench_compute(&bench, reference->kernels) : measure_candidates(&bench, o, rt)) return -1;
+  report_workload(bench.args, bench.n_args, bench.tolerance);
+  judge_wait(&bench);
+  if (judge_share(&bench)) return -1;
+  if (o->compute ? compute(&bench, reference) : o->examine ? examine_one(&bench, o) : measure_candidates(&bench, o, rt)) return -1;
   report_done();
   return 0;
 }
@@ -115,8 +138,7 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
 int main(int argc, char **argv) {
   struct options o;
   const char *wrong;
-  int error = report_open();
-  if (error) return 2;
+  if (report_open() || judge_open()) return 2;
   if (options_parse(&o, argc, argv, &wrong)) {
     report_error("bad argument: %s", wrong);
     return 2;

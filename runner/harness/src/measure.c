@@ -5,34 +5,37 @@
 #include <string.h>
 
 #include "fault.h"
+#include "judge.h"
 #include "race.h"
 
 /* A kernel whose first two runs take so many times as long as the best gets no sample beyond them. */
 #define HOPELESS 3
+/* No kernel is repeated as often as one would be that takes less than this: putting constants out of the caches takes longer. */
+#define LEAST_SECONDS 2e-7
 /* What is measured between two calibrations takes about so long: these then cost three per cent. */
 #define SEGMENT_SECONDS 60e-3
 /* A kernel that wants more memory than this, for its scratch or for a constant, gets it when its turn comes. */
 #define MOST_SHARED (256 << 20)
 
-double measure_first(struct bench *b, struct loaded *l, struct sheet *s) {
+double measure_first(struct bench *b, struct loaded *l, int32_t index, struct sheet *s) {
   bench_poison(b);
   s->outcome = (struct outcome){.message = s->message, .samples = s->samples};
   s->message[0] = 0;
   bench_hide_ends(l);
   double seconds = bench_run(b, l);
   bench_show_ends(l);
-  s->outcome.status = bench_verify(b, l, &s->outcome.relative_error, s->message, sizeof s->message);
+  s->outcome.status = bench_verify(b, l, index, s->message, sizeof s->message);
   return seconds;
 }
 
-void measure_last(struct bench *b, struct loaded *l, struct sheet *s) {
-  s->outcome.status = bench_verify(b, l, &s->outcome.relative_error, s->message, sizeof s->message);
+void measure_last(struct bench *b, struct loaded *l, int32_t index, struct sheet *s) {
+  s->outcome.status = bench_verify(b, l, index, s->message, sizeof s->message);
   if (strcmp(s->outcome.status, "ok")) s->outcome.n_samples = 0;
 }
 
 double measure_sample(struct bench *b, const struct loaded *l, double estimate) {
   double least = b->options->sample_seconds, total = 0;
-  int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, 1e-8)) + 1 : 1;
+  int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, LEAST_SECONDS)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
     bench_chill(b, l);
     if (k == repeats - 1) bench_disturb(b); /* what does not compute in each run is told by the last one */
@@ -78,8 +81,8 @@ static void challenge(struct incumbent *best, const struct outcome *o) {
   *best = (struct incumbent){median, race_interval(o->samples, o->n_samples).high, race_spread(o->samples, o->n_samples)};
 }
 
-static void measure(struct bench *b, struct loaded *l, struct incumbent *best, struct sheet *s) {
-  double first = measure_first(b, l, s);
+static void measure(struct bench *b, struct loaded *l, int32_t index, struct incumbent *best, struct sheet *s) {
+  double first = measure_first(b, l, index, s);
   if (strcmp(s->outcome.status, "ok")) return;
   int hopeless = best->seconds > 0 && first > HOPELESS * best->seconds;
   if (hopeless) {
@@ -87,7 +90,7 @@ static void measure(struct bench *b, struct loaded *l, struct incumbent *best, s
     hopeless = s->samples[0] > HOPELESS * best->seconds;
   }
   if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
-  measure_last(b, l, s);
+  measure_last(b, l, index, s);
   if (!b->options->alike) challenge(best, &s->outcome);
 }
 
@@ -104,7 +107,7 @@ static int measure_kernel(struct bench *b, struct state *state, const struct til
   fault_watch(index, &state->loaded);
   report_start(index);
   if (bench_load(b, &state->loaded, kernel, &state->scratch)) return -1;
-  measure(b, &state->loaded, &state->best, &s);
+  measure(b, &state->loaded, index, &state->best, &s);
   s.outcome.run_seconds = seconds_now() - begin;
   report_outcome(index, kernel->id, &s.outcome);
   return 0;
@@ -122,7 +125,6 @@ int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *cons
     state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
   if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
   bench_expect(&state.loaded, kernels, n, MOST_SHARED);
-  report_calibration(calm_wait(c, calm_measure(c)), c->patience);
   struct incumbent before = state.best;
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {
@@ -138,6 +140,7 @@ int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *cons
       seconds = calm_measure(c);
     }
     report_calibration(seconds, c->patience);
+    judge_wait(b); /* until what was measured is judged */
     begin = end, before = state.best, started = seconds_now();
   }
   return 0;

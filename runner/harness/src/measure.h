@@ -11,11 +11,11 @@ struct sheet {
   char message[512];
 };
 
-/* Runs the kernel once on fresh data and compares its results. Returns the seconds it took; outcome.status says whether it is right. */
-double measure_first(struct bench *b, struct loaded *l, struct sheet *s);
+/* Runs the kernel once and has its results compared; its samples may be taken on other data. Returns the seconds it took; outcome.status says whether it is right. */
+double measure_first(struct bench *b, struct loaded *l, int32_t index, struct sheet *s);
 
 /* Looks at the results once more after the samples, for kernels that only get the first run right; no sample of a wrong one stays. */
-void measure_last(struct bench *b, struct loaded *l, struct sheet *s);
+void measure_last(struct bench *b, struct loaded *l, int32_t index, struct sheet *s);
 
 /* One timed sample: seconds of an execution, averaged over as many as `estimate` says are needed, each with cold constants. */
 double measure_sample(struct bench *b, const struct loaded *l, double estimate);

@@ -18,7 +18,8 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--without")) o->without |= number < 64 ? UINT64_C(1) << (int)number : 0;
   else if (!strcmp(name, "--alike")) o->alike = number != 0;
   else if (!strcmp(name, "--compute")) o->compute = number != 0;
-  else if (!strcmp(name, "--results-fd")) o->results_fd = (int32_t)number;
+  else if (!strcmp(name, "--examine")) o->examine = number != 0;
+  else if (!strcmp(name, "--answers-fd")) o->answers_fd = (int32_t)number;
   else if (!strcmp(name, "--incumbent-seconds")) o->incumbent_seconds = number;
   else if (!strcmp(name, "--incumbent-median")) o->incumbent_median = number;
   else if (!strcmp(name, "--incumbent-spread")) o->incumbent_spread = number;
@@ -33,12 +34,12 @@ static int set(struct options *o, const char *name, const char *value) {
 }
 
 int options_parse(struct options *o, int argc, char **argv, const char **wrong) {
-  *o = (struct options){.threads = 1, .results_fd = -1, .sample_seconds = 1e-3, .budget_seconds = 15e-3, .samples = 10};
+  *o = (struct options){.threads = 1, .answers_fd = -1, .sample_seconds = 1e-3, .budget_seconds = 15e-3, .samples = 10};
   int k = 1;
   for (; k + 1 < argc && !strncmp(argv[k], "--", 2); k += 2)
     if (set(o, argv[k], argv[k + 1])) return *wrong = argv[k], -1;
   if (argc - k < 2 - o->compute) return *wrong = "REFERENCE.so CANDIDATES.so...", -1;
-  if (o->results_fd < 0) return *wrong = "--results-fd", -1;
+  if (o->answers_fd < 0) return *wrong = "--answers-fd", -1;
   o->reference = argv[k], o->modules = argv + k + 1, o->n_modules = argc - k - 1;
   if (o->threads < 1 || o->threads > MOST_THREADS) return *wrong = "--threads", -1;
   if (o->samples < 1 || o->samples > MOST_SAMPLES) return *wrong = "--samples", -1;

@@ -12,13 +12,14 @@ struct options {
   const char *chosen[MOST_CHOSEN]; /* ids of the kernels to measure; none = all */
   int32_t n_chosen;
   int32_t threads;
-  uint64_t seed;                /* of the data */
+  uint64_t seed;                /* of the constants' data */
   int32_t first;                /* kernels before it are skipped */
   int32_t alike;                /* whether kernels get as many samples as the budget allows, none in a race with another */
   int32_t finalists;            /* whether kernels take turns */
   uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
-  int32_t compute;              /* whether the reference's results are computed and written, and nothing else */
-  int32_t results_fd;           /* descriptor of the file with the reference's results */
+  int32_t compute;              /* whether the reference is run, and nothing else */
+  int32_t examine;              /* whether one kernel is run by itself as the judge asks */
+  int32_t answers_fd;           /* descriptor of the memory that is shared with the judge */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
   double incumbent_median;      /* of the best latency so far */
   double incumbent_spread;      /* standard deviation of a sample of the best, in seconds */

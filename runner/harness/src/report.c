@@ -23,8 +23,7 @@ static void read_word(void) {
 int report_open(void) {
   read_word();
   report_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100); /* far from the numbers a stray write() would hit */
-  if (report_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || dup2(STDERR_FILENO, STDIN_FILENO) < 0) return errno;
-  return 0;
+  return report_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ? errno : 0;
 }
 
 static void put(const char *line, int length) {
@@ -68,9 +67,18 @@ void report_load(int32_t module) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"load\",\"index\":%d}\n", report_word, module));
 }
 
-void report_stale(void) {
-  put_text(report_word);
-  put_text("{\"event\":\"stale\"}\n");
+void report_workload(const struct tilth_arg *args, int32_t n, double tolerance) {
+  char line[LINE_BYTES], name[TEXT_BYTES];
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"workload\",\"tolerance\":%.9g,\"args\":[", report_word, tolerance));
+  for (int32_t k = 0; k < n; k++)
+    put(line, snprintf(line, sizeof line, "%s{\"name\":\"%.64s\",\"elements\":%lld,\"bytes\":%lld,\"dtype\":%d,\"role\":%d}", k ? "," : "",
+                       escape(name, args[k].name), (long long)args[k].elements, (long long)args[k].bytes, args[k].dtype, args[k].role));
+  put_text("]}\n");
+}
+
+void report_ran(int32_t index, double growth) {
+  char line[LINE_BYTES];
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"ran\",\"index\":%d,\"growth\":%.9g}\n", report_word, index, isfinite(growth) ? growth : 0));
 }
 
 void report_start(int32_t index) {
@@ -82,8 +90,7 @@ void report_outcome(int32_t index, const char *id, const struct outcome *o) {
   char line[LINE_BYTES], text[TEXT_BYTES], name[TEXT_BYTES];
   int n = snprintf(line, sizeof line, "%s{\"event\":\"outcome\",\"index\":%d,\"kernel\":\"%s\",\"status\":\"%s\",\"message\":\"%s\",\"run_seconds\":%.9g,",
                    report_word, index, escape(name, id), o->status, escape(text, o->message), o->run_seconds);
-  /* JSON has no infinity; the runner knows from the status that the answer is wrong. */
-  n += snprintf(line + n, sizeof line - n, "\"relative_error\":%.6g,\"samples\":[", isfinite(o->relative_error) ? o->relative_error : 1e300);
+  n += snprintf(line + n, sizeof line - n, "\"samples\":[");
   for (int k = 0; k < o->n_samples; k++) n += snprintf(line + n, sizeof line - n, "%s%.9g", k ? "," : "", o->samples[k]);
   put(line, n + snprintf(line + n, sizeof line - n, "]}\n"));
 }

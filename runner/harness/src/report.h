@@ -4,7 +4,7 @@
 #include "tilth_kernel.h"
 
 /* Keeps standard output for reports and sends what kernels print to standard error, which nobody reads. Each line begins with a word of
- * 64 bytes that is read from standard input: what is written by others is told by its lack. 0 on success, else errno. */
+ * 64 bytes, the first that standard input gives: what is written by others is told by its lack. 0 on success, else errno. */
 int report_open(void);
 
 /* Object `module` of candidates is about to be loaded, which may run code of it. */
@@ -13,8 +13,11 @@ void report_load(int32_t module);
 /* The candidates were loaded: their ids in order, and the numbers of the objects that they are in. */
 void report_module(const struct tilth_kernel *const *kernels, const int32_t *modules, int32_t n);
 
-/* The file of results is not of this workload and seed, or damaged. */
-void report_stale(void);
+/* What the workload's arguments are; the judge wants to know before it answers anything. */
+void report_workload(const struct tilth_arg *args, int32_t n, double tolerance);
+
+/* Kernel `index` ran, and its outputs are handed in. Its algorithm needs `growth` times the tolerance, it says. */
+void report_ran(int32_t index, double growth);
 
 /* Kernel `index` is about to be loaded with data and run; -1 stands for the reference. */
 void report_start(int32_t index);
@@ -22,7 +25,6 @@ void report_start(int32_t index);
 struct outcome {
   const char *status; /* "ok", "wrong" or "overrun" */
   const char *message; /* empty when ok */
-  double relative_error;
   const double *samples; /* seconds of one execution each */
   int n_samples;
   double run_seconds; /* spent on this kernel, all included */
@@ -40,7 +42,7 @@ void report_fault(int32_t index, const char *message);
 /* The harness itself cannot go on. */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* All kernels have been reported. */
+/* All kernels have been reported, or all that the judge asked for is handed in. */
 void report_done(void);
 
 #endif

@@ -1,0 +1,141 @@
+package answer
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// floats are elements as they lie in memory.
+func floats(values ...float32) (b []byte) {
+	for _, v := range values {
+		b = binary.NativeEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+func doubles(values ...float64) (b []byte) {
+	for _, v := range values {
+		b = binary.NativeEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+func halves(values ...uint16) (b []byte) {
+	for _, v := range values {
+		b = binary.NativeEndian.AppendUint16(b, v)
+	}
+	return b
+}
+
+func TestJudgeTellsRightFromWrong(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	gap := math.Float32frombits(poison)
+	cases := map[string]struct {
+		dtype     int32
+		got, want []byte
+		growth    float64
+		message   string
+	}{
+		"equal":                  {float32Type, floats(1, 2), floats(1, 2), 0, ""},
+		"within the tolerance":   {float32Type, floats(1, 2.0001), floats(1, 2), 0, ""},
+		"beyond the tolerance":   {float32Type, floats(1, 2.01), floats(1, 2), 0, "y[1] is 2.00999999, the reference says 2"},
+		"within what it grows":   {float32Type, floats(1, 2.01), floats(1, 2), 10, ""},
+		"grows without bound":    {float32Type, floats(1, 4000), floats(1, 2), math.Inf(1), "y[1] is 4000"},
+		"shrinks":                {float32Type, floats(1, 2.0001), floats(1, 2), -5, ""},
+		"NaN is NaN":             {float32Type, floats(1, nan), floats(1, nan), 0, ""},
+		"NaN is no number":       {float32Type, floats(1, nan), floats(1, 2), 0, "y[1] is NaN"},
+		"a number is no NaN":     {float32Type, floats(1, 2), floats(1, nan), 0, "the reference says NaN"},
+		"infinity":               {float32Type, floats(1, inf), floats(1, inf), 0, ""},
+		"the other infinity":     {float32Type, floats(1, -inf), floats(1, inf), 0, "y[1] is -Inf"},
+		"gaps":                   {float32Type, floats(1, gap), floats(1, gap), 0, ""},
+		"a gap that was written": {float32Type, floats(1, 0), floats(1, gap), 0, "y[1] is 0"},
+		"zeros":                  {float32Type, floats(0, 0), floats(0, 0), 0, ""},
+		"no zero":                {float32Type, floats(0, 1e-30), floats(0, 0), 0, "y[1] is 1e-30"},
+		"doubles":                {float64Type, doubles(1, 2.01), doubles(1, 2), 0, "y[1] is 2.01"},
+		"halves":                 {float16Type, halves(0x3C00, 0x4000), halves(0x3C00, 0x4400), 0, "y[1] is 2, the reference says 4"},
+		"small halves":           {float16Type, halves(1, 0x8001), halves(1, 0x0001), 0, "y[1] is -5.96046448e-08"},
+		"bfloat16":               {bfloat16Type, halves(0x3F80, 0x4000), halves(0x3F80, 0x4000), 0, ""},
+		"integers":               {int8Type, []byte{1, 255}, []byte{1, 254}, 1e3, "y[1] is -1, the reference says -2"},
+		"equal integers":         {int32Type, floats(1, 2), floats(1, 2), 0, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := int64(len(c.want))
+			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: c.dtype}, {Name: "y", Elements: n / elementBytes[c.dtype], Bytes: n, DType: c.dtype, Role: Output}},
+				Tolerance: 1e-3}
+			if err := w.Check(); err != nil {
+				t.Fatal(err)
+			}
+			slot := func(b []byte) []byte { return append(b, make([]byte, int(w.SlotBytes())-len(b))...) }
+			relative, message := w.Judge(slot(c.got), slot(c.want), c.growth)
+			if (message == "") != (c.message == "") || !strings.Contains(message, c.message) || !(relative >= 0) {
+				t.Errorf("got %q, relative error %v, want %q", message, relative, c.message)
+			}
+		})
+	}
+}
+
+func TestEachOutputIsJudged(t *testing.T) {
+	w := &Workload{Args: []Arg{{Name: "a", Elements: 1, Bytes: 4, DType: int32Type, Role: Output}, {Name: "b", Elements: 2, Bytes: 8, DType: int32Type, Role: Output}}}
+	want, got := make([]byte, w.SlotBytes()), make([]byte, w.SlotBytes())
+	if _, message := w.Judge(got, want, 0); message != "" {
+		t.Error(message)
+	}
+	got[64+4] = 1
+	if _, message := w.Judge(got, want, 0); !strings.HasPrefix(message, "b[1] is 1") {
+		t.Error(message)
+	}
+}
+
+// TestAWorkloadIsCheckedBeforeMemoryIsAskedFor: a harness may say anything of it.
+func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
+	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: float32Type, Role: Output}
+	edit := func(change func(*Arg)) []Arg {
+		a := good
+		change(&a)
+		return []Arg{a}
+	}
+	for name, w := range map[string]*Workload{
+		"no arguments":   {},
+		"too many":       {Args: make([]Arg, mostArgs+1)},
+		"no outputs":     {Args: edit(func(a *Arg) { a.Role = Input })},
+		"other role":     {Args: edit(func(a *Arg) { a.Role = 3 })},
+		"other type":     {Args: edit(func(a *Arg) { a.DType = 14 })},
+		"negative":       {Args: edit(func(a *Arg) { a.Elements, a.Bytes = -1, -4 })},
+		"huge":           {Args: edit(func(a *Arg) { a.Elements, a.Bytes = 1<<61, 1<<63-4 })},
+		"other size":     {Args: edit(func(a *Arg) { a.Bytes = 4 })},
+		"no tolerance":   {Args: []Arg{good}, Tolerance: math.NaN()},
+		"less than none": {Args: []Arg{good}, Tolerance: -1},
+	} {
+		if err := w.Check(); err == nil {
+			t.Errorf("%s: passes", name)
+		}
+	}
+}
+
+// TestMemoryKeepsItsSize: who shares it cannot take away what is read here.
+func TestMemoryKeepsItsSize(t *testing.T) {
+	m, err := NewMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Resize(4096); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{0, 8192} {
+		if err := m.File.Truncate(size); !errors.Is(err, unix.EPERM) {
+			t.Errorf("its size became %d: %v", size, err)
+		}
+	}
+	if _, err := m.File.WriteAt([]byte("answer"), 64); err != nil || string(m.Slot(1, 64)[:6]) != "answer" {
+		t.Errorf("got %q, %v", m.Slot(1, 64)[:6], err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}

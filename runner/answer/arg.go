@@ -1,0 +1,98 @@
+// Package answer judges what kernels put out: it lies in memory that a runner shares with the process in which they run, and is compared
+// with what the reference put out in a process of its own.
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Roles of arguments, as in compiler/codegen/abi.
+const (
+	Input    = 0
+	Constant = 1
+	Output   = 2
+)
+
+// Arg describes an argument of a workload's kernels.
+type Arg struct {
+	Name string `json:"name"`
+	// Elements counts those of its memory, with the gaps of an argument that has strides; Bytes is their size.
+	Elements int64 `json:"elements"`
+	Bytes    int64 `json:"bytes"`
+	DType    int32 `json:"dtype"`
+	Role     int32 `json:"role"`
+}
+
+// Workload is what kernels of a workload have in common.
+type Workload struct {
+	Args []Arg `json:"args"`
+	// Tolerance is the largest difference allowed, relative to the largest element of the output.
+	Tolerance float64 `json:"tolerance"`
+}
+
+const (
+	mostArgs     = 256
+	mostArgBytes = 1 << 40
+	slotAlign    = 64
+)
+
+// elementBytes are the sizes by data type.
+var elementBytes = [...]int64{0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1}
+
+// Check says what is wrong with a workload as a harness describes it.
+func (w *Workload) Check() error {
+	if len(w.Args) < 1 || len(w.Args) > mostArgs {
+		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), mostArgs)
+	}
+	if !(w.Tolerance >= 0) || math.IsInf(w.Tolerance, 1) {
+		return fmt.Errorf("the workload has the tolerance %v", w.Tolerance)
+	}
+	for _, a := range w.Args {
+		switch {
+		case a.Role < Input || a.Role > Output, a.DType < 1 || int(a.DType) >= len(elementBytes):
+			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
+		case a.Elements < 0 || a.Elements > mostArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > mostArgBytes:
+			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
+		}
+	}
+	if w.SlotBytes() == 0 {
+		return errors.New("the workload has no outputs")
+	}
+	return nil
+}
+
+func padded(bytes int64) int64 { return (bytes + slotAlign - 1) / slotAlign * slotAlign }
+
+// SlotBytes is what the outputs of one execution take: one after the other, each padded to 64 bytes.
+func (w *Workload) SlotBytes() (bytes int64) {
+	for _, a := range w.Args {
+		if a.Role == Output {
+			bytes += padded(a.Bytes)
+		}
+	}
+	return bytes
+}
+
+// mostGrowth bounds how many times the tolerance a kernel's algorithm may claim to need.
+const mostGrowth = 1e3
+
+// Judge compares two slots. The relative error is the largest of all outputs; the message is empty when they agree, but for the tolerance
+// times growth.
+func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, message string) {
+	tolerance := w.Tolerance * min(max(growth, 1), mostGrowth)
+	for _, a := range w.Args {
+		if a.Role != Output {
+			continue
+		}
+		d := compare(got[:a.Bytes], want[:a.Bytes], a.DType, tolerance)
+		relative = max(relative, d.relative)
+		if !(d.relative <= tolerance) {
+			return relative, fmt.Sprintf("%s[%d] is %.9g, the reference says %.9g (relative error %.3g, allowed %.3g)",
+				a.Name, d.at, d.got, d.want, d.relative, tolerance)
+		}
+		got, want = got[padded(a.Bytes):], want[padded(a.Bytes):]
+	}
+	return relative, ""
+}

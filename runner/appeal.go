@@ -1,0 +1,27 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// appeals measures candidates that failed beside other objects once more, without those: what one object does to the process is not
+// another's failure.
+func (m *measurement) appeals(ctx context.Context) error {
+	if len(m.plan.Candidates) == 1 {
+		return nil
+	}
+	for k, o := range m.outcomes {
+		if o == nil || m.reported[k] || o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			continue
+		}
+		alone := &measurement{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results, current: -1, loading: -1}
+		alone.report = func(again Outcome) { m.outcomes[k] = &again }
+		if err := alone.run(ctx); err != nil && !errors.As(err, new(*loadError)) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/stat"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+const (
+	// rehearsals are how many groups a process goes through without running the kernel until so many took about as long; in the end any.
+	rehearsals     = 4
+	longRehearsals = 60 * time.Millisecond
+	// examinations are how often a kernel is examined before its process's clock is not believed.
+	examinations = 4
+	// believable is how many times its process's time a kernel may take by the runner's clock. Some of it is honest: outside of its samples a kernel
+	// finds its inputs in other caches.
+	believable = 2
+)
+
+// examineBest examines the fastest of the candidates that wait to be reported, while that would become the best.
+func (m *measurement) examineBest(ctx context.Context) error {
+	if m.plan.Alike {
+		return nil // nobody asks which is the best
+	}
+	best := cmp.Or(m.best, m.plan.BestSeconds)
+	if m.plan.Finalists {
+		best = 0 // the best so far races with the others
+	}
+	examined := map[int]bool{}
+	for {
+		k := m.fastest()
+		if k < 0 || examined[k] || best > 0 && median(m.outcomes[k]) >= best {
+			return nil
+		}
+		examined[k] = true
+		if err := m.examine(ctx, k); err != nil {
+			return err
+		}
+		if o := m.outcomes[k]; o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			m.best = median(o)
+		}
+	}
+}
+
+func median(o *Outcome) float64 { return stat.Of(o.Samples).Median }
+
+// fastest is the candidate with the least latency of those that wait to be reported; -1 when there is none.
+func (m *measurement) fastest() int {
+	best := -1
+	for k, o := range m.outcomes {
+		if o == nil || m.reported[k] || o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			continue
+		}
+		if best < 0 || median(o) < median(m.outcomes[best]) {
+			best = k
+		}
+	}
+	return best
+}
+
+// examine runs a candidate in a process of its own, by the runner's clock, on data that no candidate has seen. One that is wrong there has
+// failed; one that takes much longer there takes as long as that.
+func (m *measurement) examine(ctx context.Context, k int) error {
+	o := m.outcomes[k]
+	claimed, seconds := median(o), 0.0
+	for n := range examinations {
+		exam := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
+		took, failed, err := exam.run(ctx)
+		if err != nil {
+			return err
+		}
+		if failed != nil {
+			failed.Kernel, failed.RunSeconds = o.Kernel, o.RunSeconds
+			m.outcomes[k] = failed
+			return nil
+		}
+		if n == 0 || took < seconds {
+			seconds = took
+		}
+		if seconds <= believable*claimed {
+			return nil
+		}
+	}
+	o.Samples = []float64{seconds}
+	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g µs", 1e6*claimed, 1e6*seconds)
+	return nil
+}
+
+// only is a plan for one of the kernels.
+func (p Plan) only(kernel string, module int) Plan {
+	p.Kernels, p.Candidates = []string{kernel}, p.Candidates[module:module+1]
+	return p
+}
+
+// exam is one examination.
+type exam struct {
+	plan    Plan
+	results *results
+	judge   *judge
+	// begun says that the candidate's object is, or was, loaded: what happens from then on is its doing.
+	begun bool
+}
+
+// run returns how long an execution takes, or how the candidate fails. The error means that the device is at fault or ctx ended.
+func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
+	if x.judge, err = newJudge(x.results, x.results.Exams); err != nil {
+		return 0, nil, err
+	}
+	defer x.judge.close()
+	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
+	proc, err := startProcess(ctx, x.plan.Sandbox, x.plan.sandboxed(args), x.judge.memory.File)
+	if err != nil {
+		return 0, nil, err
+	}
+	seconds, wrong, err := x.follow(proc)
+	ending := proc.kill()
+	switch {
+	case ctx.Err() != nil:
+		return 0, nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
+	case err != nil && !x.begun:
+		return 0, nil, fmt.Errorf("harness: examining a candidate: %w %s", err, ending)
+	case err != nil:
+		o := x.plan.failure(err, ending)
+		return 0, &o, nil
+	case wrong != "":
+		return 0, &Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "on other data: " + wrong}, nil
+	}
+	return seconds, nil, nil
+}
+
+// follow rehearses, loads and runs. wrong says what was wrong; empty = nothing.
+func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) {
+	limit := x.plan.Limits.Reference
+	if err := x.judge.begin(proc, limit); err != nil {
+		return 0, "", err
+	}
+	rehearsed, err := x.rehearse(proc)
+	if err != nil {
+		return 0, "", err
+	}
+	x.begun = true
+	if err := x.load(proc); err != nil {
+		return 0, "", err
+	}
+	if v := x.judge.verdicts[0]; v.wrong != "" {
+		return 0, v.wrong, nil
+	}
+	took, err := x.time(proc)
+	if err != nil {
+		return 0, "", err
+	}
+	for k := range x.results.Exams {
+		slot := x.judge.memory.Slot(k, x.results.SlotBytes())
+		if _, message := x.results.Judge(slot, x.results.set(practiceSets+k), x.judge.verdicts[0].growth); message != "" {
+			return 0, message, nil
+		}
+	}
+	return max(0, took-rehearsed).Seconds() / float64(x.results.Group), "", nil
+}
+
+// time has the process run the kernel on all sets, group by group, and returns what a group takes at least.
+func (x *exam) time(proc *process) (least time.Duration, err error) {
+	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
+	for k := 0; k < x.results.Exams; k += x.results.Group {
+		w := word{op: runSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
+		began := time.Now()
+		if err := proc.run(w, limit); err != nil {
+			return 0, err
+		}
+		if took := time.Since(began); k == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}
+
+// load has the process load the candidate and run it once, and judges that.
+func (x *exam) load(proc *process) error {
+	if err := proc.say(word{op: loadOne, seed: x.judge.seed()}); err != nil {
+		return err
+	}
+	limit := x.plan.Limits.Load
+	for {
+		e, err := proc.next(limit)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Event == "load" && e.Index == 0, e.Event == "module" && len(e.Kernels) > 0:
+		case e.Event == "start" && e.Index == 0:
+			limit = x.plan.candidateLimit()
+		case e.Event == "ran" && e.Index == 0:
+			return x.judge.hear(proc, e)
+		case e.Event == "fault", e.Event == "error", e.Event == "outcome":
+			return &faultError{cmp.Or(e.Message, "runs otherwise by itself")}
+		default:
+			return errGarbled
+		}
+	}
+}
+
+// rehearse returns what a group takes at least but for the kernel. The data are others, lest they be there already when it counts. On a
+// busy machine it goes on until the least is no chance.
+func (x *exam) rehearse(proc *process) (time.Duration, error) {
+	var took []time.Duration
+	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {
+		w := word{op: fillSets, seed: rand.Uint64(), n: uint64(x.results.Group)}
+		began := time.Now()
+		if err := proc.run(w, x.plan.Limits.Reference); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return took[0], nil
+}
+
+// settled says whether what was taken is enough to know the least.
+func settled(sorted []time.Duration, since time.Duration) bool {
+	n := len(sorted)
+	return n >= rehearsals && (sorted[rehearsals-1]-sorted[0] < sorted[0]/10 || since > longRehearsals)
+}

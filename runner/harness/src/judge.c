@@ -1,0 +1,78 @@
+#define _GNU_SOURCE
+#include "judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SLOT_ALIGN = 64, JUDGE_FD = 100 };
+/* What the seeds of sets that follow one another differ by. */
+#define NEXT_SET UINT64_C(0x9E3779B97F4A7C15)
+
+static struct {
+  int fd;
+  unsigned char *slots;
+  uint64_t n, slot_bytes;
+} judge = {.fd = -1};
+
+int judge_open(void) {
+  judge.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, JUDGE_FD);
+  return judge.fd < 0 || dup2(STDERR_FILENO, STDIN_FILENO) < 0 ? errno : 0;
+}
+
+static uint64_t slot_aligned(int64_t bytes) { return ((uint64_t)bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN; }
+
+int judge_share(struct bench *b) {
+  struct stat file;
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_OUTPUT) judge.slot_bytes += slot_aligned(b->args[k].bytes);
+  if (fstat(b->options->answers_fd, &file) || judge.slot_bytes == 0) {
+    report_error("the workload has no outputs, or the answers no file");
+    return -1;
+  }
+  judge.n = (uint64_t)file.st_size / judge.slot_bytes;
+  judge.slots = mmap(NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, b->options->answers_fd, 0);
+  if (judge.slots == MAP_FAILED) {
+    report_error("sharing %lld bytes with the judge: %s", (long long)file.st_size, strerror(errno));
+    return -1;
+  }
+  close(b->options->answers_fd);
+  return 0;
+}
+
+struct judge_word judge_wait(struct bench *b) {
+  struct judge_word w;
+  for (size_t have = 0; have < sizeof w;) {
+    ssize_t n = read(judge.fd, (char *)&w + have, sizeof w - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) _exit(2);
+    have += n;
+  }
+  if (w.op == JUDGE_GO_ON || w.op == JUDGE_WRONG || w.op == JUDGE_LOAD) bench_fill(b, w.seed);
+  return w;
+}
+
+void judge_hand_in(const struct bench *b, uint64_t slot) {
+  unsigned char *at = judge.slots + slot * judge.slot_bytes;
+  for (int32_t k = 0; k < b->n_args; k++) {
+    if (b->args[k].role != TILTH_OUTPUT) continue;
+    memcpy(at, b->pointers[k], b->args[k].bytes);
+    at += slot_aligned(b->args[k].bytes);
+  }
+}
+
+int judge_examine(struct bench *b, const struct loaded *l, const struct judge_word *w) {
+  if (w->slot >= judge.n || w->n > judge.n - w->slot) {
+    report_error("there are no slots %llu to %llu", (unsigned long long)w->slot, (unsigned long long)(w->slot + w->n));
+    return -1;
+  }
+  for (uint64_t k = 0; k < w->n; k++) {
+    bench_fill(b, w->seed + k * NEXT_SET);
+    if (l) bench_run(b, l);
+    judge_hand_in(b, w->slot + k);
+  }
+  return 0;
+}

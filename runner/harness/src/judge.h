@@ -1,0 +1,39 @@
+/* What the harness is told, and what it hands in. The judge is the runner, another process: it says which data the inputs are filled
+ * with, sees the outputs in memory that both share, and says whether they are right. The harness has nothing to compare them with. */
+#ifndef TILTH_JUDGE_H
+#define TILTH_JUDGE_H
+#include "bench.h"
+
+enum judge_op {
+  JUDGE_GO_ON = 'o', /* what was handed in is right, or is not looked at */
+  JUDGE_WRONG = 'w',
+  JUDGE_FILL = 'f', /* as JUDGE_RUN, but without running anything: what the rest takes */
+  JUDGE_RUN = 'r',  /* fill the inputs with set after set, run, and hand the outputs in, each to a slot of its own */
+  JUDGE_LOAD = 'l', /* load the candidate */
+};
+
+/* What the judge says: 32 bytes. */
+struct judge_word {
+  uint64_t op;
+  uint64_t seed; /* of the inputs' data; of the first set of several */
+  uint64_t slot; /* that of the first set of several */
+  uint64_t n;    /* how many */
+};
+
+/* Keeps standard input for the judge's words. 0 on success, else errno. */
+int judge_open(void);
+
+/* Maps the memory that both share, which has the size that the judge wants when it has heard of the workload. 0 on success; otherwise a
+ * message was reported. */
+int judge_share(struct bench *b);
+
+/* Waits for a word, and fills the inputs with data that it names. Ends the process when nobody judges any more. */
+struct judge_word judge_wait(struct bench *b);
+
+/* Hands the outputs in. */
+void judge_hand_in(const struct bench *b, uint64_t slot);
+
+/* Carries out JUDGE_FILL or JUDGE_RUN. `l` is NULL for the former. -1 when there are no such slots, with a message. */
+int judge_examine(struct bench *b, const struct loaded *l, const struct judge_word *w);
+
+#endif

@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/tilth-dev/tilth/runner/answer"
+)
+
+// word is what a harness is told; see harness/src/judge.h.
+type word struct {
+	op            byte
+	seed, slot, n uint64
+}
+
+const (
+	goOn     = 'o'
+	isWrong  = 'w'
+	fillSets = 'f'
+	runSets  = 'r'
+	loadOne  = 'l'
+)
+
+// say tells the harness something. One that has ended hears nothing; its report tells.
+func (p *process) say(w word) error {
+	text := binary.NativeEndian.AppendUint64(nil, uint64(w.op))
+	for _, v := range []uint64{w.seed, w.slot, w.n} {
+		text = binary.NativeEndian.AppendUint64(text, v)
+	}
+	if _, err := p.words.Write(text); err != nil && p.ended.Load() {
+		return fmt.Errorf("the harness: %w", err)
+	}
+	return nil
+}
+
+// workload reads what a harness says of the workload before it asks for anything.
+func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
+	for {
+		e, err := p.next(limit)
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Event == "start" && e.Index == -1:
+		case e.Event == "workload":
+			return &answer.Workload{Args: e.Args, Tolerance: e.Tolerance}, nil
+		case e.Event == "error", e.Event == "fault":
+			return nil, &infraError{e.Message}
+		default:
+			return nil, errGarbled
+		}
+	}
+}
+
+// run has a harness run on sets of data, and waits until it has.
+func (p *process) run(w word, limit time.Duration) error {
+	if err := p.say(w); err != nil {
+		return err
+	}
+	e, err := p.next(limit)
+	switch {
+	case err != nil:
+		return err
+	case e.Event == "done":
+		return nil
+	case e.Event == "error", e.Event == "fault":
+		return &infraError{e.Message}
+	}
+	return errGarbled
+}
