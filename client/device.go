@@ -33,11 +33,11 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Devi
 	}
 	machine, err := chooseDevice(present(runners), key, threads)
 	if err != nil {
-		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+		return nil, c.at(err)
 	}
 	toolchain, err := newestToolchain(present(builders))
 	if err != nil {
-		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+		return nil, c.at(err)
 	}
 	machine.Target = machine.WithToolchain(toolchain)
 	return machine, nil
@@ -51,7 +51,7 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 // understands keeps nobody from the others.
 func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, error) {
 	if len(runners) == 0 {
-		return nil, errors.New("no device is there: start one with 'tilth runner'")
+		return nil, lacking("no device is there: start one with 'tilth runner'")
 	}
 	classes := map[string]*Device{}
 	known := false
@@ -73,9 +73,9 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, e
 	case len(classes) > 1:
 		return nil, errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
 	case known:
-		return nil, fmt.Errorf("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", threads, threads)
+		return nil, lacking("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", threads, threads)
 	}
-	return nil, fmt.Errorf("no device is %q: see 'tilth devices list'", key)
+	return nil, lacking("no device is %q: see 'tilth devices list'", key)
 }
 
 // bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit says
@@ -114,7 +114,7 @@ func newestToolchain(builders []*tilthv1.Agent) (string, error) {
 		all = append(all, b.GetSpec().GetToolchains()...)
 	}
 	if len(all) == 0 {
-		return "", errors.New("no builder is there: start one with 'tilth builder'")
+		return "", lacking("no builder is there: start one with 'tilth builder'")
 	}
 	return slices.MaxFunc(all, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareVersions(a, b))

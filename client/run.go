@@ -32,18 +32,40 @@ type Run struct {
 	// Limit bounds the time on the device; 0 = the tracker's default.
 	Limit time.Duration
 	Owner string
+	// Patience is for a farm on which the packages cannot run now.
+	Patience Patience
+	// Waits hears why the job waits, when that changes; nil when it goes on. May be nil.
+	Waits func(*tilthv1.Wait)
 }
 
 // RunPackages has packages run on a device of the farm, and returns the job with its result when it is done. started hears of the job when it
 // is queued. When ctx ends before that, the job is cancelled, and the error is the cause. A job that failed is an error with its reason.
 func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.Job)) (*tilthv1.Job, error) {
+	var spec *tilthv1.JobSpec
+	err := r.Patience.Try(ctx, func(ctx context.Context) (err error) {
+		spec, err = c.runSpec(ctx, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	job, err := c.submitRun(ctx, r, spec)
+	if err != nil {
+		return nil, err
+	}
+	started(job)
+	return c.awaitRun(ctx, job, r.Waits)
+}
+
+// runSpec is the job for a run on a device that can begin it.
+func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
 		return nil, err
 	}
 	class, device, err := chooseRunner(present(runners), r.Device, r.Target)
 	if err != nil {
-		return nil, fmt.Errorf("tracker %s: %w", c.addr, err)
+		return nil, c.at(err)
 	}
 	spec := &tilthv1.JobSpec{
 		Name: "run " + filepath.Base(r.Packages[0]), Owner: r.Owner, Target: &tilthv1.TargetSpec{DeviceClass: class},
@@ -54,12 +76,7 @@ func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.J
 	if r.Limit > 0 {
 		spec.Run.Limit = durationpb.New(r.Limit)
 	}
-	job, err := c.submitRun(ctx, r, spec)
-	if err != nil {
-		return nil, err
-	}
-	started(job)
-	return c.awaitRun(ctx, job)
+	return spec, c.CheckFarm(ctx, spec)
 }
 
 // submitRun uploads what is run and submits the job; what was evicted in between is uploaded again.
@@ -96,9 +113,14 @@ func (c *Client) upload(ctx context.Context, r Run, run *tilthv1.RunSpec) (err e
 // cancelTimeout bounds the farewell of somebody who does not wait any more.
 const cancelTimeout = 5 * time.Second
 
-// awaitRun follows a job to its end.
-func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job) (*tilthv1.Job, error) {
-	err := c.Watch(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil })
+// awaitRun follows a job to its end; waits hears why it waits.
+func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
+	err := c.WatchStatus(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
+		if waits != nil {
+			waits(s.GetWait())
+		}
+		return nil
+	})
 	if ctx.Err() != nil {
 		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
@@ -175,11 +197,11 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 	case len(classes) > 1:
 		return "", "", errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
 	case able:
-		return "", "", fmt.Errorf("no such device runs packages for %s on %d threads: compile the model for one of them (see 'tilth devices show')", t.CPU, t.Threads)
+		return "", "", lacking("no such device runs packages for %s on %d threads: compile the model for one of them (see 'tilth devices show')", t.CPU, t.Threads)
 	case known:
-		return "", "", errors.New("no such device runs packages: it has an emulator, or its runner is of an older version")
+		return "", "", lacking("no such device runs packages: it has an emulator, or its runner is of an older version")
 	case key == "":
-		return "", "", errors.New("no device is there: start one with 'tilth runner'")
+		return "", "", lacking("no device is there: start one with 'tilth runner'")
 	}
-	return "", "", fmt.Errorf("no device is %q: see 'tilth devices list'", key)
+	return "", "", lacking("no device is %q: see 'tilth devices list'", key)
 }

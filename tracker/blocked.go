@@ -21,6 +21,9 @@ func (c *change) tellLacks(before, now *supplies) {
 			was = old.lacking(nil) != 0
 		}
 		reason := s.lacking(nil)
+		if reason != 0 {
+			c.describeLack(now, s, reason) // by the agents as they are now: it is told until the next beat
+		}
 		switch {
 		case reason != 0 && !was:
 			c.log.Warn("jobs wait", "for", of.what(), "reason", show.WaitReason(reason), "message", c.describeLack(now, s, reason))

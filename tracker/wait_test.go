@@ -49,7 +49,7 @@ func TestAJobSaysWhyItWaits(t *testing.T) {
 	builder := f.builder()
 	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_TUNER, true, "no tuner with random is joined", "'tilth tuner'")
 	session := f.tuner()
-	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a tuner with random")
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "queued for a tuner with random")
 	tuner := f.mustLease(session).GetLease()
 	f.wantWait(j.GetId(), nothing, false)
 
@@ -60,11 +60,11 @@ func TestAJobSaysWhyItWaits(t *testing.T) {
 	f.wantWait(j.GetId(), nothing, false)
 
 	f.propose(tuner, 0, 0, "a")
-	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a builder with clang-19")
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "queued for a builder with clang-19")
 	work := f.mustLease(builder)
 	f.wantWait(j.GetId(), nothing, false)
 	f.reportBuild(f.buildReport(work))
-	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "waits its turn for a device of class x86")
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false, "queued for a device of class x86")
 	f.mustLease(runner)
 	f.wantWait(j.GetId(), nothing, false)
 	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: runner}))
@@ -103,7 +103,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 	owned("r3", "ana")
 	last := owned("r4", "ci")
 	f.wantWait(last.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false,
-		"waits its turn for a tuner with random: 1 leases are in force, of ci; before it come 2 of ana")
+		"queued for a tuner with random: 1 in hand, of ci; before it come 2 of ana")
 }
 
 // TestTheFarmSaysBeforehandWhatAJobWouldWaitFor.

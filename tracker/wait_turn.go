@@ -44,7 +44,7 @@ func (t *Tracker) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 // describeTurn says for whom the agents are at work, and who has the next turns.
 func (t *Tracker) describeTurn(w work, detail bool) string {
 	q := t.queue(w.class())
-	text := fmt.Sprintf("waits its turn for a %s", q.class.what())
+	text := fmt.Sprintf("queued for a %s", q.class.what())
 	if !detail {
 		return text
 	}
@@ -58,7 +58,7 @@ func (t *Tracker) describeTurn(w work, detail bool) string {
 		}
 	}
 	if busy > 0 {
-		text += fmt.Sprintf(": %d leases are in force, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
+		text += fmt.Sprintf(": %d in hand, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
 	}
 	others, own := q.work.Before(t.flow(w))
 	var before []string

@@ -43,6 +43,7 @@ type watcher struct {
 	// statuses is whether the caller wants to hear of the job's status; status is the last that was sent.
 	statuses bool
 	status   *tilthv1.JobStatus
+	queued   bool // it was at the last look
 	stream   grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
 	events   *subscription
 	ended    bool // the job's last event was sent

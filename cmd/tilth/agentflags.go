@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +53,10 @@ func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 		if cache, err = cacheDir(); err != nil {
 			return farm.AgentConfig{}, err
 		}
+	}
+	cache, err := filepath.Abs(cache) // the sandbox's processes have another working folder
+	if err != nil {
+		return farm.AgentConfig{}, fmt.Errorf("--cache %s: %w", f.cache, err)
 	}
 	return farm.AgentConfig{
 		Tracker: f.tracker.addr, Proof: f.tracker.proof, Name: f.name, Slots: f.slots, CacheDir: cache, DrainGrace: f.drain,

@@ -104,12 +104,16 @@ func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
-	return c.Watch(ctx, w.job.GetId(), uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
+	return c.WatchStatus(ctx, w.job.GetId(), uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
 		w.tally.Add(event)
 		w.display.Update(w.tally)
 		if w.log != nil {
 			return w.log.Add(event)
 		}
+		return nil
+	}, func(status *tilthv1.JobStatus) error {
+		w.tally.Status, w.tally.StatusAt = status, time.Now()
+		w.display.Update(w.tally)
 		return nil
 	})
 }
@@ -141,6 +145,8 @@ func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
 		return errors.New("job " + s.Job + " failed: " + w.tally.Reason)
 	case w.tally.NothingRight():
 		return fmt.Errorf("job %s: none of its %d trials was right: see what each class of errors said first", s.Job, s.Trials)
+	case w.tally.NothingCame() && w.tally.State == tilthv1.JobState_JOB_STATE_DONE:
+		return fmt.Errorf("job %s: nothing came of it, no trial was measured: %s", s.Job, s.Reason)
 	}
 	return nil
 }

@@ -50,7 +50,61 @@ type jobRow struct {
 	Started     string `json:"started_at,omitempty"`
 	Paused      string `json:"paused_at,omitempty"`
 	Ended       string `json:"ended_at,omitempty"`
+	// Wait is absent while something of the job is being done, while it is paused, and when it has ended.
+	Wait *waitView `json:"wait,omitempty"`
+	// TimeSpent is how much of the budget's time the job had; absent until a tuner had it.
+	TimeSpent *float64 `json:"time_spent_s,omitempty"`
+	// TimeBudget is the whole of it; absent when there is no limit.
+	TimeBudget *float64 `json:"time_budget_s,omitempty"`
 }
+
+// waitView is why nothing of a job is being done.
+type waitView struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Since   string `json:"since,omitempty"`
+	// NothingCanRun says that it is not just others' turn: the budget's time stands still.
+	NothingCanRun bool `json:"nothing_can_run"`
+}
+
+func newWaitView(w *tilthv1.Wait) *waitView {
+	if w == nil {
+		return nil
+	}
+	return &waitView{Reason: show.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun()}
+}
+
+// text is empty when nothing is waited for.
+func (w *waitView) text() string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Since == "":
+		return w.Message
+	}
+	return "since " + w.Since + ": " + w.Message
+}
+
+// why is the job's reason in a listing, or what it waits for.
+func (r jobRow) why() string {
+	if r.Wait != nil {
+		return "waits: " + r.Wait.Message
+	}
+	return r.Reason
+}
+
+// time is how much of its budget's time the job had.
+func (r jobRow) time() string {
+	switch {
+	case r.TimeSpent == nil:
+		return ""
+	case r.TimeBudget == nil:
+		return show.Clock(inSeconds(*r.TimeSpent))
+	}
+	return show.Clock(inSeconds(*r.TimeSpent)) + " of " + show.Clock(inSeconds(*r.TimeBudget))
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
@@ -67,6 +121,15 @@ func newJobRow(j *tilthv1.Job) jobRow {
 	}
 	if j.GetEndedAt() != nil {
 		row.Ended = j.GetEndedAt().AsTime().Format(time.RFC3339)
+	}
+	row.Wait = newWaitView(j.GetWait())
+	if spent := j.GetTimeSpent(); spent != nil {
+		s := spent.AsDuration().Seconds()
+		row.TimeSpent = &s
+	}
+	if limit := spec.GetBudget().GetTime(); limit != nil {
+		s := limit.AsDuration().Seconds()
+		row.TimeBudget = &s
 	}
 	for _, p := range j.GetProgress() {
 		row.Trials += int(p.GetTrials())

@@ -50,7 +50,7 @@ func newJobsList(a *app) *cobra.Command {
 		}
 		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
-			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.Reason}
+			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.why()}
 		})
 	})
 }

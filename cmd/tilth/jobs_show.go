@@ -29,12 +29,14 @@ type jobView struct {
 
 // taskView is the progress of one task.
 type taskView struct {
-	Task        string         `json:"task"`
-	Weight      float64        `json:"weight"`
-	Flop        float64        `json:"flop"`
-	Workload    string         `json:"workload"`
-	Trials      int            `json:"trials"`
-	Proposed    int            `json:"proposed"`
+	Task     string  `json:"task"`
+	Weight   float64 `json:"weight"`
+	Flop     float64 `json:"flop"`
+	Workload string  `json:"workload"`
+	Trials   int     `json:"trials"`
+	Proposed int     `json:"proposed"`
+	// InFlight counts those proposed that are not recorded yet; none are once the job has ended.
+	InFlight    int            `json:"in_flight"`
 	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
 	// Messages has the first message of each class of errors.
@@ -128,7 +130,7 @@ func newJobView(j *tilthv1.Job) jobView {
 		limit, _ := task.Limit()
 		view.TaskProgress = append(view.TaskProgress, taskView{
 			Task: task.Name, Weight: task.Weight, Flop: task.Flop, Workload: spec.GetWorkloadDigest(), Trials: task.Trials,
-			Proposed: proposed(j, i), KnownTrials: task.KnownTrials, Errors: task.Errors, Messages: task.Messages,
+			Proposed: proposed(j, i), InFlight: inFlight(j, i, task.Trials), KnownTrials: task.KnownTrials, Errors: task.Errors, Messages: task.Messages,
 			BestSeconds: positive(task.BestSeconds), LimitSeconds: positive(limit), ofLimit: task.OfLimit(),
 		})
 	}
@@ -147,6 +149,14 @@ func proposed(j *tilthv1.Job, i int) int {
 		return 0
 	}
 	return int(j.GetProgress()[i].GetProposed())
+}
+
+// inFlight is how many trials of a task were proposed and may still come: of a job that has ended, none.
+func inFlight(j *tilthv1.Job, i, trials int) int {
+	if j.GetEndedAt() != nil {
+		return 0
+	}
+	return max(proposed(j, i)-trials, 0)
 }
 
 // positive is a latency that is known.
@@ -170,7 +180,7 @@ func (v jobView) write(w io.Writer) error {
 	for _, line := range [][2]string{
 		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
 		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
-		{"outage:", v.Outage.text()},
+		{"time:", v.time()}, {"waits:", v.Wait.text()}, {"outage:", v.Outage.text()},
 	} {
 		if line[1] != "" {
 			head.Row(line[0], line[1])
@@ -187,7 +197,7 @@ func (v jobView) write(w io.Writer) error {
 			rate = show.GFLOPS(t.Flop, *t.BestSeconds)
 		}
 		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), rate, t.ofLimit, strconv.Itoa(t.Trials),
-			strconv.Itoa(max(t.Proposed-t.Trials, 0)), strconv.Itoa(t.KnownTrials), show.Counts(t.Errors))
+			strconv.Itoa(t.InFlight), strconv.Itoa(t.KnownTrials), show.Counts(t.Errors))
 	}
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil || len(v.Letters) == 0 {
 		return err

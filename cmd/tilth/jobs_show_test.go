@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -49,6 +51,44 @@ func TestShowingAJobTellsWhatHoldsItUp(t *testing.T) {
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestAClosedJobShowsNoCandidatesInFlight(t *testing.T) {
+	j := &tilthv1.Job{
+		Id: "job-00000001", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
+		State: tilthv1.JobState_JOB_STATE_RUNNING, Progress: []*tilthv1.TaskProgress{{Trials: 3, Proposed: 8}},
+	}
+	if got := newJobView(j).TaskProgress[0].InFlight; got != 5 {
+		t.Errorf("%d candidates of an open job are in flight, want 5", got)
+	}
+	j.State, j.EndedAt = tilthv1.JobState_JOB_STATE_CANCELLED, timestamppb.New(time.Unix(0, 0))
+	if got := newJobView(j).TaskProgress[0].InFlight; got != 0 {
+		t.Errorf("%d candidates of a closed job are in flight", got)
+	}
+}
+
+func TestShowingAJobTellsWhatItWaitsForAndHowMuchTimeItHad(t *testing.T) {
+	view := newJobView(&tilthv1.Job{
+		Id: "job-00000001", State: tilthv1.JobState_JOB_STATE_RUNNING, TimeSpent: durationpb.New(70 * time.Second),
+		Spec: &tilthv1.JobSpec{Budget: &tilthv1.Budget{Time: durationpb.New(10 * time.Minute)}},
+		Wait: &tilthv1.Wait{
+			Reason: tilthv1.WaitReason_WAIT_REASON_CORDONED, Message: "board is cordoned", Since: timestamppb.New(time.Unix(0, 0)), NothingCanRun: true,
+		},
+	})
+	var out, data strings.Builder
+	if err := errors.Join(view.write(&out), writeJSON(&data, view)); err != nil {
+		t.Fatal(err)
+	}
+	for text, wanted := range map[string][]string{
+		out.String():  {"waits:     since 1970-01-01T00:00:00Z: board is cordoned", "time:      1:10 of 10:00"},
+		data.String(): {`"reason": "cordoned"`, `"nothing_can_run": true`, `"time_spent_s": 70`, `"time_budget_s": 600`},
+	} {
+		for _, want := range wanted {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in\n%s", want, text)
+			}
 		}
 	}
 }

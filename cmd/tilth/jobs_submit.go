@@ -29,9 +29,12 @@ func newJobsSubmit(a *app) *cobra.Command {
 			return err
 		}
 		defer tracker.Close()
-		j, err := tune.submit(ctx, tracker, args)
+		j, err := tune.submit(ctx, tracker, args, nil)
 		if err != nil {
 			return err
+		}
+		if w := j.GetWait(); w.GetNothingCanRun() {
+			fmt.Fprintf(a.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
 		}
 		if asJSON {
 			return writeJSON(a.stdout, newJobRow(j))

@@ -23,6 +23,7 @@ type runFarmFlags struct {
 	trackerFlags
 	device string
 	limit  time.Duration
+	wait   waitFlag
 	log    logFlag
 }
 
@@ -30,6 +31,7 @@ func (f *runFarmFlags) add(c *cobra.Command) {
 	f.trackerFlags.add(c, "")
 	c.Flags().StringVar(&f.device, "device", "", "`device`, device class or label of the farm, such as rack=3 (default any that fits)")
 	c.Flags().DurationVar(&f.limit, "limit", 0, "longest time on the farm's device (default 10m)")
+	f.wait.add(c)
 	f.log.add(c, slog.LevelWarn)
 }
 
@@ -39,6 +41,8 @@ func (f *runFarmFlags) check() error {
 		return usagef("--limit %v: want more than 0", f.limit)
 	case f.addr == "" && (f.device != "" || f.limit != 0):
 		return usagef("--device and --limit are for farms: name one with --tracker")
+	case f.addr == "" && f.wait.waits:
+		return usagef("--wait is for farms: name one with --tracker")
 	}
 	return nil
 }
@@ -72,13 +76,27 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 		r.Target = manifest.Target
 	}
 	r.Device, r.Limit, r.Owner = f.device, f.limit, owner()
+	r.Patience, r.Waits = f.wait.patience(a), tellWaits(a)
 	job, err := tracker.RunPackages(ctx, r, func(j *tilthv1.Job) {
 		fmt.Fprintf(a.stderr, "runs on the farm as %s\n", j.GetId())
 	})
 	if ctx.Err() != nil {
 		err = parting(err) // it says what the job came to
 	}
-	return job, err
+	return job, f.wait.hint(err)
+}
+
+// tellWaits says why a run waits, once for each reason.
+func tellWaits(a *app) func(*tilthv1.Wait) {
+	var said tilthv1.WaitReason
+	return func(w *tilthv1.Wait) {
+		if w.GetReason() == said {
+			return
+		}
+		if said = w.GetReason(); w != nil {
+			fmt.Fprintln(a.stderr, "waits: "+w.GetMessage())
+		}
+	}
 }
 
 // runFarm runs the package on a device of the farm, and brings back what it came to.

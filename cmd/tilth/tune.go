@@ -25,7 +25,9 @@ const tuneLong = `Tune a model's tasks: search for the fastest schedule of each,
 
 Without --tracker everything happens in this process, on this machine, and what
 is measured goes to the records file. With --tracker the job is handed to a
-farm; when the tracker goes away this waits for it and goes on.
+farm; when the tracker goes away this waits for it and goes on. A farm that has
+no device, builder or tuner that could begin is an error, which says what is
+missing; --wait waits for it. The time of a budget runs while the farm can work.
 
 Several models are one job: what they have in common is tuned once, and their
 latencies count by --weight. --task-weights names single tasks instead.
@@ -41,6 +43,7 @@ type tuneCommand struct {
 	sandbox                   sandboxFlag
 	target, compiler, records string
 	tracker                   trackerFlags
+	wait                      waitFlag
 }
 
 func newTune(a *app) *cobra.Command {
@@ -59,6 +62,7 @@ func newTune(a *app) *cobra.Command {
 	c.Flags().StringVar(&t.target, "target", "native", "what to tune for: native, a preset such as x86-64-v3, or a JSON `file`")
 	recordsFlag(c, &t.records)
 	t.tracker.add(c, "")
+	t.wait.add(c)
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
@@ -74,6 +78,9 @@ func newTune(a *app) *cobra.Command {
 		}
 		if t.device != "" {
 			return usagef("--device is for farms: name one with --tracker")
+		}
+		if t.wait.waits {
+			return usagef("--wait is for farms: name one with --tracker")
 		}
 		return t.local(ctx, args)
 	})
@@ -172,9 +179,10 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err := t.open(); err != nil {
 		return err
 	}
-	j, err := t.submit(ctx, c, paths)
+	patience := t.wait.patience(t.app)
+	j, err := t.submit(ctx, c, paths, &patience)
 	if err != nil {
-		return err
+		return t.wait.hint(err)
 	}
 	return t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr})
 }

@@ -83,15 +83,32 @@ func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.J
 	})
 }
 
-// submit hands a job in to a farm.
-func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string) (*tilthv1.Job, error) {
+// submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can begin it, and fails if that
+// does not come; without (nil) the job may wait in the farm.
+func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
 	o, err := f.objective.load(paths)
 	if err != nil {
 		return nil, err
 	}
-	device, err := c.FindTarget(ctx, f.device, f.threads)
+	var spec *tilthv1.JobSpec
+	find := func(ctx context.Context) error {
+		device, err := c.FindTarget(ctx, f.device, f.threads)
+		if err != nil {
+			return err
+		}
+		spec = f.spec(o, owner(), device)
+		if patience == nil {
+			return nil
+		}
+		return c.CheckFarm(ctx, spec)
+	}
+	if patience == nil {
+		err = find(ctx)
+	} else {
+		err = patience.Try(ctx, find)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.Submit(ctx, f.spec(o, owner(), device))
+	return c.Submit(ctx, spec)
 }

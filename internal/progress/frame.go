@@ -35,7 +35,7 @@ func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []st
 // footer is the job as a whole.
 func footer(s *snapshot, b Budget, elapsed time.Duration, width int) []string {
 	parts := s.parts(b, elapsed)
-	parts[0] = b.bar(s.trials, elapsed) + " " + parts[0]
+	parts[0] = b.bar(s.trials, s.used(elapsed)) + " " + parts[0]
 	return pack(append(parts, "time: "+s.shares(elapsed).String()), width)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // snapshot is what a display keeps of a tally.
@@ -17,6 +18,9 @@ type snapshot struct {
 	errors               string
 	deadLetters          int
 	paused               bool
+	waits                string
+	status               *tilthv1.JobStatus
+	statusAt             time.Duration // since started
 	started              time.Time
 	shares               func(elapsed time.Duration) trials.Shares
 	// tasks are sorted: those without a right candidate, then by their share of the whole latency, then those not tried.
@@ -38,7 +42,8 @@ type task struct {
 func take(t *trials.Tally) *snapshot {
 	s := &snapshot{
 		trials: t.Trials(), known: t.KnownTrials(), best: t.BestSeconds(), untuned: t.UntunedSeconds(), limit: t.LimitSeconds(),
-		errors: show.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.Paused(), started: t.Started, shares: t.Spent().Shares,
+		errors: show.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.Paused(), waits: t.Waits(), status: t.Status, statusAt: t.StatusAt.Sub(t.Started),
+		started: t.Started, shares: t.Spent().Shares,
 	}
 	for i := range t.Tasks {
 		s.tasks = append(s.tasks, newTask(&t.Tasks[i]))
@@ -72,8 +77,23 @@ func (t task) rank() int {
 	return 2
 }
 
+// used is how much of the budget's time was spent, so long after the job was made.
+func (s *snapshot) used(elapsed time.Duration) time.Duration {
+	if s.status.GetTimeSpent() == nil {
+		return elapsed
+	}
+	used := s.status.GetTimeSpent().AsDuration()
+	if s.status.GetTimeRuns() {
+		used += max(elapsed-s.statusAt, 0)
+	}
+	return used
+}
+
 // parts are the whole job in a few words each.
 func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
+	if b.Time > 0 {
+		elapsed = s.used(elapsed)
+	}
 	parts := []string{
 		of("trials "+fmt.Sprint(s.trials), fmt.Sprint(b.Trials), b.Trials > 0),
 		of(show.Clock(elapsed), show.Clock(b.Time), b.Time > 0),
@@ -86,6 +106,9 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	}
 	if s.paused {
 		parts = append(parts, "paused")
+	}
+	if s.waits != "" {
+		parts = append(parts, "waits: "+s.waits)
 	}
 	if s.known > 0 {
 		parts = append(parts, fmt.Sprintf("resumed: %d trials known", s.known))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/trials"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Sparse writes a line now and then: for logs and pipes.
@@ -17,6 +18,7 @@ type Sparse struct {
 	shown  bool
 	last   time.Duration // job time of the last line
 	at     int           // trials at the last line
+	waits  tilthv1.WaitReason
 	final  func() (line string, trials int)
 }
 
@@ -27,6 +29,11 @@ func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
 
 // Update implements Display.
 func (s *Sparse) Update(t *trials.Tally) {
+	if wait := t.Status.GetWait(); wait.GetReason() != s.waits {
+		if s.waits = wait.GetReason(); wait != nil && wait.GetReason() != tilthv1.WaitReason_WAIT_REASON_TURN {
+			fmt.Fprintln(s.w, "waits: "+wait.GetMessage())
+		}
+	}
 	elapsed, n := t.Elapsed(), t.Trials()
 	line := func() (string, int) { return strings.Join(take(t).parts(s.budget, elapsed), "  "), n }
 	s.final = line

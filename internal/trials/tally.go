@@ -21,6 +21,10 @@ type Tally struct {
 	Started, Last time.Time
 	// SearchSeconds is what finding the candidates took, as far as tuners tell.
 	SearchSeconds float64
+	// Status is how the tracker says that the job stands; nil when it does not say, or the job has ended.
+	Status *tilthv1.JobStatus
+	// StatusAt is when it came.
+	StatusAt time.Time
 	// Curve is how the latency of the whole came down.
 	Curve Curve
 }
@@ -64,7 +68,9 @@ func (t *Tally) Add(event *tilthv1.JobEvent) {
 	t.Last = event.GetAt().AsTime()
 	switch e := event.GetEvent().(type) {
 	case *tilthv1.JobEvent_State:
-		t.State, t.Reason = e.State.GetState(), e.State.GetReason()
+		if t.State, t.Reason = e.State.GetState(), e.State.GetReason(); t.ended() {
+			t.Status = nil
+		}
 	case *tilthv1.JobEvent_DeadLetter:
 		t.DeadLetters++
 	case *tilthv1.JobEvent_Retried:
@@ -143,6 +149,19 @@ func (t *Tally) ended() bool {
 
 // Paused says that the job waits until somebody resumes it.
 func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAUSED }
+
+// Waits says why nothing of the job is being done; empty while something is, or that is not known.
+func (t *Tally) Waits() string { return t.Status.GetWait().GetMessage() }
+
+// NothingCame says that no trial was measured, and no earlier one of any task is known to be right.
+func (t *Tally) NothingCame() bool {
+	for i := range t.Tasks {
+		if t.Tasks[i].BestSeconds > 0 {
+			return false
+		}
+	}
+	return t.Trials() == 0
+}
 
 // NothingRight says that there were trials, and not one of any task, earlier ones included, was right.
 func (t *Tally) NothingRight() bool {
