@@ -6,6 +6,7 @@
 //	meta       "version"                  -> uint32: version of this schema, without a checksum
 //	meta       "life"                     -> name of the life that began when the file was last opened for writing
 //	meta       "copied"                   -> time, as text without a checksum: the file is a copy made then, and was not opened since
+//	meta       "last job"                 -> id of the last job that was dropped
 //	specs      job id                     -> tilth.v1.JobSpec, written once
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: jobs that have not ended
@@ -20,6 +21,8 @@
 //	devices    agent name                 -> DeviceRow of a runner of which something was decided; the bucket may be missing
 //	imports    import(8) chunk(8)         -> records to be imported, each after its length; the bucket may be missing
 //	imports    import(8)                  -> nothing: all of them are there, and the import is to be brought to its end
+//	ended      job id                     -> EndedRow of a job that has ended, by which it is kept or dropped
+//	dropping   job id                     -> nothing: a job that was dropped, of which rows of events, progress or batches are left
 //	workloads  workload digest            -> canonical form (bytes)
 //	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest

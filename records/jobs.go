@@ -99,7 +99,7 @@ func openIDs(tx *txn) (ids []string, err error) {
 	return ids, err
 }
 
-// LastJobID returns the id of the newest job; empty when there is none.
+// LastJobID returns the id of the newest job that there ever was; empty when there was none.
 func (db *DB) LastJobID() (id string, err error) {
 	err = db.view(func(tx *txn) error {
 		jobs := tx.table(bucketJobs)
@@ -107,8 +107,12 @@ func (db *DB) LastJobID() (id string, err error) {
 		for k, v := c.Last(); k != nil; k, v = c.Prev() {
 			if _, err := jobs.open(k, v); !tx.passOver(err) {
 				id = string(k)
-				return nil
+				break
 			}
+		}
+		last, err := tx.table(bucketMeta).get(keyLastJob)
+		if !tx.passOver(err) {
+			id = max(id, string(last))
 		}
 		return nil
 	})
@@ -245,7 +249,7 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 				return err
 			}
 			var row storev1.JobRow
-			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.passOver(err) {
+			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.passOver(err) && !errors.Is(err, ErrNotFound) {
 				return err
 			}
 			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())

@@ -54,13 +54,8 @@ func MarkCopy(path string, at time.Time) error {
 
 // beginLife makes the file one of this version, and begins its life.
 func (db *DB) beginLife(bolt *bbolt.Tx) error {
-	for _, name := range later {
-		if _, err := bolt.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
 	tx := &txn{Tx: bolt, db: db}
-	return errors.Join(putVersion(bolt), tx.table(bucketMeta).put(keyLife, []byte(db.life)), tx.settleCopy())
+	return errors.Join(tx.addBuckets(), putVersion(bolt), tx.table(bucketMeta).put(keyLife, []byte(db.life)), tx.settleCopy())
 }
 
 // settleCopy voids all sessions if the file is a copy.

@@ -51,16 +51,19 @@ var (
 	bucketDevices   = []byte("devices")
 	bucketImports   = []byte("imports")
 	bucketDamaged   = []byte("damaged")
+	bucketEnded     = []byte("ended")
+	bucketDropping  = []byte("dropping")
 
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
 	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
-	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged}
+	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
 	keyVersion = []byte("version")
 	keyLife    = []byte("life")
 	keyCopied  = []byte("copied")
+	keyLastJob = []byte("last job")
 )
 
 // Options bound a store.
@@ -276,12 +279,7 @@ func create(path string) error {
 }
 
 func initSchema(tx *bbolt.Tx) error {
-	for _, name := range append(buckets, later...) {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	return putVersion(tx)
+	return errors.Join(makeBuckets(tx, buckets), makeBuckets(tx, later), putVersion(tx))
 }
 
 // putVersion stores the version without a checksum, so that every version of Tilth can read it.

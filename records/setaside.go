@@ -12,6 +12,7 @@ import (
 var doneWithout = map[string]bool{
 	string(bucketRecords): true, string(bucketBest): true, string(bucketGroups): true, string(bucketWorkloads): true,
 	string(bucketAgents): true, string(bucketDevices): true, string(bucketClosed): true, string(bucketImports): true,
+	string(bucketEnded): true, string(bucketDropping): true,
 }
 
 // setAside moves a damaged row to the bucket of damaged ones. One that only a walk over all rows meets, since its key is out of order,

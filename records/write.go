@@ -40,10 +40,11 @@ func (w *Write) PutProgress(jobID string, task uint32, p *tilthv1.TaskProgress) 
 	w.put(bucketProgress, progressKey(jobID, task), encode(p))
 }
 
-// AppendEvent stores an event that is not a trial.
-func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) {
+// AppendEvent stores an event that is not a trial, and returns how much it takes.
+func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) (sizeBytes int64) {
 	row := encode(&storev1.EventRow{Event: event})
 	w.put(bucketEvents, eventKey(jobID, event.GetSequence()), row)
+	return int64(len(row))
 }
 
 // AppendTrials stores trials of one batch, of a job's task, that were recorded together: their records, and the events that report them, in one row. The

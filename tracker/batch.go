@@ -163,9 +163,13 @@ func (c *change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	return e
 }
 
+// trialRowBytes is about what a trial takes in its job's log.
+const trialRowBytes = 48
+
 // storeTrials has all trials of a batch that the change records stored together, and the progress to which they came.
 func (c *change) storeTrials(b *batch, trials []*tilthv1.JobEvent) {
 	if len(trials) > 0 {
+		c.grow(b.job, trialRowBytes*int64(len(trials)))
 		c.write.AppendTrials(b.job.id, b.job.spec.GetTarget().GetFingerprint(), b.spec().GetWorkloadDigest(), trials)
 	}
 	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])

@@ -136,7 +136,7 @@ func (c *change) suspect(d *device, since time.Time, reason string) {
 					Digest: best.GetCandidate().GetDigest(), Numerics: best.GetCandidate().GetNumerics(), Trace: p.GetBestTrace(),
 				},
 			}}
-			c.write.AppendEvent(j.id, e)
+			c.store(j, e)
 			c.log.Warn("best measurement in doubt", "job", j.id, "task", i, "reason", reason)
 		}
 	}

@@ -24,6 +24,8 @@ type change struct {
 	// Jobs whose rows changed, with their new events, and batches whose rows did.
 	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
+	// Owners of whose ended jobs the oldest may have to go.
+	retains []string
 	// Classes whose queues grew.
 	dirty map[class]struct{}
 }
@@ -70,6 +72,9 @@ func (t *Tracker) apply(step func(c *change) error) (*records.Pending, error) {
 	}
 	for b := range c.moved {
 		c.write.PutBatch(b.id, b.row())
+	}
+	for _, owner := range c.retains {
+		c.retain(owner)
 	}
 	pending := t.db.Commit(c.write)
 	for _, class := range slices.SortedFunc(maps.Keys(c.dirty), class.compare) {

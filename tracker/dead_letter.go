@@ -23,7 +23,7 @@ func (c *change) bury(b *batch, class tilthv1.ErrorClass, message string) {
 	j.meta.DeadLetters = append(j.meta.DeadLetters, letter)
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
-	c.write.AppendEvent(j.id, e)
+	c.store(j, e)
 	c.dropBatch(b)
 	delete(c.moved, b)
 	b.stage = storev1.Stage_STAGE_DEAD
@@ -118,7 +118,7 @@ func (c *change) unbury(b *batch) {
 	b.faults, b.failures = 0, 0
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open)}}
-	c.write.AppendEvent(j.id, e)
+	c.store(j, e)
 	c.write.ReopenBatch(b.id)
 	c.addBatch(b)
 	c.move(b)

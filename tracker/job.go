@@ -23,6 +23,8 @@ type job struct {
 	requestKey []byte // empty of jobs from before it was kept
 	spec       *tilthv1.JobSpec
 	specBytes  int64
+	// What is stored of the job: its specification and its events.
+	storedBytes int64
 	// Without spec and progress.
 	meta         *tilthv1.Job
 	progress     []*tilthv1.TaskProgress
@@ -86,7 +88,7 @@ func (j *job) row() *storev1.JobRow {
 	return &storev1.JobRow{
 		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
 		Proposals: j.proposals, FinishedBy: j.finishedBy, FailedBy: j.failedBy,
-		RequestKey: j.requestKey,
+		RequestKey: j.requestKey, StoredBytes: uint64(j.storedBytes),
 	}
 }
 
@@ -109,7 +111,7 @@ func (c *change) setState(j *job, s tilthv1.JobState, reason string) {
 	}
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: s, Reason: reason}}
-	c.write.AppendEvent(j.id, e)
+	c.store(j, e)
 	c.log.Info("job changed", "job", j.id, "state", s.String(), "reason", reason)
 }
 
@@ -127,6 +129,7 @@ func (c *change) end(j *job, s tilthv1.JobState, reason string) {
 	c.artifacts.Unpin(runDigests(j.spec.GetRun())...)
 	c.setState(j, s, reason)
 	c.dropJob(j)
+	c.archived(j)
 	delete(c.requests, j.request)
 	c.keepClosed(j.id, j.proposals)
 }

@@ -52,7 +52,17 @@ func (t *Tracker) listJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsRespo
 	jobs, next, err := t.db.Jobs(records.JobQuery{
 		States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes,
 	})
-	return &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}, storeError(err)
+	return t.listed(jobs, next, err)
+}
+
+// listed is a page of jobs.
+func (t *Tracker) listed(jobs []*tilthv1.Job, next string, err error) (*tilthv1.ListJobsResponse, error) {
+	if err != nil {
+		return nil, storeError(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next, Missing: t.missing()}, nil
 }
 
 // someJobs answers who does not ask for pages: with the newest jobs, as many as one message takes.
@@ -66,7 +76,7 @@ func (t *Tracker) someJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsRespo
 		q.Before = next
 		jobs, next, err = t.db.Jobs(q)
 	}
-	return &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}, storeError(err)
+	return t.listed(jobs, next, err)
 }
 
 // CancelJob implements tilthv1.JobServiceServer.

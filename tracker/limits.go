@@ -26,6 +26,9 @@ type Limits struct {
 	Gone       int
 	AgentBytes int64
 	Classes    int
+	// Ended bounds the jobs that have ended and are kept, 50,000, and EndedBytes what is stored of them, 16 GiB.
+	Ended      int
+	EndedBytes int64
 	// Watches bounds the streams of events, 10,000.
 	Watches int
 	// Calls bounds the calls that wait for the disk, 20,000.
@@ -38,6 +41,7 @@ func (l Limits) withDefaults() Limits {
 		JobBatches: cmp.Or(l.JobBatches, 64), CandidateBytes: cmp.Or(l.CandidateBytes, 256<<20),
 		Agents: cmp.Or(l.Agents, 50_000), AgentWaits: cmp.Or(l.AgentWaits, 256),
 		Gone: cmp.Or(l.Gone, 50_000), AgentBytes: cmp.Or(l.AgentBytes, 512<<20), Classes: cmp.Or(l.Classes, 200_000),
+		Ended: cmp.Or(l.Ended, 50_000), EndedBytes: cmp.Or(l.EndedBytes, 16<<30),
 		Watches: cmp.Or(l.Watches, 10_000), Calls: cmp.Or(l.Calls, 20_000),
 	}
 }

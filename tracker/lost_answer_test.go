@@ -26,6 +26,7 @@ const (
 var lostAnswers = map[string]string{
 	"JobService/SubmitJob":              repeats,
 	"JobService/CancelJob":              repeats,
+	"JobService/DeleteJob":              repeats,
 	"JobService/PauseJob":               repeats,
 	"JobService/ResumeJob":              repeats,
 	"JobService/RetryDeadLetters":       repeats,
@@ -132,6 +133,8 @@ func TestAnAnswerThatIsLostChangesNothing(t *testing.T) {
 			must[*tilthv1.LeaveResponse](t)(l.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: tuner}))
 			other := l.submit("second", spec("conv"))
 			must[*tilthv1.CancelJobResponse](t)(l.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: other.GetId()}))
+
+			must[*tilthv1.DeleteJobResponse](t)(l.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: l.passing("third", spec("conv"))}))
 
 			l.deviceCalls()
 

@@ -38,6 +38,7 @@ type metrics struct {
 	rowsChecked  prometheus.Counter
 	storeChecked prometheus.Gauge
 	refusedCalls *prometheus.CounterVec
+	dropped      *prometheus.CounterVec
 }
 
 func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
@@ -63,6 +64,7 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		stale:        counter("stale_reports_total", "Calls refused because their lease was no longer held.", "call"),
 		repeated:     counter("repeated_calls_total", "Calls that had taken effect before and changed nothing.", "call"),
 		refused:      counter("refused_total", "Calls refused for a quota of their owner or for want of room, by which.", "limit"),
+		dropped:      counter("jobs_dropped_total", "Jobs that had ended and are no longer kept, by why.", "why"),
 		trials:       counter("trials_total", "Trials recorded, by error class.", "error"),
 		refusedCalls: counter("calls_refused_total", "Calls and pages refused for who called, or how often, by the code of the refusal.", "code"),
 		deadLetters:  counter("dead_letters_total", "Batches given up, by error class.", "error"),
@@ -87,7 +89,7 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
 	for _, c := range append(t.securityMetrics(),
-		m.granted, m.expired, m.stale, m.repeated, m.refused, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
+		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.rowsChecked, m.storeChecked, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
 		m.calibrations, m.quarantines, m.warnings, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),
 	) {
@@ -118,14 +120,14 @@ func (m *metrics) begin() {
 	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportBuild", "ReportMeasurements"} {
 		m.stale.WithLabelValues(call)
 	}
-	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
+	for _, call := range []string{"DeleteJob", "FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
 		m.repeated.WithLabelValues(call)
 	}
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {
 		m.refusedCalls.WithLabelValues(code.String())
 	}
 	for _, limit := range []string{
-		"load_agents", "load_agent_bytes", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_requests", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_trials",
+		"load_agents", "load_agent_bytes", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_requests", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_stored", "quota_trials",
 	} {
 		m.refused.WithLabelValues(limit)
 	}

@@ -20,6 +20,7 @@ type stateCollector struct {
 	retries, silent                       *prometheus.Desc
 	ownerJobs, ownerTrials, ownerBytes    *prometheus.Desc
 	specBytes, candidateBytes             *prometheus.Desc
+	ended, endedBytes                     *prometheus.Desc
 	waits, watches                        *prometheus.Desc
 	waiting                               *prometheus.Desc
 }
@@ -42,6 +43,8 @@ func newStateCollector(t *Tracker) *stateCollector {
 		ownerBytes:     desc("owner_artifact_bytes", "Artifacts of batches that wait for a runner or are with one, by owner.", "owner"),
 		specBytes:      desc("spec_bytes", "Specifications of jobs in memory."),
 		candidateBytes: desc("candidate_bytes", "Candidates of batches under way in memory."),
+		ended:          desc("ended_jobs", "Jobs that have ended and are kept."),
+		endedBytes:     desc("ended_jobs_bytes", "What is stored of them, without records."),
 		waits:          desc("waiting_agents", "Requests for work that wait."),
 		waiting:        desc("waiting_jobs", "Jobs of which nothing is being done, by what they wait for.", "reason"),
 		watches:        desc("watch_streams", "Streams of events."),
@@ -51,7 +54,7 @@ func newStateCollector(t *Tracker) *stateCollector {
 // Describe implements prometheus.Collector.
 func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.retries, s.silent,
-		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.waits, s.watches, s.waiting} {
+		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.ended, s.endedBytes, s.waits, s.watches, s.waiting} {
 		ch <- d
 	}
 }
@@ -78,6 +81,8 @@ func (s *stateCollector) gather() (all []prometheus.Metric) {
 	gauge(s.retries, int64(len(t.retries)))
 	gauge(s.specBytes, t.load.specBytes)
 	gauge(s.candidateBytes, t.load.candidateBytes)
+	gauge(s.ended, int64(len(t.archive.byID)))
+	gauge(s.endedBytes, t.archive.bytes)
 	gauge(s.watches, int64(t.watches.count()))
 	for _, owner := range greatest(t.owners, func(u *usage) int { return u.jobs }) {
 		u := t.owners[owner]

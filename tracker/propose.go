@@ -45,7 +45,7 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 		case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
 			return invalid("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
 		default:
-			if err := cmp.Or(c.checkTrials(j, len(req.GetCandidates())), c.roomForBatch(j, req.GetCandidates())); err != nil {
+			if err := cmp.Or(c.checkTrials(j, len(req.GetCandidates())), c.checkStored(j.spec.GetOwner(), candidateBytes(req.GetCandidates())), c.roomForBatch(j, req.GetCandidates())); err != nil {
 				return err
 			}
 			response = c.propose(j, req)
@@ -86,7 +86,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 		Remeasured: b.remeasured,
 	}}
 	b.eventSequence = e.GetSequence()
-	c.write.AppendEvent(j.id, e)
+	c.store(j, e)
 	c.write.PutProgress(j.id, b.task, p)
 	c.addBatch(b)
 	c.move(b)
@@ -110,15 +110,9 @@ func checkMode(req *tilthv1.ProposeBatchRequest) error {
 	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
 }
 
-// mostBatchBytes bounds the candidates of a batch, which are in one event and in the work of a builder.
-const mostBatchBytes = 32 << 20
-
 func checkCandidates(candidates []*tilthv1.Candidate) error {
 	if len(candidates) == 0 {
 		return invalid("candidates", "is empty")
-	}
-	if n := candidateBytes(candidates); n > mostBatchBytes {
-		return invalid("candidates", "have %d bytes, at most %d will do: propose fewer together", n, mostBatchBytes)
 	}
 	seen := make(map[string]bool, len(candidates))
 	for i, c := range candidates {

@@ -37,6 +37,16 @@ func (t *Tracker) checkTrials(j *job, candidates int) error {
 	return nil
 }
 
+// checkStored refuses more bytes of specifications or candidates than an owner's open jobs may have stored. Jobs that have ended make room.
+func (t *Tracker) checkStored(owner string, more int64) error {
+	may, has := t.cfg.Shares.Of(owner).StoredBytes, t.usageOf(owner).storedBytes
+	if may > 0 && has+more > may {
+		return t.overQuota("stored", "owner %q has open jobs of %d stored bytes, wants %d more, and may have %d: wait for one to end, or cancel one",
+			owner, has, more, may)
+	}
+	return nil
+}
+
 // mayBuild says whether an owner's batches may be built now: at the limit of its artifacts they wait for some to be measured.
 func (t *Tracker) mayBuild(owner string) bool {
 	share := t.cfg.Shares.Of(owner)

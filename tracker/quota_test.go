@@ -110,8 +110,10 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	if n := refusals(t, registry)["quota_artifacts"]; n != 1 {
 		t.Errorf("%v refusals counted", n)
 	}
-	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 34, MaxArtifactBytes: 10, Waiting: 2}
-	if got := f.owners(); len(got) != 2 || !proto.Equal(got[0], want) {
+	want := &tilthv1.Owner{Name: "ana", Weight: 1, Jobs: 1, Trials: 100, ArtifactBytes: 34, MaxArtifactBytes: 10, Waiting: 2, KeepJobs: 1000}
+	got := f.owners()
+	want.StoredBytes = got[0].GetStoredBytes()
+	if len(got) != 2 || !proto.Equal(got[0], want) || want.StoredBytes == 0 {
 		t.Errorf("owners are %v, want first %v", got, want)
 	}
 	for range 3 {

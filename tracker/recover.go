@@ -51,7 +51,10 @@ func (t *Tracker) recover() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(t.recoverDamaged(damaged, lost), t.recoverClosed()); err != nil {
+	if err := errors.Join(t.recoverArchive(), t.recoverDamaged(damaged, lost), t.recoverClosed()); err != nil {
+		return err
+	}
+	if err := t.retainAll(); err != nil {
 		return err
 	}
 	if at := t.db.Restored(); !at.IsZero() {
@@ -96,6 +99,7 @@ func (t *Tracker) recoverJob(stored *records.OpenJob) error {
 		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
 		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
 	}
+	j.storedBytes = max(int64(row.GetStoredBytes()), j.specBytes) // rows from before it was counted have none
 	for _, p := range j.progress {
 		j.proposed += int(p.GetProposed())
 	}

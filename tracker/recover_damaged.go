@@ -35,7 +35,9 @@ func (t *Tracker) recoverDamaged(jobs []*records.OpenJob, batches []*records.Ope
 		}
 		for _, j := range jobs {
 			c.log.Error("job cannot go on", "job", j.ID, "error", j.Damage)
-			c.write.PutJob(c.endedRow(j))
+			row := c.endedRow(j)
+			c.write.PutJob(row)
+			c.archive.put(c.write, &endedJob{id: j.ID, owner: j.Spec.GetOwner(), at: row.GetJob().GetEndedAt().AsTime(), bytes: int64(row.GetStoredBytes())})
 		}
 		return nil
 	})

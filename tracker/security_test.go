@@ -278,6 +278,14 @@ func TestAJobBelongsToWhoSubmittedIt(t *testing.T) {
 	job, err = c.submit("bob", "two")
 	c.check(err)
 	wantCode(t, "an admin", c.cancel("admin", job.GetId()), codes.OK, "")
+	remove := func(who string) error {
+		_, err := tilthv1.NewJobServiceClient(c.as(who)).DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: job.GetId()})
+		return err
+	}
+	wantCode(t, "another client that deletes it", remove("alice"), codes.PermissionDenied, `belongs to "bob"`)
+	wantCode(t, "a reader that deletes it", remove("read-only"), codes.PermissionDenied, "may not call JobService.DeleteJob")
+	wantCode(t, "its owner who deletes it", remove("bob"), codes.OK, "")
+	wantCode(t, "its owner who does so again", remove("bob"), codes.OK, "")
 }
 
 func TestASessionBelongsToWhoJoined(t *testing.T) {

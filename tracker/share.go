@@ -14,6 +14,9 @@ type Share struct {
 	// ArtifactBytes bounds the artifacts that wait for a runner or are with one; 0 = no limit. At the limit nothing more is
 	// built, so that it is exceeded by what was being built at most.
 	ArtifactBytes int64
+	// StoredBytes bounds specifications and events of all jobs, those that have ended included: of these the oldest are dropped to make
+	// room; 0 = no limit.
+	StoredBytes int64
 }
 
 // Shares are those of all owners.
@@ -32,5 +35,6 @@ func (s Shares) Of(owner string) Share {
 		Jobs:          cmp.Or(own.Jobs, s.Default.Jobs),
 		Trials:        cmp.Or(own.Trials, s.Default.Trials),
 		ArtifactBytes: cmp.Or(own.ArtifactBytes, s.Default.ArtifactBytes),
+		StoredBytes:   cmp.Or(own.StoredBytes, s.Default.StoredBytes),
 	}
 }

@@ -69,12 +69,15 @@ func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err er
 	if !errors.Is(err, records.ErrNotFound) {
 		return nil, "", storeError(err)
 	}
-	if err := cmp.Or(c.checkQuota(s.spec), c.roomForJob(s.encoded.SpecBytes()), c.keepRun(s.spec.GetRun())); err != nil {
+	if err := cmp.Or(c.checkQuota(s.spec), c.checkStored(s.owner, s.encoded.SpecBytes()), c.roomForJob(s.encoded.SpecBytes())); err != nil {
+		return nil, "", err
+	}
+	if err := c.keepRun(s.spec.GetRun()); err != nil {
 		return nil, "", err
 	}
 	c.nextJob++
 	j := &job{
-		id: jobID(c.nextJob, c.db.Life()), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(),
+		id: jobID(c.nextJob, c.db.Life()), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(), storedBytes: s.encoded.SpecBytes(),
 		progress: s.progress, batches: map[string]*batch{},
 	}
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
@@ -83,11 +86,9 @@ func (c *change) submit(s *submission) (made *tilthv1.Job, before string, err er
 	c.requests[j.request] = j
 	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
 	c.enqueue(j, false)
+	c.retainOf(s.owner)
 	return c.shown(j), "", nil
 }
-
-// mostTasks bounds the workloads of a job; models have hundreds.
-const mostTasks = 20_000
 
 func checkJob(spec *tilthv1.JobSpec) error {
 	if owner := spec.GetOwner(); owner != "" {
@@ -121,9 +122,6 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	}
 	if len(spec.GetTasks()) == 0 {
 		return invalid("spec.tasks", "is empty")
-	}
-	if n := len(spec.GetTasks()); n > mostTasks {
-		return invalid("spec.tasks", "are %d, at most %d will do", n, mostTasks)
 	}
 	for i, task := range spec.GetTasks() {
 		if err := checkTask(fmt.Sprintf("spec.tasks[%d].", i), task); err != nil {

@@ -70,7 +70,9 @@ type Config struct {
 	SearchTurn time.Duration
 	// Shares are the owners' weights and quotas; the zero value makes them equal, and unlimited.
 	Shares Shares
-	// Limits bound the tracker's memory.
+	// Keep says how long jobs are kept that have ended.
+	Keep Keep
+	// Limits bound the tracker's memory, and what is stored of all owners' ended jobs.
 	Limits Limits
 	// Drift says how devices are judged by their calibrations.
 	Drift drift.Policy
@@ -96,6 +98,7 @@ func (c *Config) setDefaults() {
 	c.OutageWait = cmp.Or(c.OutageWait, 2*time.Minute)
 	c.SearchTurn = cmp.Or(c.SearchTurn, 2*time.Minute)
 	c.Limits = c.Limits.withDefaults()
+	c.Keep = c.Keep.withDefaults()
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 4)
 	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
 	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
@@ -127,6 +130,9 @@ type Tracker struct {
 	calls   atomic.Int64 // that wait for the disk
 	members members
 
+	// sweep holds an element when rows of dropped jobs may be left.
+	sweep chan struct{}
+
 	// closing ends long polls and streams.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -150,6 +156,7 @@ type Tracker struct {
 	retries   retries           // work that waits to be tried again
 	owners    map[string]*usage // by name, those of jobs that have not ended
 	load      load
+	archive   archive // jobs that have ended
 
 	// When Run last looked at deadlines, and before when none counts.
 	lastBeat, patientUntil time.Time
@@ -173,13 +180,13 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	t := &Tracker{
 		bounds: checker, cfg: cfg, log: cfg.Logger, db: cfg.Store,
-		backups: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
+		backups: make(chan struct{}, 1), sweep: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(), supplies: newSupplies(),
 		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
-	t.watches = newWatches()
+	t.watches, t.archive = newWatches(), newArchive()
 	if t.artifacts, err = t.openArtifacts(); err != nil {
 		return nil, err
 	}
@@ -217,6 +224,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	defer stop()
 	keeping.Go(func() { t.artifacts.Run(ctx) })
 	keeping.Go(func() { t.scrubStore(ctx) })
+	keeping.Go(func() { t.sweeper(ctx) })
 	timer := time.NewTimer(t.untilBeat())
 	defer timer.Stop()
 	for {
@@ -233,6 +241,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 			t.expire(ctx)
 			t.keepTime(ctx)
 			t.endTurns(ctx)
+			t.passAge(ctx)
 			t.serveWaiters()
 			timer.Reset(t.untilBeat())
 		}

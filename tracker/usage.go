@@ -8,6 +8,8 @@ import (
 type usage struct {
 	jobs   int
 	trials int
+	// What is stored of its open jobs: specifications and events.
+	storedBytes int64
 	// Sizes of the artifacts of batches that wait for a runner or are with one, how many batches need each, and their sum.
 	artifacts     map[string]*needed
 	artifactBytes int64
@@ -47,6 +49,7 @@ func (t *Tracker) addJob(j *job) {
 	}
 	u.jobs++
 	u.trials += j.claim()
+	u.storedBytes += j.storedBytes
 }
 
 // dropJob counts one that ended.
@@ -57,9 +60,19 @@ func (t *Tracker) dropJob(j *job) {
 	u := t.owners[owner]
 	u.jobs--
 	u.trials -= j.claim()
+	u.storedBytes -= j.storedBytes
 	if u.jobs == 0 {
 		delete(t.owners, owner)
 	}
+}
+
+// store has an event stored, on the account of its job's owner.
+func (c *change) store(j *job, e *tilthv1.JobEvent) { c.grow(j, c.write.AppendEvent(j.id, e)) }
+
+// grow notes that so much more is stored of a job.
+func (t *Tracker) grow(j *job, bytes int64) {
+	j.storedBytes += bytes
+	t.owners[j.spec.GetOwner()].storedBytes += bytes
 }
 
 // claim is how many trials the job may come to.

@@ -67,10 +67,15 @@ func (w *watcher) catchUp() error {
 		if err := w.send(events); err != nil {
 			return err
 		}
-		if len(events) == 0 {
-			w.ended = records.Final(row.GetJob().GetState())
-			return nil
+		if len(events) > 0 {
+			continue
 		}
+		// Of a job that was dropped in between there are no events, either.
+		if _, err := w.db.JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
+			return notFound("job", w.jobID)
+		}
+		w.ended = records.Final(row.GetJob().GetState())
+		return nil
 	}
 }
 

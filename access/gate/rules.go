@@ -64,6 +64,7 @@ var rules = map[string]rule{
 	tilthv1.JobService_ListJobs_FullMethodName:         {roles: all}, // a tuner looks at jobs of the same target
 	tilthv1.JobService_WatchJob_FullMethodName:         {roles: all}, // a tuner learns from its job's events
 	tilthv1.JobService_CancelJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
+	tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_PauseJob_FullMethodName:         {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_ResumeJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_RetryDeadLetters_FullMethodName: {roles: clients, own: ownJob, log: audited},

@@ -1132,6 +1132,8 @@ type ListJobsResponse struct {
 	Jobs  []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	// Where the next page begins; empty after the last one.
 	NextPageToken string `protobuf:"bytes,40,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Jobs of this tracker that are no longer there, since somebody deleted them or too many or too old ones had ended.
+	Missing       uint64 `protobuf:"varint,90,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1178,6 +1180,13 @@ func (x *ListJobsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListJobsResponse) GetMissing() uint64 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
 }
 
 type CheckFarmRequest struct {
@@ -1534,6 +1543,86 @@ func (x *CancelJobResponse) GetJob() *Job {
 	return nil
 }
 
+type DeleteJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteJobRequest) Reset() {
+	*x = DeleteJobRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteJobRequest) ProtoMessage() {}
+
+func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteJobRequest.ProtoReflect.Descriptor instead.
+func (*DeleteJobRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DeleteJobRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+type DeleteJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteJobResponse) Reset() {
+	*x = DeleteJobResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteJobResponse) ProtoMessage() {}
+
+func (x *DeleteJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteJobResponse.ProtoReflect.Descriptor instead.
+func (*DeleteJobResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+}
+
 type PauseJobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
@@ -1544,7 +1633,7 @@ type PauseJobRequest struct {
 
 func (x *PauseJobRequest) Reset() {
 	*x = PauseJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1645,7 @@ func (x *PauseJobRequest) String() string {
 func (*PauseJobRequest) ProtoMessage() {}
 
 func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1658,7 @@ func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobRequest.ProtoReflect.Descriptor instead.
 func (*PauseJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PauseJobRequest) GetJobId() string {
@@ -1595,7 +1684,7 @@ type PauseJobResponse struct {
 
 func (x *PauseJobResponse) Reset() {
 	*x = PauseJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1696,7 @@ func (x *PauseJobResponse) String() string {
 func (*PauseJobResponse) ProtoMessage() {}
 
 func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1709,7 @@ func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobResponse.ProtoReflect.Descriptor instead.
 func (*PauseJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseJobResponse) GetJob() *Job {
@@ -1640,7 +1729,7 @@ type ResumeJobRequest struct {
 
 func (x *ResumeJobRequest) Reset() {
 	*x = ResumeJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1741,7 @@ func (x *ResumeJobRequest) String() string {
 func (*ResumeJobRequest) ProtoMessage() {}
 
 func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1754,7 @@ func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobRequest.ProtoReflect.Descriptor instead.
 func (*ResumeJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeJobRequest) GetJobId() string {
@@ -1691,7 +1780,7 @@ type ResumeJobResponse struct {
 
 func (x *ResumeJobResponse) Reset() {
 	*x = ResumeJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1792,7 @@ func (x *ResumeJobResponse) String() string {
 func (*ResumeJobResponse) ProtoMessage() {}
 
 func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +1805,7 @@ func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobResponse.ProtoReflect.Descriptor instead.
 func (*ResumeJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeJobResponse) GetJob() *Job {
@@ -1737,7 +1826,7 @@ type RetryDeadLettersRequest struct {
 
 func (x *RetryDeadLettersRequest) Reset() {
 	*x = RetryDeadLettersRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1838,7 @@ func (x *RetryDeadLettersRequest) String() string {
 func (*RetryDeadLettersRequest) ProtoMessage() {}
 
 func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1851,7 @@ func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RetryDeadLettersRequest) GetJobId() string {
@@ -1790,7 +1879,7 @@ type RetryDeadLettersResponse struct {
 
 func (x *RetryDeadLettersResponse) Reset() {
 	*x = RetryDeadLettersResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1891,7 @@ func (x *RetryDeadLettersResponse) String() string {
 func (*RetryDeadLettersResponse) ProtoMessage() {}
 
 func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1904,7 @@ func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RetryDeadLettersResponse) GetJob() *Job {
@@ -1855,7 +1944,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1956,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +1969,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JobEvent) GetSequence() uint64 {
@@ -2016,7 +2105,7 @@ type JobStateChanged struct {
 
 func (x *JobStateChanged) Reset() {
 	*x = JobStateChanged{}
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2117,7 @@ func (x *JobStateChanged) String() string {
 func (*JobStateChanged) ProtoMessage() {}
 
 func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2130,7 @@ func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStateChanged.ProtoReflect.Descriptor instead.
 func (*JobStateChanged) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JobStateChanged) GetState() JobState {
@@ -2077,7 +2166,7 @@ type BatchProposed struct {
 
 func (x *BatchProposed) Reset() {
 	*x = BatchProposed{}
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2178,7 @@ func (x *BatchProposed) String() string {
 func (*BatchProposed) ProtoMessage() {}
 
 func (x *BatchProposed) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2191,7 @@ func (x *BatchProposed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchProposed.ProtoReflect.Descriptor instead.
 func (*BatchProposed) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BatchProposed) GetBatchId() string {
@@ -2169,7 +2258,7 @@ type MeasurementSuspected struct {
 
 func (x *MeasurementSuspected) Reset() {
 	*x = MeasurementSuspected{}
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2270,7 @@ func (x *MeasurementSuspected) String() string {
 func (*MeasurementSuspected) ProtoMessage() {}
 
 func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2283,7 @@ func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurementSuspected.ProtoReflect.Descriptor instead.
 func (*MeasurementSuspected) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MeasurementSuspected) GetTaskIndex() uint32 {
@@ -2238,7 +2327,7 @@ type BatchRetried struct {
 
 func (x *BatchRetried) Reset() {
 	*x = BatchRetried{}
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2339,7 @@ func (x *BatchRetried) String() string {
 func (*BatchRetried) ProtoMessage() {}
 
 func (x *BatchRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2352,7 @@ func (x *BatchRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRetried.ProtoReflect.Descriptor instead.
 func (*BatchRetried) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BatchRetried) GetBatchId() string {
@@ -2302,7 +2391,7 @@ type TrialRecorded struct {
 
 func (x *TrialRecorded) Reset() {
 	*x = TrialRecorded{}
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2403,7 @@ func (x *TrialRecorded) String() string {
 func (*TrialRecorded) ProtoMessage() {}
 
 func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2416,7 @@ func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecorded.ProtoReflect.Descriptor instead.
 func (*TrialRecorded) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TrialRecorded) GetTaskIndex() uint32 {
@@ -2462,10 +2551,11 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06states\x18\x02 \x03(\x0e2\x12.tilth.v1.JobStateR\x06states\x12\x1b\n" +
 	"\tpage_size\x18( \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18) \x01(\tR\tpageToken\"]\n" +
+	"page_token\x18) \x01(\tR\tpageToken\"w\n" +
 	"\x10ListJobsResponse\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"\x93\x01\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\x12\x18\n" +
+	"\amissing\x18Z \x01(\x04R\amissing\"\x93\x01\n" +
 	"\x10CheckFarmRequest\x12!\n" +
 	"\fdevice_class\x18\x01 \x01(\tR\vdeviceClass\x12\x1c\n" +
 	"\ttoolchain\x18\x02 \x01(\tR\ttoolchain\x12\x14\n" +
@@ -2487,7 +2577,10 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
 	"\x11CancelJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"@\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\")\n" +
+	"\x10DeleteJobRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\x13\n" +
+	"\x11DeleteJobResponse\"@\n" +
 	"\x0fPauseJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"3\n" +
@@ -2556,14 +2649,15 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
-	"\x10JOB_STATE_PAUSED\x10\x062\xd0\x05\n" +
+	"\x10JOB_STATE_PAUSED\x10\x062\x96\x06\n" +
 	"\n" +
 	"JobService\x12D\n" +
 	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\x12;\n" +
 	"\x06GetJob\x12\x17.tilth.v1.GetJobRequest\x1a\x18.tilth.v1.GetJobResponse\x12A\n" +
 	"\bListJobs\x12\x19.tilth.v1.ListJobsRequest\x1a\x1a.tilth.v1.ListJobsResponse\x12C\n" +
 	"\bWatchJob\x12\x19.tilth.v1.WatchJobRequest\x1a\x1a.tilth.v1.WatchJobResponse0\x01\x12D\n" +
-	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\x12A\n" +
+	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\x12D\n" +
+	"\tDeleteJob\x12\x1a.tilth.v1.DeleteJobRequest\x1a\x1b.tilth.v1.DeleteJobResponse\x12A\n" +
 	"\bPauseJob\x12\x19.tilth.v1.PauseJobRequest\x1a\x1a.tilth.v1.PauseJobResponse\x12D\n" +
 	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\x12Y\n" +
 	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\x12D\n" +
@@ -2584,7 +2678,7 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_tilth_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: tilth.v1.JobState
 	(*TaskSpec)(nil),                 // 1: tilth.v1.TaskSpec
@@ -2606,104 +2700,108 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	(*WatchJobResponse)(nil),         // 17: tilth.v1.WatchJobResponse
 	(*CancelJobRequest)(nil),         // 18: tilth.v1.CancelJobRequest
 	(*CancelJobResponse)(nil),        // 19: tilth.v1.CancelJobResponse
-	(*PauseJobRequest)(nil),          // 20: tilth.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),         // 21: tilth.v1.PauseJobResponse
-	(*ResumeJobRequest)(nil),         // 22: tilth.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),        // 23: tilth.v1.ResumeJobResponse
-	(*RetryDeadLettersRequest)(nil),  // 24: tilth.v1.RetryDeadLettersRequest
-	(*RetryDeadLettersResponse)(nil), // 25: tilth.v1.RetryDeadLettersResponse
-	(*JobEvent)(nil),                 // 26: tilth.v1.JobEvent
-	(*JobStateChanged)(nil),          // 27: tilth.v1.JobStateChanged
-	(*BatchProposed)(nil),            // 28: tilth.v1.BatchProposed
-	(*MeasurementSuspected)(nil),     // 29: tilth.v1.MeasurementSuspected
-	(*BatchRetried)(nil),             // 30: tilth.v1.BatchRetried
-	(*TrialRecorded)(nil),            // 31: tilth.v1.TrialRecorded
-	nil,                              // 32: tilth.v1.TaskProgress.ErrorsEntry
-	nil,                              // 33: tilth.v1.TaskProgress.MessagesEntry
-	(*durationpb.Duration)(nil),      // 34: google.protobuf.Duration
-	(*RunSpec)(nil),                  // 35: tilth.v1.RunSpec
-	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
-	(*RunResult)(nil),                // 37: tilth.v1.RunResult
-	(*Wait)(nil),                     // 38: tilth.v1.Wait
-	(*Measurement)(nil),              // 39: tilth.v1.Measurement
-	(ErrorClass)(0),                  // 40: tilth.v1.ErrorClass
-	(*Outage)(nil),                   // 41: tilth.v1.Outage
-	(*JobStatus)(nil),                // 42: tilth.v1.JobStatus
-	(*Candidate)(nil),                // 43: tilth.v1.Candidate
-	(BatchMode)(0),                   // 44: tilth.v1.BatchMode
-	(*ListOwnersRequest)(nil),        // 45: tilth.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),       // 46: tilth.v1.ListOwnersResponse
+	(*DeleteJobRequest)(nil),         // 20: tilth.v1.DeleteJobRequest
+	(*DeleteJobResponse)(nil),        // 21: tilth.v1.DeleteJobResponse
+	(*PauseJobRequest)(nil),          // 22: tilth.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),         // 23: tilth.v1.PauseJobResponse
+	(*ResumeJobRequest)(nil),         // 24: tilth.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),        // 25: tilth.v1.ResumeJobResponse
+	(*RetryDeadLettersRequest)(nil),  // 26: tilth.v1.RetryDeadLettersRequest
+	(*RetryDeadLettersResponse)(nil), // 27: tilth.v1.RetryDeadLettersResponse
+	(*JobEvent)(nil),                 // 28: tilth.v1.JobEvent
+	(*JobStateChanged)(nil),          // 29: tilth.v1.JobStateChanged
+	(*BatchProposed)(nil),            // 30: tilth.v1.BatchProposed
+	(*MeasurementSuspected)(nil),     // 31: tilth.v1.MeasurementSuspected
+	(*BatchRetried)(nil),             // 32: tilth.v1.BatchRetried
+	(*TrialRecorded)(nil),            // 33: tilth.v1.TrialRecorded
+	nil,                              // 34: tilth.v1.TaskProgress.ErrorsEntry
+	nil,                              // 35: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 37: tilth.v1.RunSpec
+	(*timestamppb.Timestamp)(nil),    // 38: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 39: tilth.v1.RunResult
+	(*Wait)(nil),                     // 40: tilth.v1.Wait
+	(*Measurement)(nil),              // 41: tilth.v1.Measurement
+	(ErrorClass)(0),                  // 42: tilth.v1.ErrorClass
+	(*Outage)(nil),                   // 43: tilth.v1.Outage
+	(*JobStatus)(nil),                // 44: tilth.v1.JobStatus
+	(*Candidate)(nil),                // 45: tilth.v1.Candidate
+	(BatchMode)(0),                   // 46: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 47: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 48: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	34, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	36, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
-	35, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
+	37, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
 	4,  // 5: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
 	0,  // 6: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	36, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	36, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	36, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	38, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	38, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	38, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
 	6,  // 10: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
 	7,  // 11: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	37, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
-	36, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
-	34, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
-	38, // 15: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
-	34, // 16: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
-	32, // 17: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	33, // 18: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	39, // 19: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	40, // 20: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	39, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	38, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	36, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	40, // 15: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
+	36, // 16: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
+	34, // 17: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	35, // 18: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	41, // 19: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	42, // 20: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
 	4,  // 21: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
 	5,  // 22: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 23: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	41, // 24: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	43, // 24: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
 	0,  // 25: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
 	5,  // 26: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	38, // 27: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	26, // 28: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	26, // 29: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	42, // 30: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	40, // 27: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	28, // 28: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	28, // 29: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	44, // 30: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
 	5,  // 31: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 32: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 33: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 34: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	36, // 35: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	27, // 36: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	28, // 37: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	31, // 38: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	38, // 35: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	29, // 36: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	30, // 37: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	33, // 38: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
 	7,  // 39: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	30, // 40: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	29, // 41: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	32, // 40: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	31, // 41: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
 	0,  // 42: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	43, // 43: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	44, // 44: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	43, // 45: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	39, // 46: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	45, // 43: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	46, // 44: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	45, // 45: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	41, // 46: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
 	8,  // 47: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
 	10, // 48: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
 	12, // 49: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
 	16, // 50: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
 	18, // 51: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	20, // 52: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	22, // 53: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	24, // 54: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	14, // 55: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	45, // 56: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 57: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 58: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 59: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	17, // 60: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	19, // 61: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	21, // 62: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	23, // 63: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	25, // 64: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	15, // 65: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	46, // 66: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	57, // [57:67] is the sub-list for method output_type
-	47, // [47:57] is the sub-list for method input_type
+	20, // 52: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	22, // 53: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	24, // 54: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	26, // 55: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	14, // 56: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	47, // 57: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 58: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 59: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 60: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	17, // 61: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	19, // 62: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	21, // 63: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	23, // 64: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	25, // 65: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	27, // 66: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	15, // 67: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	48, // 68: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	58, // [58:69] is the sub-list for method output_type
+	47, // [47:58] is the sub-list for method input_type
 	47, // [47:47] is the sub-list for extension type_name
 	47, // [47:47] is the sub-list for extension extendee
 	0,  // [0:47] is the sub-list for field type_name
@@ -2719,7 +2817,7 @@ func file_tilth_v1_job_proto_init() {
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()
 	file_tilth_v1_wait_proto_init()
-	file_tilth_v1_job_proto_msgTypes[25].OneofWrappers = []any{
+	file_tilth_v1_job_proto_msgTypes[27].OneofWrappers = []any{
 		(*JobEvent_State)(nil),
 		(*JobEvent_Proposed)(nil),
 		(*JobEvent_Trial)(nil),
@@ -2733,7 +2831,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	JobService_ListJobs_FullMethodName         = "/tilth.v1.JobService/ListJobs"
 	JobService_WatchJob_FullMethodName         = "/tilth.v1.JobService/WatchJob"
 	JobService_CancelJob_FullMethodName        = "/tilth.v1.JobService/CancelJob"
+	JobService_DeleteJob_FullMethodName        = "/tilth.v1.JobService/DeleteJob"
 	JobService_PauseJob_FullMethodName         = "/tilth.v1.JobService/PauseJob"
 	JobService_ResumeJob_FullMethodName        = "/tilth.v1.JobService/ResumeJob"
 	JobService_RetryDeadLetters_FullMethodName = "/tilth.v1.JobService/RetryDeadLetters"
@@ -51,6 +52,9 @@ type JobServiceClient interface {
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
+	// DeleteJob removes a job that has ended, with its events; records stay. FAILED_PRECONDITION when it has not ended, NOT_FOUND when there
+	// never was such a job; deleting one again changes nothing.
+	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error)
 	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
 	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
 	PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error)
@@ -133,6 +137,16 @@ func (c *jobServiceClient) CancelJob(ctx context.Context, in *CancelJobRequest, 
 	return out, nil
 }
 
+func (c *jobServiceClient) DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteJobResponse)
+	err := c.cc.Invoke(ctx, JobService_DeleteJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PauseJobResponse)
@@ -201,6 +215,9 @@ type JobServiceServer interface {
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
+	// DeleteJob removes a job that has ended, with its events; records stay. FAILED_PRECONDITION when it has not ended, NOT_FOUND when there
+	// never was such a job; deleting one again changes nothing.
+	DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error)
 	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
 	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
 	PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error)
@@ -238,6 +255,9 @@ func (UnimplementedJobServiceServer) WatchJob(*WatchJobRequest, grpc.ServerStrea
 }
 func (UnimplementedJobServiceServer) CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelJob not implemented")
+}
+func (UnimplementedJobServiceServer) DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteJob not implemented")
 }
 func (UnimplementedJobServiceServer) PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PauseJob not implemented")
@@ -358,6 +378,24 @@ func _JobService_CancelJob_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_DeleteJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).DeleteJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_DeleteJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).DeleteJob(ctx, req.(*DeleteJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_PauseJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PauseJobRequest)
 	if err := dec(in); err != nil {
@@ -470,6 +508,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelJob",
 			Handler:    _JobService_CancelJob_Handler,
+		},
+		{
+			MethodName: "DeleteJob",
+			Handler:    _JobService_DeleteJob_Handler,
 		},
 		{
 			MethodName: "PauseJob",

@@ -39,9 +39,15 @@ type Owner struct {
 	ArtifactBytes    uint64 `protobuf:"varint,7,opt,name=artifact_bytes,json=artifactBytes,proto3" json:"artifact_bytes,omitempty"`
 	MaxArtifactBytes uint64 `protobuf:"varint,8,opt,name=max_artifact_bytes,json=maxArtifactBytes,proto3" json:"max_artifact_bytes,omitempty"`
 	// Work that waits for an agent, jobs that wait for a tuner included.
-	Waiting       uint32 `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Waiting uint32 `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Jobs that have ended and are kept, and how many are; the oldest are dropped.
+	EndedJobs uint32 `protobuf:"varint,90,opt,name=ended_jobs,json=endedJobs,proto3" json:"ended_jobs,omitempty"`
+	KeepJobs  uint32 `protobuf:"varint,91,opt,name=keep_jobs,json=keepJobs,proto3" json:"keep_jobs,omitempty"`
+	// Specifications and events of all jobs of the owner. At the limit jobs that have ended are dropped; open ones beyond it are refused.
+	StoredBytes    uint64 `protobuf:"varint,92,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	MaxStoredBytes uint64 `protobuf:"varint,93,opt,name=max_stored_bytes,json=maxStoredBytes,proto3" json:"max_stored_bytes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Owner) Reset() {
@@ -133,6 +139,34 @@ func (x *Owner) GetMaxArtifactBytes() uint64 {
 func (x *Owner) GetWaiting() uint32 {
 	if x != nil {
 		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Owner) GetEndedJobs() uint32 {
+	if x != nil {
+		return x.EndedJobs
+	}
+	return 0
+}
+
+func (x *Owner) GetKeepJobs() uint32 {
+	if x != nil {
+		return x.KeepJobs
+	}
+	return 0
+}
+
+func (x *Owner) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *Owner) GetMaxStoredBytes() uint64 {
+	if x != nil {
+		return x.MaxStoredBytes
 	}
 	return 0
 }
@@ -249,7 +283,7 @@ var File_tilth_v1_owner_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_owner_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/owner.proto\x12\btilth.v1\"\x88\x02\n" +
+	"\x14tilth/v1/owner.proto\x12\btilth.v1\"\x91\x03\n" +
 	"\x05Owner\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12\x12\n" +
@@ -260,7 +294,12 @@ const file_tilth_v1_owner_proto_rawDesc = "" +
 	"max_trials\x18\x06 \x01(\x04R\tmaxTrials\x12%\n" +
 	"\x0eartifact_bytes\x18\a \x01(\x04R\rartifactBytes\x12,\n" +
 	"\x12max_artifact_bytes\x18\b \x01(\x04R\x10maxArtifactBytes\x12\x18\n" +
-	"\awaiting\x18\t \x01(\rR\awaiting\"O\n" +
+	"\awaiting\x18\t \x01(\rR\awaiting\x12\x1d\n" +
+	"\n" +
+	"ended_jobs\x18Z \x01(\rR\tendedJobs\x12\x1b\n" +
+	"\tkeep_jobs\x18[ \x01(\rR\bkeepJobs\x12!\n" +
+	"\fstored_bytes\x18\\ \x01(\x04R\vstoredBytes\x12(\n" +
+	"\x10max_stored_bytes\x18] \x01(\x04R\x0emaxStoredBytes\"O\n" +
 	"\x11ListOwnersRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +

@@ -1,0 +1,196 @@
+package tracker_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// passing submits a job of an owner and cancels it.
+func (f *farm) passing(request string, s *tilthv1.JobSpec) (id string) {
+	f.Helper()
+	id = f.submit(request, s).GetId()
+	must[*tilthv1.CancelJobResponse](f)(f.jobs.CancelJob(f.Context(), &tilthv1.CancelJobRequest{JobId: id, Reason: "it is enough"}))
+	return id
+}
+
+// watched is the error with which a job's log ends.
+func (f *farm) watched(id string) error {
+	f.Helper()
+	stream, err := f.jobs.WatchJob(f.Context(), &tilthv1.WatchJobRequest{JobId: id})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+// stored reads the farm's records file after its tracker has stopped, and starts it again.
+func (f *farm) stored(read func(db *records.DB)) {
+	f.Helper()
+	f.stop()
+	db := must[*records.DB](f)(records.OpenReadOnly(filepath.Join(f.dir, "records.db"), records.Options{}))
+	read(db)
+	if err := db.Close(); err != nil {
+		f.Error(err)
+	}
+	f.start()
+}
+
+func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := newFarm(t, tracker.Config{Keep: tracker.Keep{Jobs: 3}, Registerer: registry})
+	open := f.submit("open", specOf("ana", 1)).GetId()
+	var ids []string
+	for n := range 10 {
+		ids = append([]string{f.passing(fmt.Sprint(n), specOf("ana", 1))}, ids...)
+		f.passing(fmt.Sprint(n), specOf("eva", 1))
+	}
+	for n := range 2 {
+		list := must[*tilthv1.ListJobsResponse](t)(f.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{}))
+		if len(list.GetJobs()) != 7 || list.GetMissing() != 14 {
+			t.Errorf("%d jobs are listed and %d missing, want 7 and 14", len(list.GetJobs()), list.GetMissing())
+		}
+		for _, id := range append([]string{open}, ids[:3]...) {
+			f.job(id)
+		}
+		wantStatus(t, f.watched(ids[3]), codes.NotFound, "", "does not exist")
+		if n == 0 {
+			if got := gauge(t, registry, "jobs_dropped_total"); got != 14 {
+				t.Errorf("%v dropped jobs are counted", got)
+			}
+			f.cfg.Registerer = nil
+			f.restart()
+		}
+	}
+	if got := f.owners()[0]; got.GetEndedJobs() != 3 || got.GetKeepJobs() != 3 {
+		t.Errorf("of ana's ended jobs are kept %d of %d", got.GetEndedJobs(), got.GetKeepJobs())
+	}
+	// A request of a job that is no longer there makes another.
+	if again := f.submit("0", specOf("ana", 1)).GetId(); again <= ids[0] {
+		t.Errorf("a dropped job's request made %s", again)
+	}
+	// The rules of another tracker hold for what it finds.
+	f.cfg.Keep.Jobs = 1
+	f.restart()
+	if got := f.jobPages(100); len(got) != 4 {
+		t.Errorf("%v are kept, want the open jobs and one of each owner", got)
+	}
+}
+
+// A loop of jobs that were cancelled at once made a file of 2 GB that compacting did not shrink.
+func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
+	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Default: tracker.Share{StoredBytes: 5 << 20}}})
+	large := func() *tilthv1.JobSpec {
+		s := specOf("ana", 1)
+		s.Tasks[0].Workload = bytes.Repeat([]byte{'x'}, 1<<20)
+		s.Tasks[0].WorkloadDigest = records.Digest(s.GetTasks()[0].GetWorkload())
+		return s
+	}
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(f.dir, "records.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for n := range 80 {
+		f.passing(fmt.Sprint(n), large())
+	}
+	if got := f.jobPages(100); len(got) != 4 {
+		t.Errorf("%d jobs of 1 MiB are kept in 5 MiB", len(got))
+	}
+	// bbolt grows a file by 16 MiB at a time; 80 MiB were stored.
+	if got := size(); got > 48<<20 {
+		t.Errorf("the file has %d bytes", got)
+	}
+	for n := range 4 {
+		f.submit(fmt.Sprint("open ", n), large())
+	}
+	for range 2 {
+		wantStatus(t, f.trySubmit("one more", large()), codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has open jobs of 419`)
+		if got := f.jobPages(100); len(got) != 4 {
+			t.Errorf("%d jobs are there, want the open ones: those that had ended made room", len(got))
+		}
+		f.restart()
+	}
+	f.submit("eva's", specOf("eva", 1))
+}
+
+func TestEndedJobsAreKeptForATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimedAs(t, tracker.Config{Keep: tracker.Keep{Age: 48 * time.Hour}})
+		defer func() { f.stop() }()
+		id := f.submit()
+		pass(100 * time.Hour)
+		must[*tilthv1.CancelJobResponse](t)(f.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}))
+		f.sleepOver(47 * time.Hour)
+		must[*tilthv1.GetJobResponse](t)(f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id}))
+		f.sleepOver(time.Hour)
+		_, err := f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id})
+		wantStatus(t, err, codes.NotFound, "", "does not exist")
+	})
+}
+
+// Jobs could not be deleted: one that broke a listing broke it for ever.
+func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	remove := func(id string) error {
+		_, err := f.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: id})
+		return err
+	}
+	id := f.submit("r", spec("conv")).GetId()
+	lease := f.mustLease(f.tuner()).GetLease()
+	f.propose(lease, 0, 0, "a")
+	f.reportBuild(f.buildReport(f.mustLease(f.builder()), "a"))
+	wantStatus(t, remove(id), codes.FailedPrecondition, "", "has not ended: cancel it first")
+	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}))
+	for range 2 {
+		if err := remove(id); err != nil {
+			t.Error(err)
+		}
+		wantStatus(t, f.watched(id), codes.NotFound, "", "does not exist")
+		f.restart()
+	}
+	wantStatus(t, remove("job-00000099"), codes.NotFound, "", "does not exist")
+	wantStatus(t, remove("garbage"), codes.NotFound, "", "does not exist")
+	f.stored(func(db *records.DB) {
+		if events, err := db.Events(id, 1, 10); err != nil || len(events) > 0 {
+			t.Errorf("%d events are left, %v", len(events), err)
+		}
+		left := 0
+		if err := db.List(t.Context(), "", "", func(*tilthv1.Record) error { left++; return nil }); err != nil || left != 1 {
+			t.Errorf("%d records are left, %v, want that of a", left, err)
+		}
+	})
+	if again := f.submit("r", spec("conv")).GetId(); again == id {
+		t.Error("its request is answered with it")
+	}
+}
+
+// Jobs of files from before they were counted are kept and deleted as others.
+func TestAnEndedJobOfAnOldFileIsDeleted(t *testing.T) {
+	for schema := 1; schema <= 2; schema++ {
+		f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: tracker.Keep{Age: -1}}}
+		f.unpack(fmt.Sprintf("schema-%d.db.gz", schema))
+		f.start()
+		f.job("job-00000001")
+		must[*tilthv1.DeleteJobResponse](t)(f.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: "job-00000001"}))
+		wantStatus(t, f.watched("job-00000001"), codes.NotFound, "", "does not exist")
+		if got := f.submit("done", spec("conv")).GetId(); got == "job-00000001" {
+			t.Error("its request is answered with it")
+		}
+		f.stop()
+	}
+}
