@@ -300,7 +300,11 @@ func TestTooManyUploadsAreTriedAgain(t *testing.T) {
 		_, err := client.Upload(as(t.Context(), "ana"), "candidates", path)
 		uploaded <- err
 	}()
-	<-heard // it was refused once, at least
+	select {
+	case <-heard: // it was refused once, at least
+	case err := <-uploaded:
+		t.Fatalf("it was not tried again: %v", err)
+	}
 	_ = h.end()
 	if err := <-uploaded; err != nil {
 		t.Error(err)
