@@ -3,6 +3,7 @@ package artifact
 import (
 	"context"
 	"errors"
+	"syscall"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -106,7 +107,7 @@ func wireError(err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%v: try again when some have ended", err)
-	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest):
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest), errors.Is(err, syscall.EIO): // worth a new beginning
 		code = codes.DataLoss
 	case errors.Is(err, ErrNotFound):
 		code = codes.NotFound

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,6 +84,18 @@ func TestAFailedSyncEndsTheFilesLife(t *testing.T) {
 	}
 }
 
+func TestAClientSendsAgainWhatADiskLost(t *testing.T) {
+	store := open(t, artifact.Options{FS: &badSync{file: true}})
+	path, content := randomFile(t, 1000)
+	client := artifact.NewClient(serve(t, store), nil, slog.New(slog.DiscardHandler))
+	if _, err := client.Upload(t.Context(), "candidates", path); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := store.Confirm(t.Context(), records.Digest(content)); !there || err != nil {
+		t.Errorf("there: %v, %v", there, err)
+	}
+}
+
 // besides is a content that is stored in the same folder as another.
 func besides(content string) string {
 	for n := 0; ; n++ {
@@ -94,6 +109,10 @@ func TestAnUploadThatWasUnderWayWhenTheProcessEndedIsNotBelieved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	h := hold(t, s, upload("ana", "hello"), "hel")
+	older := filepath.Join(dir, "2c", records.Digest([]byte("hello"))+".part") // as older versions kept them, unsynced
+	if err := os.WriteFile(older, []byte("hel"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	again := open(t, artifact.Options{Dir: dir})
 	if got := files(t, dir); len(got) != 0 || again.UsedBytes() != 0 {
 		t.Errorf("left %v", got)

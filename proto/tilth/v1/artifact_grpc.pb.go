@@ -37,7 +37,7 @@ type ArtifactServiceClient interface {
 	StatArtifact(ctx context.Context, in *StatArtifactRequest, opts ...grpc.CallOption) (*StatArtifactResponse, error)
 	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
 	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
-	// DATA_LOSS when the bytes do not have the digest. FAILED_PRECONDITION when there are not offset bytes of an upload of the
+	// DATA_LOSS when the bytes do not have the digest, or the disk lost them: begin anew. FAILED_PRECONDITION when there are not offset bytes of an upload of the
 	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
 	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
 	UploadArtifact(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadArtifactRequest, UploadArtifactResponse], error)
@@ -107,7 +107,7 @@ type ArtifactServiceServer interface {
 	StatArtifact(context.Context, *StatArtifactRequest) (*StatArtifactResponse, error)
 	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
 	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
-	// DATA_LOSS when the bytes do not have the digest. FAILED_PRECONDITION when there are not offset bytes of an upload of the
+	// DATA_LOSS when the bytes do not have the digest, or the disk lost them: begin anew. FAILED_PRECONDITION when there are not offset bytes of an upload of the
 	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
 	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
 	UploadArtifact(grpc.ClientStreamingServer[UploadArtifactRequest, UploadArtifactResponse]) error
