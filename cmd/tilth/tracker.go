@@ -34,8 +34,8 @@ func newTracker(a *app) *cobra.Command {
 It serves this machine only, unless it has a certificate and asks who calls
 (--tls-cert, --tls-key, and --tokens, --tls-client-ca or both): see
 'tilth tracker certs' and 'tilth tracker token'.`,
-		Example: `  tilth tracker --data /var/lib/tilth
-  tilth tracker --listen unix:/run/tilth.sock --http ""
+		Example: `  tilth tracker
+  tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --config tracker.yaml --config-check
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
 		Args: cobra.NoArgs,
