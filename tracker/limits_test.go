@@ -9,13 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -197,31 +195,5 @@ func TestAQueueNobodyNeedsIsForgotten(t *testing.T) {
 		if strings.HasSuffix(family.GetName(), "queue_depth") {
 			t.Errorf("queues are left: %v", family.GetMetric())
 		}
-	}
-}
-
-// Calls that wait for the disk are memory, too.
-func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{Calls: 1}})
-	var calls sync.WaitGroup
-	var refused atomic.Int64
-	for n := range 200 {
-		calls.Go(func() {
-			err := f.trySubmit(strconv.Itoa(n), spec("conv"))
-			if err != nil && (status.Code(err) != codes.Unavailable || wire.Reason(err) != wire.ReasonOverloaded) {
-				t.Errorf("got %v", err)
-			}
-			if err != nil {
-				refused.Add(1)
-			}
-		})
-	}
-	calls.Wait()
-	if got := refusals(t, registry)["load_calls"]; got != float64(refused.Load()) {
-		t.Errorf("%v refusals counted of %d", got, refused.Load())
-	}
-	if err := f.trySubmit("last", spec("conv")); err != nil {
-		t.Errorf("when it is over: %v", err)
 	}
 }

@@ -57,11 +57,18 @@ func TestNoTrialIsLostOrRecordedTwice(t *testing.T) {
 		c.job = r.GetJob().GetId()
 		c.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
 		c.searches()
+		for _, name := range []string{"b1", "b2"} {
+			c.join(name, tilthv1.AgentKind_AGENT_KIND_BUILDER)
+		}
+		for _, name := range []string{"r1", "r2"} {
+			c.join(name, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"join":    c.anyJoin,
 			"lease":   c.anyLease,
 			"propose": c.anyProposal,
 			"build":   c.anyBuild,
+			"batch":   c.anyBatch,
 			"measure": c.anyMeasurement,
 			"repeat":  c.anyRepetition,
 			"return":  c.anyReturn,
@@ -156,6 +163,15 @@ func (c *chaos) anyProposal(t *rapid.T) {
 	}
 	c.proposed++
 	c.trials += len(names)
+}
+
+// anyBatch brings a batch as far as a runner's hands, which single steps in any order seldom do.
+func (c *chaos) anyBatch(t *rapid.T) {
+	c.anyProposal(t)
+	if w := c.lease("b1"); isBuild(w) {
+		c.buildWork(w, len(w.GetBuild().GetCandidates()))
+	}
+	c.lease("r1")
 }
 
 // heldWork draws a lease of the kind wanted, as often as not the last one granted, or else one of any time.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -377,28 +379,33 @@ func TestLeavingRequeuesAtOnce(t *testing.T) {
 }
 
 func TestLeasesOutliveARestartOfTheTracker(t *testing.T) {
-	f := newFarm(t, tracker.Config{})
-	job := f.submit("r1", spec("conv"))
-	session := f.tuner()
-	tuner := f.mustLease(session).GetLease()
-	f.restart()
-	beat := must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session, Leases: []*tilthv1.LeaseToken{tuner}}))
-	if len(beat.GetDropped()) != 0 {
-		t.Fatalf("dropped %v", beat.GetDropped())
-	}
-	f.propose(tuner, 0, 0, "a", "b")
-	build := f.buildReport(f.mustLease(f.builder()))
-	f.restart()
-	f.reportBuild(build)
-	run := f.mustLease(f.runner())
-	f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[0], 1))
-	f.restart()
-	f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[1], 2))
-	f.propose(tuner, 1, 0, "c")
-	got := describe(f.events(job.GetId(), 1, 6))
-	if got != "queued, running, proposed 0×2, trial 0.0 a 1, trial 0.1 b 2, proposed 1×1" {
-		t.Errorf("events %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFarm(t, tracker.Config{})
+		job := f.submit("r1", spec("conv"))
+		session := f.tuner()
+		tuner := f.mustLease(session).GetLease()
+		f.restart()
+		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		beat := must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session, Leases: []*tilthv1.LeaseToken{tuner}}))
+		if len(beat.GetDropped()) != 0 {
+			t.Fatalf("dropped %v", beat.GetDropped())
+		}
+		f.propose(tuner, 0, 0, "a", "b")
+		build := f.buildReport(f.mustLease(f.builder()))
+		f.restart()
+		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		f.reportBuild(build)
+		run := f.mustLease(f.runner())
+		f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[0], 1))
+		f.restart()
+		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[1], 2))
+		f.propose(tuner, 1, 0, "c")
+		got := describe(f.events(job.GetId(), 1, 6))
+		if got != "queued, running, proposed 0×2, trial 0.0 a 1, trial 0.1 b 2, proposed 1×1" {
+			t.Errorf("events %s", got)
+		}
+	})
 }
 
 func TestWatchReplaysThenFollowsWithoutGap(t *testing.T) {

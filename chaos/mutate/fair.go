@@ -1,0 +1,51 @@
+package main
+
+import "slices"
+
+// fair are mutations of promise 7: shares and quotas.
+var fair = slices.Concat(
+	in("tracker", []mutation{
+		{
+			name: "an owner has any number of jobs", file: "quota.go",
+			from: "case share.Jobs > 0 && has.jobs >= share.Jobs:", to: "case share.Jobs > 0 && has.jobs > 1000+share.Jobs:",
+			test: "TestAnOwnerHasNoMoreJobsThanItMay",
+		},
+		{
+			name: "an owner's jobs come to any number of trials", file: "quota.go",
+			from: "case share.Trials > 0 && has.trials+trials > share.Trials:", to: "case share.Trials > 0 && has.trials+trials > 1000*share.Trials:",
+			test: "TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay",
+		},
+		{
+			name: "jobs without a budget of trials propose any number", file: "quota.go",
+			from: "has.trials+more > share.Trials {", to: "has.trials+more > 1000*share.Trials {",
+			test: "TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay",
+		},
+		{
+			name: "builds do not wait for their owner's artifacts to be measured", file: "dispatch.go",
+			from: "allowed.Owner = t.mayBuild", to: "_ = t.mayBuild",
+			test: "TestAnOwnersArtifactsHoldUpItsBuildsAlone",
+		},
+		{
+			name: "an ended turn does not go to the job that waits", file: "turn.go",
+			from: "now.Sub(l.granted) < c.cfg.SearchTurn", to: "now.Sub(l.granted) < 1000*c.cfg.SearchTurn",
+			test: "TestAgentsAreShared",
+		},
+	}),
+	in("tracker/fairqueue", []mutation{
+		{
+			name: "weights do not count", file: "level.go",
+			from: "n.tag += seconds / n.weight", to: "n.tag += seconds",
+			test: "TestSharesFollowWeights",
+		},
+		{
+			name: "who was idle has saved up turns", file: "level.go",
+			from: "n.tag = max(n.tag, l.virtual)", to: "n.tag = max(n.tag, 0)",
+			test: "TestIdlenessEarnsNothing",
+		},
+		{
+			name: "nobody pays for what was served", file: "charge.go",
+			from: "c.pay(seconds - c.paid)", to: "c.pay(0)",
+			test: "TestAHugeJobDoesNotStarveASmallOne",
+		},
+	}),
+)

@@ -1,0 +1,74 @@
+// Command mutate asks whether the tests notice when a promise is broken. Each mutation of the table takes one line away that a
+// promise rests on, or turns it round, and names the test of docs/reliability.md that must fail then. The tree is not touched: the
+// compiler reads the changed file from elsewhere.
+//
+//	go run ./chaos/mutate                all mutations
+//	go run ./chaos/mutate -only lease    those whose name has "lease"
+//
+// The exit status is 1 when a mutation survives, or no longer fits the code.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	only := flags.String("only", "", "only mutations whose names contain this")
+	root := flags.String("root", ".", "the module's folder")
+	limit := flags.Duration("timeout", 5*time.Minute, "limit of one test; one that exceeds it has noticed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var chosen []mutation
+	for _, m := range mutations {
+		if strings.Contains(m.name, *only) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no mutation's name contains %q", *only)
+	}
+	c := campaign{root: *root, limit: *limit}
+	return c.run(ctx, chosen)
+}
+
+// run tries the mutations one after the other and prints what became of each.
+func (c *campaign) run(ctx context.Context, chosen []mutation) error {
+	var bad []string
+	for k, m := range chosen {
+		started := time.Now()
+		verdict, err := c.try(ctx, m)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		fmt.Printf("%3d/%d  %-9s %-52s %s (%.0f s)\n", k+1, len(chosen), verdict, m.name, m.test, time.Since(started).Seconds())
+		if err != nil {
+			fmt.Printf("         %v\n", err)
+		}
+		if verdict != killed {
+			bad = append(bad, m.name)
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%d of %d mutations were not killed: %s", len(bad), len(chosen), strings.Join(bad, "; "))
+	}
+	fmt.Printf("all %d mutations were killed by the tests that stand for their promises\n", len(chosen))
+	return nil
+}

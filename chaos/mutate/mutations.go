@@ -1,0 +1,15 @@
+package main
+
+import "slices"
+
+// mutations are all there are, in the order of the promises of docs/reliability.md.
+var mutations = slices.Concat(once, faults, gentle, fair, bounded, closed)
+
+// in returns mutations of one package, which its own tests must notice.
+func in(pkg string, list []mutation) []mutation {
+	for k := range list {
+		list[k].pkg = "./" + pkg
+		list[k].file = pkg + "/" + list[k].file
+	}
+	return list
+}
