@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +12,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
@@ -25,6 +30,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/access/audit"
+	"github.com/tilth-dev/tilth/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -41,44 +49,106 @@ type wild struct {
 	works    []*tilthv1.LeaseWorkResponse
 	proposed uint64
 	requests int
+	// callers have a token for each role.
+	callers map[access.Role]string
+	calls   int
+}
+
+// wildCount is how many calls were made, and since when.
+var wildCount struct {
+	calls atomic.Int64
+	began sync.Once
+	since time.Time
 }
 
 // TestNoCallStopsOrDamagesTheTracker lets the tracker be called wildly, and then restarts it on its file and checks its logs.
-func TestNoCallStopsOrDamagesTheTracker(t *testing.T) { rapid.Check(t, wildCalls) }
+func TestNoCallStopsOrDamagesTheTracker(t *testing.T) {
+	rapid.Check(t, wildCalls)
+	calls := wildCount.calls.Load()
+	t.Logf("%d calls, %.0f a minute", calls, float64(calls)/time.Since(wildCount.since).Minutes())
+}
 
 // FuzzCalls is the same, led by what of the tracker's code is reached.
 func FuzzCalls(f *testing.F) { f.Fuzz(rapid.MakeFuzz(wildCalls)) }
 
+// callsAtOnce are made in each step, so that most of the time goes into calls and not into starting trackers.
+const callsAtOnce = 10
+
 func wildCalls(t *rapid.T) {
-	dir, err := os.MkdirTemp("", "wild")
+	wildCount.began.Do(func() { wildCount.since = time.Now() })
+	dir, err := os.MkdirTemp(inMemory(), "wild")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	callers := makeCallers(t, dir)
 	conn, stop := serveWild(t, dir)
-	w := &wild{T: t, conn: conn, methods: trackerMethods(t), words: map[string][]string{}}
+	w := &wild{T: t, conn: conn, methods: trackerMethods(t), words: map[string][]string{}, callers: callers}
+	defer func() { wildCount.calls.Add(int64(w.calls)) }()
 	w.begin()
+	several := func(call func()) func(*rapid.T) {
+		return func(t *rapid.T) {
+			w.T = t
+			for range callsAtOnce {
+				call()
+			}
+		}
+	}
 	t.Repeat(map[string]func(*rapid.T){
-		"good":    func(t *rapid.T) { w.T = t; w.callGood(false) },
-		"mutated": func(t *rapid.T) { w.T = t; w.callGood(true) },
-		"made up": func(t *rapid.T) { w.T = t; w.callMadeUp() },
-		"bytes":   func(t *rapid.T) { w.T = t; w.callBytes() },
+		"good":    several(func() { w.callGood(false) }),
+		"mutated": several(func() { w.callGood(true) }),
+		"made up": several(w.callMadeUp),
+		"bytes":   several(w.callBytes),
 	})
 	w.T = t
-	w.call(w.good(tilthv1.JobService_ListJobs_FullMethodName), tilthv1.JobService_ListJobs_FullMethodName) // it still answers
+	w.callOwn(tilthv1.JobService_ListJobs_FullMethodName, &tilthv1.ListJobsRequest{}) // it still answers
 	stop()
 	_, stop = serveWild(t, dir)
 	stop()
 	checkStore(t, filepath.Join(dir, recordsName))
 }
 
-// serveWild serves a tracker over the data in dir.
+// inMemory is a folder of a file system in memory, where there is one: what a disk costs is not asked here.
+func inMemory() string {
+	const dir = "/dev/shm"
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && unix.Access(dir, unix.W_OK) == nil {
+		return dir
+	}
+	return ""
+}
+
+// makeCallers makes the tokens of an identity of each role.
+func makeCallers(t *rapid.T, dir string) map[access.Role]string {
+	callers := map[access.Role]string{}
+	for _, role := range []access.Role{access.ReadOnly, access.Client, access.Agent, access.Admin} {
+		text, _, err := tokens.Create(filepath.Join(dir, tokensName), tokens.Request{Name: string(role), Role: role}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		callers[role] = text
+	}
+	return callers
+}
+
+// serveWild serves a tracker over the data in dir, behind its gate.
 func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 	db, err := records.Open(filepath.Join(dir, recordsName), records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), FirstRetry: -1})
+	var security tracker.Security
+	security.Tokens, err = tokens.Open(filepath.Join(dir, tokensName), quiet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.OpenFile(filepath.Join(dir, "audit.jsonl"), 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	security.Audit = audit.New(log, quiet)
+	tr, err := tracker.New(tracker.Config{
+		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), FirstRetry: -1, Security: security,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +167,39 @@ func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 		if err := <-served; err != nil {
 			t.Fatalf("the tracker stopped: %v", err)
 		}
-		if err := db.Close(); err != nil {
+		if err := errors.Join(db.Close(), security.Audit.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// caller is a context with the proof of a role that may make a call, as a rule, or with another's, a wrong one, or none.
+func (w *wild) caller(path string) context.Context {
+	role := access.Client
+	for _, service := range []string{"AgentService", "SearchService", "BuildService", "MeasureService", "RunService", "ReportCalibration"} {
+		if strings.Contains(path, service) {
+			role = access.Agent
+		}
+	}
+	switch rapid.IntRange(0, 19).Draw(w.T, "caller") {
+	case 0:
+		return context.Background()
+	case 1:
+		return withToken("tilth_wrong")
+	case 2, 3:
+		role = access.Admin
+	case 4:
+		role = access.ReadOnly
+	case 5:
+		role = access.Client
+	}
+	return withToken(w.callers[role])
+}
+
+// bound bounds the time of a call.
+func (w *wild) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	w.calls++
+	return context.WithTimeout(ctx, time.Minute)
 }
 
 // trackerMethods are those of all services of the wire, by name.
@@ -136,7 +235,18 @@ func (w *wild) begin() {
 	}
 }
 
-func (w *wild) callOwn(path string, request proto.Message) { w.call(request, path) }
+// callOwn makes a call that is let through.
+func (w *wild) callOwn(path string, request proto.Message) {
+	role := access.Agent
+	if strings.Contains(path, "JobService") {
+		role = access.Client
+	}
+	w.callWith(withToken(w.callers[role]), request, path)
+}
+
+func withToken(token string) context.Context {
+	return metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+token)
+}
 
 func wildSpec(kind string) *tilthv1.AgentSpec {
 	p := pretender{PretenderConfig: PretenderConfig{Kind: kind, Name: kind + "-1"}}
@@ -173,7 +283,7 @@ func (w *wild) callMadeUp() {
 func (w *wild) callBytes() {
 	m := w.method()
 	request := raw(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(w.T, "bytes"))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := w.bound(w.caller(pathOf(m)))
 	defer cancel()
 	if m.IsStreamingClient() || m.IsStreamingServer() {
 		_ = w.stream(ctx, m, []any{request}, grpc.ForceCodec(rawCodec{})) // however it ends
@@ -195,7 +305,7 @@ func (w *wild) send(m protoreflect.MethodDescriptor, request proto.Message) {
 			requests = append(requests, w.madeUp(m.Input(), 0))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := w.bound(w.caller(pathOf(m)))
 	defer cancel()
 	w.checkCode(pathOf(m), requests, w.stream(ctx, m, requests))
 }
@@ -208,7 +318,7 @@ func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requ
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if m.IsStreamingServer() {
-		time.AfterFunc(20*time.Millisecond, cancel) // a job that has not ended may have no more events
+		time.AfterFunc(2*time.Millisecond, cancel) // a job that has not ended may have no more events
 	}
 	s, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer()}, pathOf(m), opts...)
 	if err != nil {
@@ -234,12 +344,15 @@ func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requ
 	return nil
 }
 
-// call makes a call of one request and one answer, and learns from the answer.
-func (w *wild) call(request proto.Message, path string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+// call makes a call of one request and one answer, as anybody.
+func (w *wild) call(request proto.Message, path string) { w.callWith(w.caller(path), request, path) }
+
+// callWith makes it with a caller's proof, and learns from the answer.
+func (w *wild) callWith(ctx context.Context, request proto.Message, path string) {
+	ctx, cancel := w.bound(ctx)
 	defer cancel()
 	if r, is := request.(*tilthv1.LeaseWorkRequest); is && r.GetWait() != nil {
-		time.AfterFunc(5*time.Millisecond, cancel) // there may be no work
+		time.AfterFunc(time.Millisecond, cancel) // there may be no work
 	}
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(path[1:], "/", ".")))
 	if err != nil {
@@ -374,7 +487,7 @@ func (w *wild) anyWord(field string) string {
 	case 0:
 		return rapid.String().Draw(w.T, field)
 	case 1:
-		return strings.Repeat("\x00long", rapid.SampledFrom([]int{1, 1000, 20000}).Draw(w.T, "times"))
+		return strings.Repeat("\x00long", rapid.SampledFrom([]int{1, 1, 1, 1000, 20_000, 200_000}).Draw(w.T, "times"))
 	case 2, 3:
 		return w.word(rapid.SampledFrom(slices.Sorted(maps.Keys(w.words))).Draw(w.T, "other"))
 	case 4:
@@ -420,6 +533,9 @@ func (w *wild) madeUp(d protoreflect.MessageDescriptor, depth int) proto.Message
 	return m
 }
 
+// mostItems is how many items a list has that has too many.
+const mostItems = 5000
+
 // mostDepth bounds made-up messages within messages.
 const mostDepth = 4
 
@@ -435,6 +551,11 @@ func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth
 				list.Append(protoreflect.ValueOfMessage(w.madeUp(f.Message(), depth+1).ProtoReflect()))
 			} else {
 				list.Append(w.scalar(f))
+			}
+		}
+		if rapid.IntRange(0, 15).Draw(w.T, "many") == 0 {
+			for range mostItems {
+				list.Append(list.NewElement()) // small, since there are many
 			}
 		}
 	case f.Message() != nil:
@@ -464,7 +585,8 @@ func (w *wild) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	case protoreflect.DoubleKind:
 		return protoreflect.ValueOfFloat64(rapid.Float64().Draw(w.T, "double"))
 	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(w.T, "bytes"))
+		some := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(w.T, "bytes")
+		return protoreflect.ValueOfBytes(bytes.Repeat(some, rapid.SampledFrom([]int{1, 1, 1, 1, 5000, 100_000}).Draw(w.T, "times")))
 	}
 	return protoreflect.ValueOfString(w.anyWord(string(f.Name())))
 }
