@@ -29,6 +29,8 @@ type TrackerConfig struct {
 	Patience Patience
 	// Artifacts bound what is stored of them; zero fields are the store's own.
 	Artifacts artifact.Options
+	// Backups says when the records file is backed up, and where; the zero value is never.
+	Backups tracker.Backups
 	// Shares are the owners' weights and quotas.
 	Shares tracker.Shares
 	Logger *slog.Logger
@@ -73,7 +75,7 @@ func serve(ctx context.Context, cfg TrackerConfig, db *records.DB, security trac
 		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
 		Security: security, Shares: cfg.Shares, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
 		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
-		Drift: cfg.Drift, Artifacts: cfg.Artifacts,
+		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

@@ -36,6 +36,7 @@ type metrics struct {
 	commitCalls  prometheus.Counter
 	refusedPeers prometheus.Counter
 	rowsChecked  prometheus.Counter
+	backups      *backupMetrics
 	storeChecked prometheus.Gauge
 	refusedCalls *prometheus.CounterVec
 	dropped      *prometheus.CounterVec
@@ -82,13 +83,14 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 		quarantines:  count("quarantines_total", "Times that a device was put into quarantine, or kept there, for what a calibration said."),
 		warnings:     count("device_warnings_total", "Times that a device began to be warned about: the only one of its class, it measures badly and is given work all the same."),
 		commitCalls:  count("commit_calls_total", "Calls whose changes were written to the records file."),
+		backups:      newBackupMetrics(t.cfg.Backups),
 		rowsChecked:  count("store_rows_checked_total", "Rows of the records file that were read and compared with their checksums by the scrubber."),
 		storeChecked: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tilth_tracker_store_checked_timestamp_seconds", Help: "When all rows of the records file had been checked last; 0 = not since the start.",
 		}),
 		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
-	for _, c := range append(t.securityMetrics(),
+	for _, c := range append(append(t.securityMetrics(), m.backups.all()...),
 		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.rowsChecked, m.storeChecked, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
 		m.calibrations, m.quarantines, m.warnings, newStateCollector(t), newStoreCollector(t), newJobCollector(t), newDeviceCollector(t),

@@ -74,6 +74,8 @@ type Config struct {
 	Keep Keep
 	// Limits bound the tracker's memory, and what is stored of all owners' ended jobs.
 	Limits Limits
+	// Backups says when the records file is backed up, and where; the zero value is never.
+	Backups Backups
 	// Drift says how devices are judged by their calibrations.
 	Drift drift.Policy
 }
@@ -225,6 +227,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	keeping.Go(func() { t.artifacts.Run(ctx) })
 	keeping.Go(func() { t.scrubStore(ctx) })
 	keeping.Go(func() { t.sweeper(ctx) })
+	keeping.Go(func() { t.keepBackups(ctx) })
 	timer := time.NewTimer(t.untilBeat())
 	defer timer.Stop()
 	for {

@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
+			"appears": appears,
 		},
 	})
 }
@@ -73,6 +74,24 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("nobody listens on %s: %v", args[0], err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// appears waits until there is a file of a pattern: appears PATTERN.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appears PATTERN")
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		files, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(files) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("there is no %s", args[0])
 		}
 		<-time.After(10 * time.Millisecond)
 	}

@@ -24,6 +24,7 @@ func newTracker(a *app) *cobra.Command {
 	var security securityFlags
 	var share shareFlags
 	var artifacts artifactFlags
+	var backups backupFlags
 	var patience patienceFlags
 	var log logFlag
 	var drift driftFlags
@@ -47,9 +48,10 @@ It serves this machine only, unless it has a certificate and asks who calls
 	patience.add(c)
 	share.add(c)
 	artifacts.add(c)
+	backups.add(c)
 	security.add(c)
 	log.add(c, slog.LevelInfo)
-	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerVerify(a))
+	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a))
 	check := func() error {
 		if listen == "" {
 			return usagef("--listen is empty: want host:port or unix:PATH")
@@ -58,6 +60,9 @@ It serves this machine only, unless it has a certificate and asks who calls
 			return err
 		}
 		if err := artifacts.check(); err != nil {
+			return err
+		}
+		if err := backups.check(); err != nil {
 			return err
 		}
 		if err := drift.check(); err != nil {
@@ -85,7 +90,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 		return farm.RunTracker(ctx, farm.TrackerConfig{
 			Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Logger: logger, Security: security.config(a, dir),
-			Drift: drift.policy, Artifacts: artifacts.options(),
+			Drift: drift.policy, Artifacts: artifacts.options(), Backups: backups.policy,
 			Ready: func(rpc, web net.Addr) {
 				logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", security.cert != "", "callers", security.callers())
 			},

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/records"
 )
 
 const backupLong = `Write a tracker's records file, as it is at one instant, while the tracker goes on.
 
-The file appears whole or not at all, and has all jobs and records that were
-acknowledged before. To restore it, put it in the place of tilth.db in the folder of a
-tracker that is stopped. Artifacts are not in it: what needs them is built again.`
+The file appears whole or not at all, has all jobs and records that were acknowledged
+before, and is verified. 'tilth tracker restore' puts it back. Artifacts are not in it:
+what needs them is built again. A tracker makes backups by itself with --backup-every.`
 
 func newTrackerBackup(a *app) *cobra.Command {
 	var flags trackerFlags
@@ -42,6 +45,11 @@ func newTrackerBackup(a *app) *cobra.Command {
 		})
 		if err != nil {
 			return err
+		}
+		if info, err := os.Stat(output); err == nil && info.Mode().IsRegular() { // neither /dev/stdout nor -
+			if _, err := records.SealCopy(ctx, output, time.Now()); err != nil {
+				return err
+			}
 		}
 		_, err = fmt.Fprintf(a.told(output), "wrote %s, %s\n", fileName(output), show.Bytes(int64(size)))
 		return err
