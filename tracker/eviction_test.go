@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,7 +35,7 @@ func (f *farm) uploadBytes(ctx context.Context, content string) (*tilthv1.Artifa
 // build report was accepted with is there until the batch is measured.
 func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 	const sizeBytes, roomBytes, batches = 10_000, 24 << 10, 80
-	f := newFarm(t, tracker.Config{Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})
+	f := newFarm(t, tracker.Config{LeaseTimeout: time.Hour, Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})
 	f.submit("r", spec("conv"))
 	search, builder, runner := f.mustLease(f.tuner()), f.builder(), f.runner()
 	ctx, stop := context.WithCancel(t.Context())
