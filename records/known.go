@@ -13,11 +13,10 @@ import (
 type Known struct {
 	// Trials counts the records, failures included, as far as they were looked at.
 	Trials int
-	// BestSeconds is the latency of the best verified record, and CandidateSeconds the last verified one of the candidate asked for;
-	// 0 = none.
-	BestSeconds, CandidateSeconds float64
-	// BestDigest is the best record's candidate.
-	BestDigest string
+	// Best is the best verified record's measurement; nil when there is none.
+	Best *tilthv1.Measurement
+	// CandidateSeconds is the last verified latency of the candidate asked for; 0 = none.
+	CandidateSeconds float64
 }
 
 // Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of numerics allows
@@ -33,8 +32,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 	err = db.view(func(tx *txn) error {
 		best, err := bestOf(tx, group, level)
 		if err == nil {
-			known.BestSeconds = best.GetMeasurement().GetLatencySeconds()
-			known.BestDigest = best.GetMeasurement().GetCandidate().GetDigest()
+			known.Best = best.GetMeasurement()
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}

@@ -36,8 +36,9 @@ func bare(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{
 			Digest: m.GetCandidate().GetDigest(), Trial: m.GetCandidate().GetTrial(), Numerics: m.GetCandidate().GetNumerics(),
+			Multiplications: m.GetCandidate().GetMultiplications(),
 		},
 		Error: m.GetError(), SamplesSeconds: m.GetSamplesSeconds(), LatencySeconds: m.GetLatencySeconds(), Interval: m.GetInterval(),
-		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(),
+		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
 	}
 }

@@ -34,8 +34,11 @@ func (t *Tracker) firstProgress(ctx context.Context, spec *tilthv1.JobSpec) ([]*
 			return nil, storeError(err)
 		}
 		progress[i].KnownTrials = uint32(known.Trials)
-		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.BestSeconds, known.CandidateSeconds
-		progress[i].KnownBestDigest = known.BestDigest
+		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.Best.GetLatencySeconds(), known.CandidateSeconds
+		progress[i].KnownBestDigest = known.Best.GetCandidate().GetDigest()
+		if known.Best != nil {
+			progress[i].KnownBest = bare(known.Best)
+		}
 	}
 	return progress, nil
 }

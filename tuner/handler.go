@@ -321,7 +321,7 @@ func (b *batch) wire() []*tilthv1.Candidate {
 	}
 	list := make([]*tilthv1.Candidate, len(b.candidates))
 	for k, c := range b.candidates {
-		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String()}
+		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String(), Multiplications: c.Multiplications}
 	}
 	return list
 }

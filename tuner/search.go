@@ -22,6 +22,8 @@ type Candidate struct {
 	Origin string
 	// Numerics is the least level that allows the schedule.
 	Numerics schedule.Numerics
+	// Multiplications are the schedule's, as a share of those of direct sums.
+	Multiplications float64
 }
 
 // Trial is what became of a candidate.
@@ -115,7 +117,7 @@ func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 
 // newCandidate is the candidate of a point whose schedule is s.
 func newCandidate(in *space.Space, point space.Point, s *schedule.Schedule) Candidate {
-	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics()}
+	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics(), Multiplications: s.Multiplications()}
 	c.Digest = schedule.Digest(c.Trace)
 	return c
 }

@@ -18,9 +18,14 @@ import (
 type compareRow struct {
 	Package       string  `json:"package"`
 	MedianSeconds float64 `json:"median_s"`
-	MinSeconds    float64 `json:"min_s"`
-	// SpeedUp is the first package's median over this one's.
-	SpeedUp float64 `json:"speed_up"`
+	// LowSeconds and HighSeconds hold the median with a probability of Level.
+	LowSeconds  float64 `json:"low_s"`
+	HighSeconds float64 `json:"high_s"`
+	Level       float64 `json:"level"`
+	MinSeconds  float64 `json:"min_s"`
+	stat.Paired
+	// Verdict is faster, slower, noise or too few rounds; empty for the first package.
+	Verdict string `json:"verdict,omitempty"`
 }
 
 // compareCommand times packages in turns.
@@ -33,6 +38,10 @@ type compareCommand struct {
 
 const compareLong = `Time packages on made-up inputs in turns, so that a machine that gets slower or
 faster meanwhile does so for all of them, and compare them with the first.
+
+A speed-up is the median, over the rounds, of the first package's time over this one's,
+with an interval that holds it with a probability of 95 %. Where the interval contains
+1.00x, the difference is noise: more --rounds make the interval narrower.
 
 With --tracker they run on one device of a farm.`
 
@@ -69,16 +78,35 @@ func (k *compareCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	first := stat.Of(samples[0]).Median
 	var rows []compareRow
 	for i, path := range args {
-		s := stat.Of(samples[i])
-		rows = append(rows, compareRow{Package: path, MedianSeconds: s.Median, MinSeconds: s.Min, SpeedUp: first / s.Median})
+		rows = append(rows, newCompareRow(path, samples[0], samples[i], i == 0))
 	}
-	table := show.NewTable("PACKAGE", ">MEDIAN", ">MIN", ">SPEED-UP")
-	return list(k.stdout, k.asJSON, rows, table, func(r compareRow) []string {
-		return []string{r.Package, show.Seconds(r.MedianSeconds), show.Seconds(r.MinSeconds), fmt.Sprintf("%.2fx", r.SpeedUp)}
-	})
+	table := show.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT")
+	return list(k.stdout, k.asJSON, rows, table, compareRow.cells)
+}
+
+func newCompareRow(path string, first, own []float64, isFirst bool) compareRow {
+	s, i := stat.Of(own), stat.MedianIntervalAt(own, stat.DecisionLevel)
+	row := compareRow{
+		Package: path, MedianSeconds: s.Median, LowSeconds: i.Low, HighSeconds: i.High, Level: i.Level, MinSeconds: s.Min,
+		Paired: stat.PairedRatio(first, own),
+	}
+	if !isFirst {
+		row.Verdict = row.Paired.Verdict()
+	}
+	return row
+}
+
+func (r compareRow) cells() []string {
+	cells := []string{
+		r.Package, show.Seconds(r.MedianSeconds), show.Range(r.LowSeconds, r.HighSeconds), show.Seconds(r.MinSeconds),
+		fmt.Sprintf("%.2fx", r.Ratio), show.Missing, show.Missing,
+	}
+	if r.Verdict != "" {
+		cells[5], cells[6] = fmt.Sprintf("%.3f–%.3fx", r.Low, r.High), r.Verdict
+	}
+	return cells
 }
 
 // here times packages on this machine: seconds of one execution, by package.

@@ -43,8 +43,12 @@ type taskView struct {
 	Messages     map[string]string `json:"messages"`
 	BestSeconds  *float64          `json:"best_s"`
 	LimitSeconds *float64          `json:"limit_s"`
+	// BestInterval is where the best one's median lies, RemeasuredFrom the latency that it had until it was measured again and
+	// found slower.
+	BestInterval   *trials.Interval `json:"best_interval"`
+	RemeasuredFrom *float64         `json:"remeasured_from_s,omitempty"`
 
-	ofLimit string
+	ofLimit, uncertainty string
 }
 
 // deadLetterView is a batch that the farm gave up on.
@@ -132,6 +136,7 @@ func newJobView(j *tilthv1.Job) jobView {
 			Task: task.Name, Weight: task.Weight, Flop: task.Flop, Workload: spec.GetWorkloadDigest(), Trials: task.Trials,
 			Proposed: proposed(j, i), InFlight: inFlight(j, i, task.Trials), KnownTrials: task.KnownTrials, Errors: task.Errors, Messages: task.Messages,
 			BestSeconds: positive(task.BestSeconds), LimitSeconds: positive(limit), ofLimit: task.OfLimit(),
+			BestInterval: task.BestInterval(), RemeasuredFrom: positive(task.RemeasuredFrom), uncertainty: task.Uncertainty(),
 		})
 	}
 	for _, d := range j.GetDeadLetters() {
@@ -190,13 +195,13 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("TASK", ">TIMES", ">BEST", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS")
 	for _, t := range v.TaskProgress {
 		rate := show.Missing
 		if t.BestSeconds != nil {
 			rate = show.GFLOPS(t.Flop, *t.BestSeconds)
 		}
-		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), rate, t.ofLimit, strconv.Itoa(t.Trials),
+		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), t.uncertainty, rate, t.ofLimit, strconv.Itoa(t.Trials),
 			strconv.Itoa(t.InFlight), strconv.Itoa(t.KnownTrials), show.Counts(t.Errors))
 	}
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil || len(v.Letters) == 0 {

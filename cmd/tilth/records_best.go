@@ -9,22 +9,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // bestRow is a best record in a listing.
 type bestRow struct {
-	Workload       string    `json:"workload"`
-	Target         string    `json:"target"`
-	LatencySeconds float64   `json:"latency_s"`
-	Flop           float64   `json:"flop"`
-	RelativeError  float64   `json:"relative_error"`
-	Device         string    `json:"device"`
-	At             time.Time `json:"at"`
-	Candidate      string    `json:"candidate"`
-	Origin         string    `json:"origin"`
+	Workload       string  `json:"workload"`
+	Target         string  `json:"target"`
+	LatencySeconds float64 `json:"latency_s"`
+	// Interval is where its median lies.
+	Interval      *trials.Interval `json:"interval"`
+	Flop          float64          `json:"flop"`
+	RelativeError float64          `json:"relative_error"`
+	Device        string           `json:"device"`
+	At            time.Time        `json:"at"`
+	Candidate     string           `json:"candidate"`
+	Origin        string           `json:"origin"`
 	// Suspected says why the measurement is in doubt.
 	Suspected string `json:"suspected,omitempty"`
+	// Remeasured says why it was measured again.
+	Remeasured string `json:"remeasured,omitempty"`
 }
 
 func newRecordsBest(a *app) *cobra.Command {
@@ -57,14 +62,26 @@ func newRecordsBest(a *app) *cobra.Command {
 				rows = append(rows, newBestRow(r))
 			}
 		}
-		table := show.NewTable("WORKLOAD", ">LATENCY", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE")
+		table := show.NewTable("WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE")
 		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
 			return []string{
-				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), show.GFLOPS(r.Flop, r.LatencySeconds), show.Time(r.At), r.Device,
+				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Time(r.At), r.Device,
 				r.Target, r.Origin,
 			}
 		})
 	})
+}
+
+// uncertainty is the interval for people.
+func (r bestRow) uncertainty() string {
+	if r.Interval == nil {
+		return show.Missing
+	}
+	text := show.Range(r.Interval.LowSeconds, r.Interval.HighSeconds)
+	if r.Remeasured != "" {
+		text += " remeasured"
+	}
+	return text
 }
 
 func newBestRow(r *tilthv1.Record) bestRow {
@@ -73,7 +90,10 @@ func newBestRow(r *tilthv1.Record) bestRow {
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(),
 		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
-		Suspected: m.GetSuspected(),
+		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),
+	}
+	if i := m.GetInterval(); i.GetHighSeconds() > 0 {
+		row.Interval = &trials.Interval{LowSeconds: i.GetLowSeconds(), HighSeconds: i.GetHighSeconds(), Level: i.GetLevel()}
 	}
 	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
 		row.Flop = w.Flop()

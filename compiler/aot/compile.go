@@ -70,7 +70,9 @@ type compilation struct {
 	infos   []codegen.Info
 	// algorithms of each task's schedule.
 	algorithms [][]string
-	sources    []toolchain.File
+	// multiplications of each task's schedule, as a share of those of direct sums.
+	multiplications []float64
+	sources         []toolchain.File
 }
 
 func (c *compilation) run(ctx context.Context) (*Manifest, error) {
@@ -121,6 +123,7 @@ func (c *compilation) lower() (err error) {
 		}
 		c.infos = append(c.infos, info)
 		c.algorithms = append(c.algorithms, s.Algorithms())
+		c.multiplications = append(c.multiplications, s.Multiplications())
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
@@ -189,7 +192,8 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
 			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
-			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
+			Multiplications: c.multiplications[k],
+			Flop:            task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

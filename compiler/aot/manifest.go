@@ -54,6 +54,8 @@ type TaskInfo struct {
 	LatencySeconds float64 `json:"latency_seconds,omitempty"`
 	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
 	Algorithms []string `json:"algorithms,omitempty"`
+	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older versions.
+	Multiplications float64 `json:"multiplications,omitempty"`
 	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to the largest
 	// value; 0 = not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`

@@ -47,6 +47,8 @@ type algorithm struct {
 	name string
 	// growth is about how much larger its rounding errors are than those of the direct sum.
 	growth float64
+	// multiplications are its multiplications as a share of the direct sum's.
+	multiplications float64
 }
 
 // Numerics is the least level that allows the schedule.
@@ -64,6 +66,16 @@ func (s *Schedule) ErrorGrowth() float64 {
 		growth *= a.growth
 	}
 	return growth
+}
+
+// Multiplications are at least those of the schedule, as a share of those of direct sums: 1 where all sums are direct. Sums that
+// algorithms add are not counted.
+func (s *Schedule) Multiplications() float64 {
+	share := 1.0
+	for _, a := range s.algorithms {
+		share *= a.multiplications
+	}
+	return share
 }
 
 // Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)",

@@ -22,6 +22,9 @@ type transform func(k int64, d func(i int64) expr.Expr) expr.Expr
 
 func (f *filter) products() int64 { return int64(len(f.weights)) }
 
+// multiplications are the products as a share of those of the direct sum.
+func (f *filter) multiplications() float64 { return float64(f.products()) / float64(f.m*f.taps) }
+
 // inputs is how many inputs some neighbouring tiles of m outputs have together.
 func (f *filter) inputs(tiles int64) int64 { return f.stride*(tiles*f.m-1) + f.taps }
 

@@ -46,13 +46,14 @@ type Total struct {
 
 // Work is what was done, and how that compares with the machine.
 type Work struct {
-	// Flop is the floating point operations if every sum is computed directly; an algorithm that needs fewer of them may
-	// exceed the peak.
+	// Flop is the floating point operations if every sum is computed directly, FlopsPerSecond their rate, which an algorithm that
+	// needs fewer of them may raise above the machine's.
 	Flop           float64 `json:"flop"`
 	FlopsPerSecond float64 `json:"flops_per_second"`
 	// IntegerOps is the operations in sums of integers.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
-	// ArithmeticSeconds is the least time for both at the machine's rates; 0 where a rate that matters is not known.
+	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms that the
+	// schedule uses; 0 where these, or a rate that matters, are not known.
 	ArithmeticSeconds float64 `json:"arithmetic_seconds"`
 	// PeakShare is ArithmeticSeconds over the time taken.
 	PeakShare float64 `json:"peak_share"`
@@ -118,8 +119,9 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 // work is the limit of a task's operations and bytes.
 func work(task aot.TaskInfo, peak aot.Peak) Work {
 	w := Work{Flop: task.Flop, IntegerOps: task.IntegerOps, Bytes: task.Bytes}
-	if task.IntegerOps == 0 || peak.IntegersPerSecond > 0 {
-		w.ArithmeticSeconds = ratio(task.Flop, peak.FlopsPerSecond) + ratio(task.IntegerOps, peak.IntegersPerSecond)
+	share, known := multiplications(task)
+	if known && (task.IntegerOps == 0 || peak.IntegersPerSecond > 0) {
+		w.ArithmeticSeconds = share * (ratio(task.Flop, peak.FlopsPerSecond) + ratio(task.IntegerOps, peak.IntegersPerSecond))
 	}
 	memory := ratio(float64(task.Bytes), peak.BytesPerSecond)
 	w.LimitSeconds = max(w.ArithmeticSeconds, memory)
@@ -131,6 +133,15 @@ func work(task aot.TaskInfo, peak aot.Peak) Work {
 		w.BoundBy = ByMemory
 	}
 	return w
+}
+
+// multiplications are those of the task's algorithms, as a share of those of direct sums. A package of an older version does
+// not say how many its algorithms need.
+func multiplications(task aot.TaskInfo) (share float64, known bool) {
+	if len(task.Algorithms) == 0 {
+		return 1, true
+	}
+	return task.Multiplications, task.Multiplications > 0
 }
 
 func (w *Work) rate(seconds float64) {

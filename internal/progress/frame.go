@@ -69,7 +69,7 @@ func rest(tasks []task) task {
 	}
 	sum.ofLimit = show.Missing
 	if known {
-		sum.ofLimit = show.Percent(sum.limit, sum.total)
+		sum.ofLimit = show.Share(sum.limit, sum.total)
 	}
 	if sum.failed > 0 {
 		sum.errors = fmt.Sprint(sum.failed)

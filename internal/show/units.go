@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -56,6 +57,31 @@ func Percent(part, whole float64) string {
 		return Missing
 	}
 	return fmt.Sprintf("%.0f %%", 100*part/whole)
+}
+
+// Share is Percent of what cannot be more than the whole: what measuring leaves above it is the whole, and Missing is what is
+// so far above that the whole cannot be known.
+func Share(part, whole float64) string {
+	switch {
+	case part > 1.1*whole:
+		return Missing
+	case part > whole:
+		part = whole
+	}
+	return Percent(part, whole)
+}
+
+// Range shows two durations, e.g. "1.50–1.57 ms"; Missing when there is none.
+func Range(low, high float64) string {
+	a, b := Seconds(low), Seconds(high)
+	if a == Missing || b == Missing {
+		return Missing
+	}
+	value, unit, _ := strings.Cut(a, " ")
+	if strings.HasSuffix(b, " "+unit) {
+		return value + "–" + b
+	}
+	return a + "–" + b
 }
 
 // Bytes shows a size in binary units.

@@ -5,13 +5,16 @@ import "slices"
 // Interval is where the median of what samples were drawn from lies, with probability Level.
 type Interval struct{ Low, High, Level float64 }
 
-// leastLevel is the level that intervals have where there are samples enough.
+// leastLevel is the level that intervals of latencies have where there are samples enough.
 const leastLevel = 0.9
 
 // MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9, or the range of
 // the samples where these are too few. It assumes of the samples that they are independent, and nothing of their distribution:
 // each is below the median with probability 1/2 (David and Nagaraja, Order Statistics, section 7.1). All zero without samples.
-func MedianInterval(samples []float64) Interval {
+func MedianInterval(samples []float64) Interval { return MedianIntervalAt(samples, leastLevel) }
+
+// MedianIntervalAt is MedianInterval with a probability of at least level.
+func MedianIntervalAt(samples []float64, level float64) Interval {
 	n := len(samples)
 	if n == 0 {
 		return Interval{}
@@ -19,11 +22,11 @@ func MedianInterval(samples []float64) Interval {
 	sorted := slices.Sorted(slices.Values(samples))
 	best := Interval{sorted[0], sorted[n-1], coverage(n, 0)}
 	for k := 1; k < n-1-k; k++ {
-		level := coverage(n, k)
-		if level < leastLevel {
+		held := coverage(n, k)
+		if held < level {
 			break
 		}
-		best = Interval{sorted[k], sorted[n-1-k], level}
+		best = Interval{sorted[k], sorted[n-1-k], held}
 	}
 	return best
 }

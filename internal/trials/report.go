@@ -12,10 +12,10 @@ import (
 
 // WriteTable writes what tuning achieved: a row a task, and a row for the model, which is the sum of its tasks.
 func (t *Tally) WriteTable(w io.Writer) error {
-	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS")
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
-		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds),
+		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds), task.Uncertainty(),
 			show.Ratio(task.UntunedSeconds, task.BestSeconds), show.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
 			strconv.Itoa(task.Trials), show.Counts(task.Errors))
 	}
@@ -24,16 +24,16 @@ func (t *Tally) WriteTable(w io.Writer) error {
 		flop += task.Flop * task.Weight
 	}
 	untuned, best := t.UntunedSeconds(), t.BestSeconds()
-	table.Row("all tasks", "", show.Seconds(untuned), show.Seconds(best), show.Ratio(untuned, best),
-		show.GFLOPS(flop, best), show.Percent(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), show.Counts(t.Errors()))
+	table.Row("all tasks", "", show.Seconds(untuned), show.Seconds(best), "", show.Ratio(untuned, best),
+		show.GFLOPS(flop, best), show.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), show.Counts(t.Errors()))
 	return table.Write(w)
 }
 
 // OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what bytes bound,
-// of their rates. An algorithm that needs fewer multiplications may exceed the peak.
+// of their rates. The limit is that of the algorithm which the best schedule uses.
 func (t *Task) OfLimit() string {
 	limit, byBytes := t.Limit()
-	text := show.Percent(limit, t.BestSeconds)
+	text := show.Share(limit, t.BestSeconds)
 	if byBytes && text != show.Missing {
 		text += " bytes"
 	}

@@ -39,11 +39,31 @@ type TaskSummary struct {
 	Messages       map[string]string `json:"messages"`
 	UntunedSeconds *float64          `json:"untuned_s"`
 	BestSeconds    *float64          `json:"best_s"`
-	LimitSeconds   *float64          `json:"limit_s"`
+	// BestInterval is where the best one's median lies; null when that is not known.
+	BestInterval *Interval `json:"best_interval"`
+	// RemeasuredFrom is the latency that the best candidate had until it was measured again and found slower.
+	RemeasuredFrom *float64 `json:"remeasured_from_s,omitempty"`
+	LimitSeconds   *float64 `json:"limit_s"`
 	// LimitByBytes says that reading and writing asks for that limit, not arithmetic.
 	LimitByBytes bool    `json:"limit_by_bytes"`
 	BuildSeconds float64 `json:"build_s"`
 	RunSeconds   float64 `json:"run_s"`
+}
+
+// Interval holds a median with a probability of Level.
+type Interval struct {
+	LowSeconds  float64 `json:"low_s"`
+	HighSeconds float64 `json:"high_s"`
+	Level       float64 `json:"level"`
+}
+
+// BestInterval is Interval for scripts; nil when it is not known.
+func (t *Task) BestInterval() *Interval {
+	low, high, level := t.Interval()
+	if high == 0 {
+		return nil
+	}
+	return &Interval{low, high, level}
 }
 
 // Summary sums up the tally; what it does not know (job, target, where the records are) is left to the caller.
@@ -66,6 +86,7 @@ func (t *Task) summary() TaskSummary {
 	return TaskSummary{
 		Task: t.Name, Weight: t.Weight, Flop: t.Flop, Trials: t.Trials, KnownTrials: t.KnownTrials, Errors: t.Errors, Messages: t.Messages,
 		UntunedSeconds: positive(t.UntunedSeconds), BestSeconds: positive(t.BestSeconds), LimitSeconds: positive(limit),
+		BestInterval: t.BestInterval(), RemeasuredFrom: positive(t.RemeasuredFrom),
 		LimitByBytes: byBytes, BuildSeconds: t.BuildSeconds, RunSeconds: t.RunSeconds,
 	}
 }

@@ -1,6 +1,9 @@
 package trials
 
 import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -33,7 +36,14 @@ type Task struct {
 	// BuildSeconds and RunSeconds are the sums over all trials.
 	BuildSeconds, RunSeconds float64
 
+	// Best is the measurement with BestSeconds, without what only builders and tuners read; nil when there is none, or nobody knows.
+	Best *tilthv1.Measurement
+	// RemeasuredFrom is the lower latency that the best candidate had until it was measured again, in seconds; 0 = it did not get
+	// slower so.
+	RemeasuredFrom float64
+
 	reference Reference
+	knownBest *tilthv1.Measurement
 	// The best of what earlier jobs measured, until this one measures its candidate again.
 	knownBestSeconds float64
 	knownBestDigest  string
@@ -45,7 +55,7 @@ func newTask(name string, spec *tilthv1.TaskSpec, known *tilthv1.TaskProgress, r
 		Name: name, Weight: spec.GetWeight(), Flop: spec.GetFlop(), Errors: map[string]int{}, Messages: map[string]string{},
 		KnownTrials: int(known.GetKnownTrials()), UntunedSeconds: known.GetKnownDefaultSeconds(),
 		BestSeconds: known.GetKnownBestSeconds(), knownBestSeconds: known.GetKnownBestSeconds(),
-		knownBestDigest: known.GetKnownBestDigest(), reference: reference,
+		knownBestDigest: known.GetKnownBestDigest(), reference: reference, Best: known.GetKnownBest(), knownBest: known.GetKnownBest(),
 	}
 }
 
@@ -60,6 +70,7 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 	t.RunSeconds += m.GetRunSeconds()
 	t.measuredAgain(m)
 	t.setBest(trial.GetBestSeconds())
+	t.keepBest(m)
 	if class := show.ErrorClass(m.GetError()); class != "" {
 		if t.Errors[class]++; t.Errors[class] == 1 {
 			t.Messages[class] = m.GetMessage()
@@ -74,6 +85,7 @@ func (t *Task) set(p *tilthv1.TaskProgress) {
 	t.Trials = int(p.GetTrials())
 	t.measuredAgain(p.GetBest())
 	t.setBest(p.GetBestSeconds())
+	t.keepBest(p.GetBest())
 	for name, n := range p.GetErrors() {
 		t.Errors[show.ErrorClassName(name)] = int(n)
 	}
@@ -97,10 +109,64 @@ func (t *Task) setBest(seconds float64) {
 	}
 }
 
-// Limit is the least time that the task can take on its target in seconds, and whether it is the bytes that ask for it; 0 when
-// that is not known.
+// keepBest takes the measurement that has just become the best, if m is that one.
+func (t *Task) keepBest(m *tilthv1.Measurement) {
+	before := t.Best
+	switch {
+	case t.BestSeconds == 0:
+		t.Best, t.RemeasuredFrom = nil, 0
+	case m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && m.GetLatencySeconds() == t.BestSeconds:
+		t.Best = m
+		again := before.GetCandidate().GetDigest() == m.GetCandidate().GetDigest() && before.GetLatencySeconds() > 0
+		switch {
+		case again && m.GetLatencySeconds() > before.GetLatencySeconds():
+			t.RemeasuredFrom = before.GetLatencySeconds()
+		case before.GetLatencySeconds() != m.GetLatencySeconds():
+			t.RemeasuredFrom = 0
+		}
+	case t.Best.GetLatencySeconds() != t.BestSeconds: // an earlier job's best stands again
+		t.Best, t.RemeasuredFrom = t.knownBest, 0
+	}
+}
+
+// Interval is where the best one's median lies, in seconds, and with what probability; all 0 when that is not known.
+func (t *Task) Interval() (low, high, level float64) {
+	if t.Best.GetLatencySeconds() != t.BestSeconds {
+		return 0, 0, 0
+	}
+	i := t.Best.GetInterval()
+	return i.GetLowSeconds(), i.GetHighSeconds(), i.GetLevel()
+}
+
+// Uncertainty is that interval for people, and says of a best that got slower when it was measured again.
+func (t *Task) Uncertainty() string {
+	low, high, _ := t.Interval()
+	text := show.Range(low, high)
+	if t.RemeasuredFrom > 0 {
+		text += fmt.Sprintf(" remeasured, was %s", show.Seconds(t.RemeasuredFrom))
+	}
+	return text
+}
+
+// Limit is the least time that the task can take on its target in seconds with the algorithm of its best schedule, and whether
+// it is the bytes that ask for it; 0 when that is not known.
 func (t *Task) Limit() (seconds float64, byBytes bool) {
-	return max(t.reference.PeakSeconds, t.reference.ByteSeconds), t.reference.ByteSeconds > t.reference.PeakSeconds
+	arithmetic := t.multiplications() * t.reference.PeakSeconds
+	return max(arithmetic, t.reference.ByteSeconds), t.reference.ByteSeconds > arithmetic
+}
+
+// multiplications are those of the best schedule, as a share of those of direct sums: 1 before there is one, and 0, which leaves
+// the bytes alone as a limit, where a schedule with another algorithm does not say.
+func (t *Task) multiplications() float64 {
+	c := t.Best.GetCandidate()
+	direct := c.GetNumerics() == "" || c.GetNumerics() == schedule.Strict.String()
+	switch {
+	case c.GetMultiplications() > 0:
+		return c.GetMultiplications()
+	case t.BestSeconds == 0, t.Best != nil && direct:
+		return 1
+	}
+	return 0
 }
 
 // Failed says that all trials of the task failed, and no earlier job has a right one.

@@ -76,17 +76,19 @@ func TestTally(t *testing.T) {
 
 func TestTableOfTally(t *testing.T) {
 	tally := NewTally(job(), []Reference{{DefaultDigest: "default", PeakSeconds: 0.0005, ByteSeconds: 0.0008}, {PeakSeconds: 0.0045}})
-	for _, e := range events() {
+	list := events()
+	list[1].GetTrial().GetMeasurement().Interval = &tilthv1.Interval{LowSeconds: 0.001, HighSeconds: 0.0011, Level: 0.9}
+	for _, e := range list {
 		tally.Add(e)
 	}
 	var out strings.Builder
 	if err := tally.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	want := "TASK       TIMES  UNTUNED    TUNED  SPEED-UP  GFLOP/s  OF LIMIT    TRIALS  ERRORS\n" +
-		"conv          2x  2.00 ms  1.00 ms     2.00x     2.00  80 % bytes       3  crash 1\n" +
-		"conv #2       1x        -  3.00 ms         -    0.333  150 %            1  -\n" +
-		"all tasks               -  5.00 ms         -     1.00  122 %            4  crash 1\n"
+	want := "TASK       TIMES  UNTUNED    TUNED  INTERVAL      SPEED-UP  GFLOP/s  OF LIMIT    TRIALS  ERRORS\n" +
+		"conv          2x  2.00 ms  1.00 ms  1.00–1.10 ms     2.00x     2.00  80 % bytes       3  crash 1\n" +
+		"conv #2       1x        -  3.00 ms  -                    -    0.333  -                1  -\n" +
+		"all tasks               -  5.00 ms                       -     1.00  -                4  crash 1\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}

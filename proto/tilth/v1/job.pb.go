@@ -663,8 +663,10 @@ type TaskProgress struct {
 	Best *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
 	// Digest of the candidate with known_best_seconds. When the job measures it again, its own measurement takes that one's place.
 	KnownBestDigest string `protobuf:"bytes,11,opt,name=known_best_digest,json=knownBestDigest,proto3" json:"known_best_digest,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Measurement with known_best_seconds, without trace and origin.
+	KnownBest     *Measurement `protobuf:"bytes,131,opt,name=known_best,json=knownBest,proto3" json:"known_best,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskProgress) Reset() {
@@ -772,6 +774,13 @@ func (x *TaskProgress) GetKnownBestDigest() string {
 		return x.KnownBestDigest
 	}
 	return ""
+}
+
+func (x *TaskProgress) GetKnownBest() *Measurement {
+	if x != nil {
+		return x.KnownBest
+	}
+	return nil
 }
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
@@ -2505,7 +2514,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\ttruncated\x18Z \x01(\bR\ttruncated\x12\"\n" +
 	"\x04wait\x18F \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
 	"\n" +
-	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\xd6\x04\n" +
+	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\x8d\x05\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -2519,7 +2528,9 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x15known_default_seconds\x18\t \x01(\x01R\x13knownDefaultSeconds\x12)\n" +
 	"\x04best\x18\n" +
 	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12*\n" +
-	"\x11known_best_digest\x18\v \x01(\tR\x0fknownBestDigest\x1a9\n" +
+	"\x11known_best_digest\x18\v \x01(\tR\x0fknownBestDigest\x125\n" +
+	"\n" +
+	"known_best\x18\x83\x01 \x01(\v2\x15.tilth.v1.MeasurementR\tknownBest\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +
@@ -2751,60 +2762,61 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	34, // 17: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
 	35, // 18: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
 	41, // 19: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	42, // 20: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 21: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 22: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 23: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	43, // 24: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
-	0,  // 25: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 26: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	40, // 27: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	28, // 28: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	28, // 29: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	44, // 30: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
-	5,  // 31: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 32: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 33: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 34: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	38, // 35: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	29, // 36: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	30, // 37: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	33, // 38: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 39: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	32, // 40: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	31, // 41: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 42: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	45, // 43: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	46, // 44: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	45, // 45: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	41, // 46: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 47: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 48: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 49: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	16, // 50: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	18, // 51: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	20, // 52: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
-	22, // 53: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	24, // 54: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	26, // 55: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	14, // 56: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	47, // 57: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 58: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 59: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 60: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	17, // 61: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	19, // 62: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	21, // 63: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
-	23, // 64: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	25, // 65: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	27, // 66: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	15, // 67: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	48, // 68: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	58, // [58:69] is the sub-list for method output_type
-	47, // [47:58] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	41, // 20: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
+	42, // 21: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 22: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 23: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 24: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	43, // 25: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	0,  // 26: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 27: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	40, // 28: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	28, // 29: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	28, // 30: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	44, // 31: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	5,  // 32: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 33: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 34: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 35: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	38, // 36: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	29, // 37: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	30, // 38: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	33, // 39: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 40: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	32, // 41: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	31, // 42: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 43: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	45, // 44: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	46, // 45: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	45, // 46: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	41, // 47: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 48: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 49: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 50: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	16, // 51: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	18, // 52: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	20, // 53: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	22, // 54: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	24, // 55: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	26, // 56: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	14, // 57: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	47, // 58: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 59: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 60: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 61: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	17, // 62: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	19, // 63: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	21, // 64: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	23, // 65: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	25, // 66: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	27, // 67: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	15, // 68: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	48, // 69: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	59, // [59:70] is the sub-list for method output_type
+	48, // [48:59] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }

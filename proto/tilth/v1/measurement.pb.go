@@ -176,9 +176,12 @@ type Candidate struct {
 	Trial uint32 `protobuf:"varint,4,opt,name=trial,proto3" json:"trial,omitempty"`
 	// The least level of numerics that allows the schedule: strict, default or fast; empty means strict, the only level there was
 	// before. Set by the tuner.
-	Numerics      string `protobuf:"bytes,5,opt,name=numerics,proto3" json:"numerics,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Numerics string `protobuf:"bytes,5,opt,name=numerics,proto3" json:"numerics,omitempty"`
+	// The multiplications of the schedule's algorithms as a share of those of direct sums: 1 for direct sums, 0.25 for Winograd's
+	// F(4x4,3x3). 0 = not known; then it is 1 at numerics strict. Set by the tuner; limits of arithmetic are seen against it.
+	Multiplications float64 `protobuf:"fixed64,130,opt,name=multiplications,proto3" json:"multiplications,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Candidate) Reset() {
@@ -244,6 +247,13 @@ func (x *Candidate) GetNumerics() string {
 		return x.Numerics
 	}
 	return ""
+}
+
+func (x *Candidate) GetMultiplications() float64 {
+	if x != nil {
+		return x.Multiplications
+	}
+	return 0
 }
 
 // Interval is where the median of a candidate's latency lies, as far as its samples tell.
@@ -554,13 +564,14 @@ var File_tilth_v1_measurement_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\x01\n" +
+	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x01\n" +
 	"\tCandidate\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x14\n" +
 	"\x05trace\x18\x02 \x01(\fR\x05trace\x12\x16\n" +
 	"\x06origin\x18\x03 \x01(\fR\x06origin\x12\x14\n" +
 	"\x05trial\x18\x04 \x01(\rR\x05trial\x12\x1a\n" +
-	"\bnumerics\x18\x05 \x01(\tR\bnumerics\"d\n" +
+	"\bnumerics\x18\x05 \x01(\tR\bnumerics\x12)\n" +
+	"\x0fmultiplications\x18\x82\x01 \x01(\x01R\x0fmultiplications\"d\n" +
 	"\bInterval\x12\x1f\n" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
