@@ -2,7 +2,9 @@ package runner
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/tilth-dev/tilth/runner/answer"
@@ -22,14 +24,24 @@ const (
 	loadOne  = 'l'
 )
 
+// hearing is how long a harness may leave words unheard, of which a pipe holds thousands: it asks for one at a time.
+const hearing = time.Second
+
 // say tells the harness something. One that has ended hears nothing; its report tells.
 func (p *process) say(w word) error {
+	if err := p.words.SetWriteDeadline(time.Now().Add(hearing)); err != nil {
+		return fmt.Errorf("the harness: %w", err)
+	}
 	text := binary.NativeEndian.AppendUint64(nil, uint64(w.op))
 	for _, v := range []uint64{w.seed, w.slot, w.n} {
 		text = binary.NativeEndian.AppendUint64(text, v)
 	}
-	if _, err := p.words.Write(text); err != nil && p.ended.Load() {
+	_, err := p.words.Write(text)
+	switch {
+	case err != nil && p.ended.Load():
 		return fmt.Errorf("the harness: %w", err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errGarbled
 	}
 	return nil
 }

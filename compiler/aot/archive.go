@@ -87,15 +87,21 @@ func index(f *os.File) (map[string]extent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if offset+header.Size > info.Size() {
-			return nil, fmt.Errorf("it was cut short: %s ends at byte %d of %d", header.Name, offset+header.Size, info.Size())
+		if header.Size > info.Size()-offset {
+			return nil, fmt.Errorf("it was cut short: %s has %d bytes at byte %d of %d", header.Name, header.Size, offset, info.Size())
+		}
+		if _, twice := members[header.Name]; twice || len(members) == maxMembers {
+			return nil, fmt.Errorf("it has %s twice, or more than %d members", header.Name, maxMembers)
 		}
 		members[header.Name] = extent{offset, header.Size}
 	}
 }
 
-// maxManifestBytes bounds what is read before anything is known to be right.
-const maxManifestBytes = 64 << 20
+// maxMembers bounds the members of a package, which has four.
+const maxMembers = 64
+
+// maxMemberBytes bounds a member that is read into memory: the manifest, before anything is known to be right, and code.
+var maxMemberBytes = map[string]int64{manifestName: 64 << 20, objectName: 1 << 30}
 
 // readMember reads a member into memory.
 func readMember(f *os.File, members map[string]extent, name string) ([]byte, error) {
@@ -103,7 +109,7 @@ func readMember(f *os.File, members map[string]extent, name string) ([]byte, err
 	if !ok {
 		return nil, fmt.Errorf("it has no %s", name)
 	}
-	if e.size > maxManifestBytes && name == manifestName {
+	if e.size > maxMemberBytes[name] {
 		return nil, fmt.Errorf("its %s has %d bytes, which is too much", name, e.size)
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, e.offset, e.size))

@@ -3,6 +3,7 @@ package target
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,9 @@ const (
 
 // maxThreads bounds Threads and Cores; larger counts are typing errors.
 const maxThreads = 4096
+
+// maxCacheBytes bounds a cache; larger ones are typing errors, too.
+const maxCacheBytes = 1 << 40
 
 // Target is everything about a machine that a schedule or the generated code may depend on.
 type Target struct {
@@ -63,12 +67,12 @@ func (t *Target) Check() error {
 	if !ok {
 		return fmt.Errorf("target: architecture %q is not known; use one of %s", t.Arch, strings.Join(archNames(), ", "))
 	}
-	if !slices.IsSorted(t.Features) {
-		return fmt.Errorf("target: features %v are not sorted", t.Features)
-	}
-	for _, f := range t.Features {
+	for k, f := range t.Features {
 		if !arch.knows(f) {
 			return fmt.Errorf("target: %s has no feature %q; use some of %s", t.Arch, f, strings.Join(arch.featureNames(), ", "))
+		}
+		if k > 0 && f <= t.Features[k-1] {
+			return fmt.Errorf("target: feature %s comes twice, or is not sorted", f)
 		}
 	}
 	if t.Threads < 1 || t.Threads > maxThreads || t.Cores < 1 || t.Cores > maxThreads {
@@ -84,7 +88,7 @@ func (t *Target) checkSizes() error {
 	if t.VectorRegisters < 1 || t.VectorRegisters > 256 {
 		return fmt.Errorf("target: vector_registers %d is not between 1 and 256", t.VectorRegisters)
 	}
-	if t.L1DataBytes <= 0 || t.L2Bytes < 0 || t.L3Bytes < 0 {
+	if t.L1DataBytes <= 0 || t.L2Bytes < 0 || t.L3Bytes < 0 || max(t.L1DataBytes, t.L2Bytes, t.L3Bytes) > maxCacheBytes {
 		return fmt.Errorf("target: cache sizes %d, %d, %d bytes are not all valid", t.L1DataBytes, t.L2Bytes, t.L3Bytes)
 	}
 	if n := t.CacheLineBytes; n < 16 || n > 1024 || n&(n-1) != 0 {
@@ -109,6 +113,9 @@ func Decode(data []byte) (*Target, error) {
 	t := &Target{}
 	if err := dec.Decode(t); err != nil {
 		return nil, fmt.Errorf("target: not a target description: %w", err)
+	}
+	if dec.More() {
+		return nil, errors.New("target: something follows the target description")
 	}
 	return t, t.Check()
 }

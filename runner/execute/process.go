@@ -207,11 +207,8 @@ func (p *process) result() (*Result, error) {
 		return nil, &Failure{"crashes: floods its output"}
 	}
 	if p.state.Success() {
-		var a answer
-		if err := json.Unmarshal(p.said, &a); err == nil && a.Error != "" {
-			return nil, &Failure{failure.Message(a.Error)}
-		} else if err == nil && a.Result.fits(p.order.Request) {
-			return a.Result, nil
+		if result, err := readAnswer(p.said, p.order.Request); result != nil || err != nil {
+			return result, err
 		}
 	}
 	status, _ := p.state.Sys().(syscall.WaitStatus)

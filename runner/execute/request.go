@@ -4,8 +4,12 @@ package execute
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/failure"
 )
 
 // Request says what to run and what is wanted of it.
@@ -50,6 +54,31 @@ func (o order) files() []string {
 	return files
 }
 
+// Bounds of a request.
+const (
+	mostPackages = 64
+	mostTurns    = 1 << 20
+)
+
+// readOrder reads what to run.
+func readOrder(r io.Reader) (*order, error) {
+	o := &order{}
+	dec := json.NewDecoder(r)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(o); err != nil {
+		return nil, err
+	}
+	if n := len(o.Packages); n != len(o.Objects) || n > mostPackages {
+		return nil, fmt.Errorf("%d packages, at most %d will do, and %d files for their code", n, mostPackages, len(o.Objects))
+	}
+	for _, n := range []int{o.Repeat, o.Number, o.Profile} {
+		if n < 0 || n > mostTurns {
+			return nil, fmt.Errorf("%d executions, at most %d will do", n, mostTurns)
+		}
+	}
+	return o, nil
+}
+
 // Package is a package's file, and its name in messages.
 type Package struct {
 	Path string `json:"path"`
@@ -76,6 +105,21 @@ type answer struct {
 	Result *Result `json:"result,omitempty"`
 	// Error says why the packages cannot be run: their own fault, or that of the inputs.
 	Error string `json:"error,omitempty"`
+}
+
+// readAnswer reads what a process says that may be forged. nil, without an error, is no answer to the request.
+func readAnswer(said []byte, request Request) (*Result, error) {
+	var a answer
+	if err := json.Unmarshal(said, &a); err != nil {
+		return nil, nil
+	}
+	if a.Error != "" {
+		return nil, &Failure{failure.Message(a.Error)}
+	}
+	if !a.Result.fits(request) {
+		return nil, nil
+	}
+	return a.Result, nil
 }
 
 // Limits bound the process. Zero values mean the defaults.

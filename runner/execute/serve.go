@@ -19,8 +19,8 @@ import (
 
 // Serve is the process's life: it reads a request, and writes an answer. The error says that it could do neither.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	var o order
-	if err := json.NewDecoder(bufio.NewReader(stdin)).Decode(&o); err != nil {
+	o, err := readOrder(bufio.NewReader(stdin))
+	if err != nil {
 		return fmt.Errorf("run packages: reading the request: %w", err)
 	}
 	if err := sandbox.Seal(); err != nil {
