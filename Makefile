@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test test-deploy race soak fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo test test-deploy race soak mutate fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -32,6 +32,10 @@ RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and with the race detector; RUNS=20 SOAK='-limit 1h ./tracker'
 	@scripts/packages.sh test
 	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./chaos/soak -runs $(RUNS) $(SOAK)
+
+mutate: ## break one promise after the other, and see whether its test notices; MUTATE='-only lease'
+	@scripts/packages.sh test
+	$(GO) run ./chaos/mutate $(MUTATE)
 
 GRAPHS ?= 2000
 SEED ?= 1

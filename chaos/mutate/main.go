@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "", "only mutations whose names contain this")
 	root := flags.String("root", ".", "the module's folder")
-	limit := flags.Duration("timeout", 5*time.Minute, "limit of one test; one that exceeds it has noticed")
+	limit := flags.Duration("timeout", 3*time.Minute, "limit of one test; one that exceeds it has noticed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
