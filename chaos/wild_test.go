@@ -1,13 +1,10 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,25 +14,18 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
 	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/audit"
-	"github.com/tilth-dev/tilth/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker"
 )
 
 // wild calls a live tracker with messages that a program gone wrong might send: good ones of which some fields are cleared, or
@@ -106,100 +96,6 @@ func wildCalls(t *rapid.T) {
 	_, stop = serveWild(t, dir)
 	stop()
 	checkStore(t, filepath.Join(dir, recordsName))
-}
-
-// inMemory is a folder of a file system in memory, where there is one: what a disk costs is not asked here.
-func inMemory() string {
-	const dir = "/dev/shm"
-	if info, err := os.Stat(dir); err == nil && info.IsDir() && unix.Access(dir, unix.W_OK) == nil {
-		return dir
-	}
-	return ""
-}
-
-// makeCallers makes the tokens of an identity of each role.
-func makeCallers(t *rapid.T, dir string) map[access.Role]string {
-	callers := map[access.Role]string{}
-	for _, role := range []access.Role{access.ReadOnly, access.Client, access.Agent, access.Admin} {
-		text, _, err := tokens.Create(filepath.Join(dir, tokensName), tokens.Request{Name: string(role), Role: role}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		callers[role] = text
-	}
-	return callers
-}
-
-// serveWild serves a tracker over the data in dir, behind its gate.
-func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
-	db, err := records.Open(filepath.Join(dir, recordsName), records.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var security tracker.Security
-	security.Tokens, err = tokens.Open(filepath.Join(dir, tokensName), quiet, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := audit.OpenFile(filepath.Join(dir, "audit.jsonl"), 1<<20, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	security.Audit = audit.New(log, quiet)
-	tr, err := tracker.New(tracker.Config{
-		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), FirstRetry: -1, Security: security,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener := bufconn.Listen(1 << 20)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- tr.Serve(ctx, listener, nil) }()
-	conn, err = grpc.NewClient("passthrough:wild", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn, func() {
-		conn.Close()
-		cancel()
-		if err := <-served; err != nil {
-			t.Fatalf("the tracker stopped: %v", err)
-		}
-		if err := errors.Join(db.Close(), security.Audit.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// caller is a context with the proof of a role that may make a call, as a rule, or with another's, a wrong one, or none.
-func (w *wild) caller(path string) context.Context {
-	role := access.Client
-	for _, service := range []string{"AgentService", "SearchService", "BuildService", "MeasureService", "RunService", "ReportCalibration"} {
-		if strings.Contains(path, service) {
-			role = access.Agent
-		}
-	}
-	switch rapid.IntRange(0, 19).Draw(w.T, "caller") {
-	case 0:
-		return context.Background()
-	case 1:
-		return withToken("tilth_wrong")
-	case 2, 3:
-		role = access.Admin
-	case 4:
-		role = access.ReadOnly
-	case 5:
-		role = access.Client
-	}
-	return withToken(w.callers[role])
-}
-
-// bound bounds the time of a call.
-func (w *wild) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	w.calls++
-	return context.WithTimeout(ctx, time.Minute)
 }
 
 // trackerMethods are those of all services of the wire, by name.
@@ -439,194 +335,3 @@ func (w *wild) good(path string) proto.Message {
 	}
 	return nil
 }
-
-// learn keeps the strings of a message by their fields.
-func (w *wild) learn(m protoreflect.Message) {
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		keep := func(v protoreflect.Value) {
-			switch f.Kind() {
-			case protoreflect.StringKind:
-				w.keepWord(string(f.Name()), v.String())
-			case protoreflect.MessageKind:
-				w.learn(v.Message())
-			}
-		}
-		switch {
-		case f.IsMap():
-		case f.IsList():
-			for i := range v.List().Len() {
-				keep(v.List().Get(i))
-			}
-		default:
-			keep(v)
-		}
-		return true
-	})
-}
-
-// mostWords bounds what is remembered of a field.
-const mostWords = 12
-
-func (w *wild) keepWord(field, word string) {
-	if len(w.words[field]) < mostWords && len(word) < 200 && !slices.Contains(w.words[field], word) {
-		w.words[field] = append(w.words[field], word)
-	}
-}
-
-// word draws one that came in a field of the name.
-func (w *wild) word(field string) string {
-	if known := w.words[field]; len(known) > 0 {
-		return rapid.SampledFrom(known).Draw(w.T, field)
-	}
-	return rapid.String().Draw(w.T, field)
-}
-
-// anyWord draws what belongs to the field, to another, or to none.
-func (w *wild) anyWord(field string) string {
-	switch rapid.IntRange(0, 9).Draw(w.T, "word") {
-	case 0:
-		return rapid.String().Draw(w.T, field)
-	case 1:
-		return strings.Repeat("\x00long", rapid.SampledFrom([]int{1, 1, 1, 1000, 20_000, 200_000}).Draw(w.T, "times"))
-	case 2, 3:
-		return w.word(rapid.SampledFrom(slices.Sorted(maps.Keys(w.words))).Draw(w.T, "other"))
-	case 4:
-		return ""
-	}
-	return w.word(field)
-}
-
-// mutate changes some fields of a message.
-func (w *wild) mutate(m protoreflect.Message) {
-	for i := range m.Descriptor().Fields().Len() {
-		f := m.Descriptor().Fields().Get(i)
-		switch what := rapid.IntRange(0, 11).Draw(w.T, "change"); {
-		case what == 0:
-			m.Clear(f)
-		case what == 1:
-			w.set(m, f, 0)
-		case f.IsList() && f.Message() != nil:
-			list := m.Mutable(f).List()
-			for k := range list.Len() {
-				w.mutate(list.Get(k).Message())
-			}
-			if what == 2 && list.Len() > 0 {
-				list.Append(list.Get(0)) // one comes twice
-			}
-		case f.Message() != nil && !f.IsMap() && m.Has(f):
-			w.mutate(m.Mutable(f).Message())
-		}
-	}
-}
-
-// madeUp is a message of which each field is set, or not, to anything of its type.
-func (w *wild) madeUp(d protoreflect.MessageDescriptor, depth int) proto.Message {
-	if d.FullName() == (&durationpb.Duration{}).ProtoReflect().Descriptor().FullName() && rapid.Bool().Draw(w.T, "short") {
-		return durationpb.New(time.Millisecond)
-	}
-	m := newMessage(d)
-	for i := range d.Fields().Len() {
-		if rapid.IntRange(0, 2).Draw(w.T, "set") > 0 {
-			w.set(m.ProtoReflect(), d.Fields().Get(i), depth)
-		}
-	}
-	return m
-}
-
-// mostItems is how many items a list has that has too many.
-const mostItems = 5000
-
-// mostDepth bounds made-up messages within messages.
-const mostDepth = 4
-
-func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth int) {
-	switch {
-	case depth == mostDepth && f.Message() != nil:
-	case f.IsMap():
-		m.Mutable(f).Map().Set(w.scalar(f.MapKey()).MapKey(), w.scalar(f.MapValue()))
-	case f.IsList():
-		list := m.Mutable(f).List()
-		for range rapid.IntRange(0, 3).Draw(w.T, "length") {
-			if f.Message() != nil {
-				list.Append(protoreflect.ValueOfMessage(w.madeUp(f.Message(), depth+1).ProtoReflect()))
-			} else {
-				list.Append(w.scalar(f))
-			}
-		}
-		if rapid.IntRange(0, 15).Draw(w.T, "many") == 0 {
-			for range mostItems {
-				list.Append(list.NewElement()) // small, since there are many
-			}
-		}
-	case f.Message() != nil:
-		m.Set(f, protoreflect.ValueOfMessage(w.madeUp(f.Message(), depth+1).ProtoReflect()))
-	default:
-		m.Set(f, w.scalar(f))
-	}
-}
-
-// scalar draws a value of a field.
-func (w *wild) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
-	switch f.Kind() {
-	case protoreflect.BoolKind:
-		return protoreflect.ValueOfBool(rapid.Bool().Draw(w.T, "bool"))
-	case protoreflect.EnumKind:
-		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(rapid.Int32Range(-1, 20).Draw(w.T, "enum")))
-	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		return protoreflect.ValueOfInt32(rapid.Int32().Draw(w.T, "int32"))
-	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		return protoreflect.ValueOfInt64(rapid.Int64().Draw(w.T, "int64"))
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return protoreflect.ValueOfUint32(rapid.Uint32().Draw(w.T, "uint32"))
-	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return protoreflect.ValueOfUint64(rapid.Uint64().Draw(w.T, "uint64"))
-	case protoreflect.FloatKind:
-		return protoreflect.ValueOfFloat32(rapid.Float32().Draw(w.T, "float"))
-	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64(rapid.Float64().Draw(w.T, "double"))
-	case protoreflect.BytesKind:
-		some := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(w.T, "bytes")
-		return protoreflect.ValueOfBytes(bytes.Repeat(some, rapid.SampledFrom([]int{1, 1, 1, 1, 5000, 100_000}).Draw(w.T, "times")))
-	}
-	return protoreflect.ValueOfString(w.anyWord(string(f.Name())))
-}
-
-// checkStore checks the logs of all jobs in a records file, and its pages.
-func checkStore(t *rapid.T, path string) {
-	if err := consistent(path); err != nil {
-		t.Fatal(err)
-	}
-	db, err := records.OpenReadOnly(path, records.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	jobs, _, err := db.Jobs(records.JobQuery{Most: 1 << 20, MostBytes: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &checker{db: db, jobs: map[string]*storedJob{}, open: true}
-	for _, j := range jobs {
-		if err := c.readJob(j.GetId()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(c.Violations) > 0 {
-		t.Fatal(strings.Join(c.Violations, "\n"))
-	}
-}
-
-// raw is a message as bytes.
-type raw []byte
-
-// rawCodec sends bytes as they are.
-type rawCodec struct{}
-
-func (rawCodec) Marshal(v any) ([]byte, error) { return v.(raw), nil }
-
-func (rawCodec) Unmarshal(b []byte, v any) error {
-	*v.(*raw) = slices.Clone(b)
-	return nil
-}
-
-func (rawCodec) Name() string { return "proto" }
