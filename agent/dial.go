@@ -23,7 +23,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		}
 	}
 	opts = append([]grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(retry.Later),
+		grpc.WithChainUnaryInterceptor(checkLength, retry.Later), grpc.WithChainStreamInterceptor(checkLengths),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessageBytes), grpc.MaxCallSendMsgSize(wire.MaxMessageBytes)),

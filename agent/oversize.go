@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"path"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
+)
+
+// tooLong says what is wrong with a message that a tracker would refuse for its length, before any of it is sent.
+func tooLong(method string, message any) error {
+	m, is := message.(proto.Message)
+	most := bounds.RequestBytes(method)
+	if !is || most == 0 {
+		return nil
+	}
+	if n := proto.Size(m); n > most {
+		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", path.Base(method), most, n)
+	}
+	return nil
+}
+
+func checkLength(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if err := tooLong(method, req); err != nil {
+		return err
+	}
+	return invoke(ctx, method, req, reply, conn, opts...)
+}
+
+func checkLengths(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, conn, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return lengthChecked{stream, method}, nil
+}
+
+// lengthChecked is a stream whose messages are checked before they are sent.
+type lengthChecked struct {
+	grpc.ClientStream
+	method string
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s lengthChecked) SendMsg(m any) error {
+	if err := tooLong(s.method, m); err != nil {
+		return err
+	}
+	return s.ClientStream.SendMsg(m)
+}
