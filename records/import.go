@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protodelim"
 
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -26,9 +28,13 @@ const (
 // opened next. Whoever reads meanwhile may see some of the records. Those that are already there are skipped. However many there are,
 // few are in memory.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	checker, err := bounds.New()
+	if err != nil {
+		return 0, 0, err
+	}
 	db.mu.Lock()
 	db.imports++
-	i := &importing{db: db, number: db.imports}
+	i := &importing{db: db, bounds: checker, number: db.imports}
 	db.mu.Unlock()
 	if err := i.collect(ctx, next); err != nil {
 		_ = i.drop() // or else when the file is opened next
@@ -48,6 +54,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 // importing is an import under way. In the file it is its chunks, and its mark once all of them are there.
 type importing struct {
 	db     *DB
+	bounds *bounds.Checker // holds records from a file against what the wire takes
 	number uint64
 	chunks uint64     // set aside so far
 	under  []*Pending // few
@@ -67,7 +74,7 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
 		}
 		if err == nil {
-			err = errors.Join(Validate(record), invalidIfTooLarge(record))
+			err = Validate(record)
 		}
 		if err != nil {
 			return err
@@ -75,6 +82,9 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 		// The job belongs to the tracker that made it.
 		record.JobId = ""
 		cutMeasurement(record.GetMeasurement())
+		if err := i.bounds.Message(record); err != nil {
+			return fmt.Errorf("%w: %s", ErrInvalid, status.Convert(err).Message())
+		}
 		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
 			return fmt.Errorf("keep records to import: %w", err)
 		}
@@ -85,13 +95,6 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 			chunk.Reset()
 		}
 	}
-}
-
-func invalidIfTooLarge(r *tilthv1.Record) error {
-	if err := TooLarge(r); err != nil {
-		return fmt.Errorf("%w: %v", ErrInvalid, err)
-	}
-	return nil
 }
 
 // setAside keeps a chunk in the file.

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -21,7 +23,8 @@ import (
 const (
 	importProcessEnv = "TILTH_TEST_IMPORT"
 	importKillEnv    = "TILTH_TEST_IMPORT_KILL"
-	importSize       = 1200
+	// More chunks than are written at a time, so that some are on the disk before the last has come.
+	importSize = 2100
 )
 
 // numbered yields n records, which repeat themselves after importSize, and then err.
@@ -151,4 +154,15 @@ func bucketSize(path string, db *records.DB) (n int, err error) {
 		})
 	})
 	return n, err
+}
+
+// A file may come from anybody, as a call may.
+func TestAnImportKeepsToTheBoundsOfTheWire(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+	r := newRecord("cpu", "w", 1, 0.5)
+	r.Measurement.SamplesSeconds = slices.Repeat([]float64{0.5}, 1<<20)
+	_, _, err := db.Import(t.Context(), func() (*tilthv1.Record, error) { return r, nil })
+	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "measurement.samples_seconds: has more than 16384 items") {
+		t.Errorf("got %v", err)
+	}
 }

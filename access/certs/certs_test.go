@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"log/slog"
 	"math/big"
 	"net"
@@ -239,4 +240,41 @@ func TestAnAuthorityIsReadAgain(t *testing.T) {
 			t.Errorf("%s is %v, %v", name, info.Mode(), err)
 		}
 	}
+}
+
+// Whatever a certificate says, who it stands for is fit for listings and logs, and the role is one that there is.
+func FuzzIdentity(f *testing.F) {
+	p := newPKI(f)
+	der, err := os.ReadFile(p.path("alice.crt"))
+	p.check(err)
+	block, _ := pem.Decode(der)
+	f.Add(block.Bytes, "alice", "tilth:client")
+	f.Add([]byte{0x30, 0x82}, "a\x00b", "tilth:")
+	f.Add([]byte{}, strings.Repeat("x", 129), "tilth:agent")
+	now := time.Now()
+	check := func(t *testing.T, cert *x509.Certificate) {
+		id, is, err := Identity(cert, now)
+		if !is {
+			return
+		}
+		if _, unknown := access.ParseRole(string(id.Role)); err != nil || unknown != nil || access.CheckName(id.Name) != nil {
+			t.Errorf("%v stands for %v, %v", cert.Subject, id, err)
+		}
+		told := 0
+		for _, o := range cert.Subject.Organization {
+			if strings.HasPrefix(o, rolePrefix) {
+				told++
+			}
+		}
+		if told != 1 || id.Name != cert.Subject.CommonName || now.After(cert.NotAfter) {
+			t.Errorf("%v until %v stands for %v", cert.Subject, cert.NotAfter, id)
+		}
+	}
+	f.Fuzz(func(t *testing.T, der []byte, name, organizations string) {
+		if cert, err := x509.ParseCertificate(der); err == nil {
+			check(t, cert)
+		}
+		subject := pkix.Name{CommonName: name, Organization: strings.Split(organizations, ",")}
+		check(t, &x509.Certificate{Subject: subject, SerialNumber: big.NewInt(1), NotAfter: now.Add(time.Hour)})
+	})
 }
