@@ -20,7 +20,7 @@ func (f *Farm) makeNetworks() error {
 	f.networks = map[string]*container.Network{}
 	for i, name := range f.Project.NetworkNames() {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 30, byte(i), 0}), 24)
-		n, err := container.NewNetwork(f.Machine.Net, name, prefix, bool(f.Project.Networks[name].Internal))
+		n, err := container.NewNetwork(f.Machine.Net, name, prefix, f.Project.Networks[name].Internal)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,8 @@ func newUser(ctx context.Context, t *testing.T) *user {
 	u := &user{t: t, machine: machine, image: ourImages(ctx, t)["tilth:host"], dir: t.TempDir()}
 	for name, mode := range map[string]os.FileMode{"home": 0o700, "tmp": 0o777 | os.ModeSticky} {
 		dir := filepath.Join(u.dir, name)
-		if err := os.Mkdir(dir, 0o700); err == nil {
+		err := os.Mkdir(dir, 0o700)
+		if err == nil {
 			err = os.Chmod(dir, mode)
 		}
 		if err == nil {
