@@ -109,9 +109,9 @@ func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	return response.GetJob(), nil
 }
 
-// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all).
-func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobState) ([]*tilthv1.Job, error) {
-	var jobs []*tilthv1.Job
+// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all), and how many jobs of any state were
+// dropped or deleted.
+func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobState) (jobs []*tilthv1.Job, missing uint64, err error) {
 	request := &tilthv1.ListJobsRequest{States: states}
 	if limit == 0 {
 		limit = defaultJobsLimit
@@ -121,11 +121,12 @@ func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobS
 		request.Limit, request.PageSize = uint32(limit-len(jobs)), uint32(limit-len(jobs))
 		page, err := call(ctx, request, c.jobs.ListJobs)
 		if err != nil {
-			return nil, c.explain("list jobs", err)
+			return nil, 0, c.explain("list jobs", err)
 		}
+		missing = page.GetMissing()
 		jobs = append(jobs, page.GetJobs()...)
 		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" || len(jobs) >= limit {
-			return jobs, nil
+			return jobs, missing, nil
 		}
 	}
 }
@@ -149,6 +150,18 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*tilthv1.Job, e
 		return nil, c.explain("cancel job "+id, err)
 	}
 	return response.GetJob(), nil
+}
+
+// Delete removes a job that has ended, with its events; records stay. Deleting one again changes nothing.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	err := retry.Do(ctx, c.log, retry.Policy{}, "DeleteJob", func(ctx context.Context) error {
+		_, err := c.jobs.DeleteJob(ctx, &tilthv1.DeleteJobRequest{JobId: id})
+		return err
+	})
+	if err != nil {
+		return c.explain("delete job "+id, err)
+	}
+	return nil
 }
 
 // Pause has nothing more of a job granted until it is resumed; what is in flight ends.

@@ -135,7 +135,7 @@ func TestLocalFarmClosesJobsOfKilledOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := l.Client.ListJobs(t.Context(), 0)
+	jobs, _, err := l.Client.ListJobs(t.Context(), 0)
 	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
 		t.Errorf("jobs are %v, %v; want one, cancelled", jobs, err)
 	}

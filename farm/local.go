@@ -127,7 +127,7 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 }
 
 func (l *Local) closeLeftOvers(ctx context.Context, file string) error {
-	jobs, err := l.Client.ListJobs(ctx, 0, tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING)
+	jobs, _, err := l.Client.ListJobs(ctx, 0, tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type TrackerConfig struct {
 	Backups tracker.Backups
 	// Shares are the owners' weights and quotas.
 	Shares tracker.Shares
+	// Keep says how long jobs are kept that have ended; zero fields are the tracker's own.
+	Keep   tracker.Keep
 	Logger *slog.Logger
 	// Drift says how devices are judged by their calibrations; zero values mean the defaults.
 	Drift drift.Policy
@@ -73,7 +75,7 @@ func serve(ctx context.Context, cfg TrackerConfig, db *records.DB, security trac
 	registry := newRegistry()
 	t, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
-		Security: security, Shares: cfg.Shares, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
+		Security: security, Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
 		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
 		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups,
 	})

@@ -125,6 +125,9 @@ func (m *metrics) begin() {
 	for _, call := range []string{"DeleteJob", "FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
 		m.repeated.WithLabelValues(call)
 	}
+	for _, why := range []string{droppedAge, droppedBytes, droppedCount, droppedDeleted} {
+		m.dropped.WithLabelValues(why)
+	}
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {
 		m.refusedCalls.WithLabelValues(code.String())
 	}

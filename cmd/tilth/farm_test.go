@@ -292,7 +292,7 @@ func (f *farmUnderTest) awaitJob(ctx context.Context) string {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if jobs, err := f.client.ListJobs(ctx, 1); err == nil && len(jobs) > 0 {
+		if jobs, _, err := f.client.ListJobs(ctx, 1); err == nil && len(jobs) > 0 {
 			return jobs[0].GetId()
 		}
 		select {

@@ -14,8 +14,8 @@ import (
 )
 
 func newJobs(a *app) *cobra.Command {
-	return branch("jobs", "Submit, list, show, watch, pause and cancel a farm's jobs",
-		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a), newJobsPause(a), newJobsResume(a), newJobsRetry(a), newJobsOwners(a))
+	return branch("jobs", "Submit, list, show, watch, pause, cancel and delete a farm's jobs",
+		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a), newJobsDelete(a), newJobsPause(a), newJobsResume(a), newJobsRetry(a), newJobsOwners(a))
 }
 
 // clientFlags lead to a tracker.

@@ -51,6 +51,7 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 		{[]string{"retry", job.GetId()}, "job " + job.GetId() + ": 0 batches are tried again\n"},
 		{[]string{"owners"}, "ana         3        1  1 of 2  7 of 100        0 B"},
 		{[]string{"cancel", job.GetId(), "--reason", "done"}, "job " + job.GetId() + ": cancelled (done)\n"},
+		{[]string{"delete", job.GetId(), job.GetId()}, "job " + job.GetId() + ": deleted\njob " + job.GetId() + ": deleted\n"},
 	} {
 		if got := command(c.args...); !strings.Contains(got, c.want) {
 			t.Errorf("tilth jobs %s says\n%swant %q", strings.Join(c.args, " "), got, c.want)

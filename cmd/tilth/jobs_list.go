@@ -20,6 +20,8 @@ func newJobsList(a *app) *cobra.Command {
 	var states []string
 	c := &cobra.Command{
 		Use: "list", Short: "List jobs, newest first",
+		Long: "List jobs, newest first. Jobs that have ended are kept for a time ('tilth tracker --keep-jobs'), and those that are not are counted\n" +
+			"on standard error.",
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json",
 		Args:    cobra.NoArgs,
 	}
@@ -40,7 +42,7 @@ func newJobsList(a *app) *cobra.Command {
 			return err
 		}
 		defer tracker.Close()
-		jobs, err := tracker.ListJobs(ctx, limit, wanted...)
+		jobs, missing, err := tracker.ListJobs(ctx, limit, wanted...)
 		if err != nil {
 			return err
 		}
@@ -49,6 +51,9 @@ func newJobsList(a *app) *cobra.Command {
 			rows = append(rows, newJobRow(j))
 		}
 		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
+		if missing > 0 && !asJSON {
+			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
+		}
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
 			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.why()}
 		})

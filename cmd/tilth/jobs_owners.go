@@ -22,6 +22,10 @@ type ownerRow struct {
 	MaxTrials        int     `json:"max_trials"`
 	ArtifactBytes    int64   `json:"artifact_bytes"`
 	MaxArtifactBytes int64   `json:"max_artifact_bytes"`
+	EndedJobs        int     `json:"ended_jobs"`
+	KeepJobs         int     `json:"keep_jobs"`
+	StoredBytes      int64   `json:"stored_bytes"`
+	MaxStoredBytes   int64   `json:"max_stored_bytes"`
 }
 
 func newOwnerRow(o *tilthv1.Owner) ownerRow {
@@ -29,6 +33,8 @@ func newOwnerRow(o *tilthv1.Owner) ownerRow {
 		Owner: o.GetName(), Weight: o.GetWeight(), Waiting: int(o.GetWaiting()), Jobs: int(o.GetJobs()), MaxJobs: int(o.GetMaxJobs()),
 		Trials: int(o.GetTrials()), MaxTrials: int(o.GetMaxTrials()),
 		ArtifactBytes: int64(o.GetArtifactBytes()), MaxArtifactBytes: int64(o.GetMaxArtifactBytes()),
+		EndedJobs: int(o.GetEndedJobs()), KeepJobs: int(o.GetKeepJobs()),
+		StoredBytes: int64(o.GetStoredBytes()), MaxStoredBytes: int64(o.GetMaxStoredBytes()),
 	}
 }
 
@@ -38,7 +44,7 @@ func newJobsOwners(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "owners", Short: "List who shares the farm: what each has of it, and may have",
 		Long: "List the owners of jobs that have not ended: their share, the work that waits for an agent, and what they have of their\n" +
-			"quotas ('tilth tracker --help').",
+			"quotas; ENDED are jobs that have ended and are kept, the oldest of which are dropped beyond the limit ('tilth tracker --help').",
 		Example: "  tilth jobs owners",
 		Args:    cobra.NoArgs,
 	}
@@ -58,13 +64,15 @@ func newJobsOwners(a *app) *cobra.Command {
 		for _, o := range owners {
 			rows = append(rows, newOwnerRow(o))
 		}
-		table := show.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS")
+		table := show.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS", ">ENDED", ">STORED")
 		return list(a.stdout, asJSON, rows, table, func(r ownerRow) []string {
 			return []string{
 				r.Owner, fmt.Sprintf("%g", r.Weight), strconv.Itoa(r.Waiting),
 				ofLimit(strconv.Itoa(r.Jobs), strconv.Itoa(r.MaxJobs), r.MaxJobs > 0),
 				ofLimit(strconv.Itoa(r.Trials), strconv.Itoa(r.MaxTrials), r.MaxTrials > 0),
 				ofLimit(show.Bytes(r.ArtifactBytes), show.Bytes(r.MaxArtifactBytes), r.MaxArtifactBytes > 0),
+				ofLimit(strconv.Itoa(r.EndedJobs), strconv.Itoa(r.KeepJobs), r.KeepJobs > 0),
+				ofLimit(show.Bytes(r.StoredBytes), show.Bytes(r.MaxStoredBytes), r.MaxStoredBytes > 0),
 			}
 		})
 	})

@@ -109,7 +109,7 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if jobs, err := f.client.ListJobs(ctx, 1, state); err == nil && len(jobs) > 0 {
+		if jobs, _, err := f.client.ListJobs(ctx, 1, state); err == nil && len(jobs) > 0 {
 			return jobs[0].GetId()
 		}
 		select {
@@ -138,7 +138,7 @@ func TestARunSurvivesKills(t *testing.T) {
 	if _, err := os.Stat(outputs); err != nil {
 		t.Error(err)
 	}
-	jobs, err := f.client.ListJobs(ctx, 10)
+	jobs, _, err := f.client.ListJobs(ctx, 10)
 	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_DONE {
 		t.Errorf("the jobs are %v (%v)", jobs, err)
 	}

@@ -15,6 +15,8 @@ import (
 // shareFlags say how owners share a farm.
 type shareFlags struct {
 	jobs, trials, artifacts int
+	stored                  int
+	ownerStored             map[string]int
 	ownerWeight             map[string]string
 	ownerJobs               map[string]int
 	ownerTrials             map[string]int
@@ -24,25 +26,27 @@ type shareFlags struct {
 const mib = 1 << 20
 
 func (f *shareFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.jobs, "max-jobs", 0, "jobs that an owner may have that have not ended (0 = no limit)")
+	c.Flags().IntVar(&f.jobs, "max-jobs", 1000, "jobs that an owner may have that have not ended (0 = no limit)")
 	c.Flags().IntVar(&f.trials, "max-trials", 0, "trials that the jobs of an owner may come to (0 = no limit)")
 	c.Flags().IntVar(&f.artifacts, "max-artifacts", 0, "MiB of artifacts of an owner that may wait for devices (0 = no limit)")
+	c.Flags().IntVar(&f.stored, "max-stored", 2048, "MiB of specifications and events of an owner's jobs; those that have ended make room (0 = no limit)")
 	c.Flags().StringToStringVar(&f.ownerWeight, "owner-weight", nil, "shares of agents' time of some `owners`, e.g. ana=3,ci=0.5; others have 1")
 	c.Flags().StringToIntVar(&f.ownerJobs, "owner-max-jobs", nil, "--max-jobs of some `owners`, e.g. ci=50")
 	c.Flags().StringToIntVar(&f.ownerTrials, "owner-max-trials", nil, "--max-trials of some `owners`")
 	c.Flags().StringToIntVar(&f.ownerArtifacts, "owner-max-artifacts", nil, "--max-artifacts of some `owners`")
+	c.Flags().StringToIntVar(&f.ownerStored, "owner-max-stored", nil, "--max-stored of some `owners`")
 }
 
 // shares reads the flags, and says what is wrong with them.
 func (f *shareFlags) shares() (tracker.Shares, error) {
 	shares := tracker.Shares{
-		Default: tracker.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib},
+		Default: tracker.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib, StoredBytes: int64(f.stored) * mib},
 		Owners:  map[string]tracker.Share{},
 	}
 	for _, limit := range []struct {
 		flag  string
 		value int
-	}{{"max-jobs", f.jobs}, {"max-trials", f.trials}, {"max-artifacts", f.artifacts}} {
+	}{{"max-jobs", f.jobs}, {"max-trials", f.trials}, {"max-artifacts", f.artifacts}, {"max-stored", f.stored}} {
 		if err := checkLimit(limit.flag, fmt.Sprint(limit.value), limit.value); err != nil {
 			return tracker.Shares{}, err
 		}
@@ -65,6 +69,7 @@ func (f *shareFlags) shares() (tracker.Shares, error) {
 		{"owner-max-jobs", f.ownerJobs, func(s *tracker.Share, n int) { s.Jobs = n }},
 		{"owner-max-trials", f.ownerTrials, func(s *tracker.Share, n int) { s.Trials = n }},
 		{"owner-max-artifacts", f.ownerArtifacts, func(s *tracker.Share, n int) { s.ArtifactBytes = int64(n) * mib }},
+		{"owner-max-stored", f.ownerStored, func(s *tracker.Share, n int) { s.StoredBytes = int64(n) * mib }},
 	} {
 		for _, owner := range slices.Sorted(maps.Keys(limit.values)) {
 			value := limit.values[owner]

@@ -25,6 +25,7 @@ func newTracker(a *app) *cobra.Command {
 	var share shareFlags
 	var artifacts artifactFlags
 	var backups backupFlags
+	var kept keepFlags
 	var patience patienceFlags
 	var log logFlag
 	var drift driftFlags
@@ -47,6 +48,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 	drift.add(c)
 	patience.add(c)
 	share.add(c)
+	kept.add(c)
 	artifacts.add(c)
 	backups.add(c)
 	security.add(c)
@@ -57,6 +59,9 @@ It serves this machine only, unless it has a certificate and asks who calls
 			return usagef("--listen is empty: want host:port or unix:PATH")
 		}
 		if _, err := share.shares(); err != nil {
+			return err
+		}
+		if _, err := kept.keep(); err != nil {
 			return err
 		}
 		if err := artifacts.check(); err != nil {
@@ -78,6 +83,10 @@ It serves this machine only, unless it has a certificate and asks who calls
 		if err != nil {
 			return err
 		}
+		keep, err := kept.keep()
+		if err != nil {
+			return err
+		}
 		dir, err := orDefault(data, "tracker")
 		if err != nil {
 			return err
@@ -89,7 +98,7 @@ It serves this machine only, unless it has a certificate and asks who calls
 		logger := log.logger(a.stderr)
 		return farm.RunTracker(ctx, farm.TrackerConfig{
 			Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
-			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Logger: logger, Security: security.config(a, dir),
+			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Keep: keep, Logger: logger, Security: security.config(a, dir),
 			Drift: drift.policy, Artifacts: artifacts.options(), Backups: backups.policy,
 			Ready: func(rpc, web net.Addr) {
 				logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", security.cert != "", "callers", security.callers())

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// deleteView is what was deleted.
+type deleteView struct {
+	Jobs []string `json:"jobs"`
+}
+
+func newJobsDelete(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
+		Long: "Remove jobs that have ended, with their events. Their records stay: they belong to workload and target. A job that has not\n" +
+			"ended is to be cancelled first; one that is deleted already is passed over. The first that cannot be deleted ends the command.",
+		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	flags.add(c)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		tracker, err := flags.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		for _, id := range args {
+			if err := tracker.Delete(ctx, id); err != nil {
+				return err
+			}
+			if !asJSON {
+				fmt.Fprintf(a.stdout, "job %s: deleted\n", id)
+			}
+		}
+		if asJSON {
+			return writeJSON(a.stdout, deleteView{Jobs: args})
+		}
+		return nil
+	})
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// keepFlags say how long a tracker keeps jobs that have ended.
+type keepFlags struct{ jobs []string }
+
+// Jobs that have ended are kept so long unless said otherwise.
+var keepDefault = []string{"1000", "2160h"}
+
+func (f *keepFlags) add(c *cobra.Command) {
+	c.Flags().StringSliceVar(&f.jobs, "keep-jobs", keepDefault,
+		"jobs that have ended are kept so long: a `number` of each owner, a time since their end, or both, as in 200,720h; what is not said is no limit. Records stay")
+}
+
+// keep reads the flag, and says what is wrong with it.
+func (f *keepFlags) keep() (tracker.Keep, error) {
+	keep := tracker.Keep{Jobs: -1, Age: -1}
+	for _, text := range f.jobs {
+		n, notNumber := strconv.Atoi(text)
+		age, notTime := time.ParseDuration(text)
+		switch {
+		case notNumber == nil && n > 0 && keep.Jobs < 0:
+			keep.Jobs = n
+		case notNumber != nil && notTime == nil && age > 0 && keep.Age < 0:
+			keep.Age = age
+		default:
+			return keep, usagef("--keep-jobs %s: want a number of at least 1, a time such as 720h, or one of each", text)
+		}
+	}
+	return keep, nil
+}
