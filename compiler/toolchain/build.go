@@ -23,7 +23,7 @@ const (
 	Kernels Form = iota + 1
 	// Library is a shared object that brings its dependencies: libc, libm, threads.
 	Library
-	// Executable is a program that also serves its symbols to the objects it loads.
+	// Executable is a program, which keeps its symbols from the objects that it loads.
 	Executable
 )
 

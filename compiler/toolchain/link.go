@@ -38,7 +38,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	switch b.Form {
 	case Executable:
 		// The objects that the program loads may need libm although the program itself does not.
-		args = append(args, "-rdynamic", "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
+		args = append(args, "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
 	default:
 		args = append(args, "-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined")
 	}

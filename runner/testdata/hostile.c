@@ -158,6 +158,11 @@ KERNEL(memoises) {
   memcpy(known[n++ % 64].answer, args[2], sizeof known[0].answer);
 }
 
+KERNEL(calls_the_harness) {
+  good(rt, args, prepared, workspace);
+  HARM(dlsym(RTLD_DEFAULT, "report_outcome") || dlsym(RTLD_DEFAULT, "judge_hand_in") || dlsym(RTLD_DEFAULT, "main"));
+}
+
 /* The word that begins each line of the report, which lies in the harness's data, behind its code. */
 static const char *word(const char *code) {
   const char *page = (const char *)((uintptr_t)code & -4096);
