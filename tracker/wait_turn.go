@@ -43,9 +43,9 @@ func (t *Tracker) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 
 // describeTurn says for whom the agents are at work, and who has the next turns.
 func (t *Tracker) describeTurn(w work, detail bool) string {
-	q := t.queue(w.class())
-	text := fmt.Sprintf("queued for a %s", q.class.what())
-	if !detail {
+	text := fmt.Sprintf("queued for a %s", w.class().what())
+	q := t.queues[w.class()]
+	if !detail || q == nil {
 		return text
 	}
 	busy, owners := 0, map[string]int{}
