@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,8 +146,8 @@ func (f *farm) leave(session string) {
 // TestATrackerThatStoodStillSpendsNobodysTime: its process was stopped, or its machine slept.
 func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slept := time.Duration(0)
-		f := &staffed{farm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(slept) }, LeaseTimeout: time.Hour})}
+		var slept atomic.Int64 // nanoseconds
+		f := &staffed{farm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }, LeaseTimeout: time.Hour})}
 		defer f.end()
 		f.tuner, f.builder, f.runner = f.farm.tuner(), f.farm.builder(), f.farm.runner()
 		s := spec("conv")
@@ -154,7 +155,7 @@ func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
 		f.job = f.submit("r1", s)
 		f.work = f.mustLease(f.tuner)
 		f.live(10 * time.Second)
-		slept = 10 * time.Minute
+		slept.Store(int64(10 * time.Minute))
 		f.live(5 * time.Second)
 		f.wantState(running, "")
 		f.wantSpent(16 * time.Second)
