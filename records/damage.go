@@ -39,11 +39,16 @@ func (d *Damage) Unwrap() error { return d.Err }
 // mostNoted bounds how many damaged rows a store remembers; more are told of again each time.
 const mostNoted = 10_000
 
-// OnDamage has f told of every damaged row that is met, once each. f must not block, nor call the store.
+// OnDamage has f told of all damage that is met, and was met since the file was opened, once each. f must not block, nor call the store.
 func (db *DB) OnDamage(f func(*Damage)) {
 	db.mu.Lock()
-	defer db.mu.Unlock()
 	db.onDamage = f
+	early := db.early
+	db.early = nil
+	db.mu.Unlock()
+	for _, d := range early {
+		f(d)
+	}
 }
 
 // Damaged is how many damaged rows were met since the file was opened.
@@ -75,7 +80,7 @@ func (tx *txn) unlessPassedOver(err error) error {
 
 // note counts a damaged row, and tells of it; false when that was done before.
 func (db *DB) note(d *Damage) bool {
-	name := d.Bucket + "\x00" + string(d.Key)
+	name := fmt.Sprintf("%d %s\x00%s", d.Page, d.Bucket, d.Key)
 	db.mu.Lock()
 	if db.noted[name] {
 		db.mu.Unlock()
@@ -86,6 +91,9 @@ func (db *DB) note(d *Damage) bool {
 	}
 	db.damaged++
 	tell := db.onDamage
+	if tell == nil && len(db.early) < mostDamage {
+		db.early = append(db.early, d)
+	}
 	db.mu.Unlock()
 	if tell != nil {
 		tell(d)

@@ -80,6 +80,17 @@ func newestMeta(f io.ReaderAt) (boltMeta, error) {
 	return boltMeta{}, ErrDamaged
 }
 
+// checkMetas checks that both meta pages are valid. Where one is not, the file is as it was before its last transaction, of which the other
+// one knows: a crash in the midst of that transaction does it, and so does damage.
+func checkMetas(f io.ReaderAt, newest boltMeta) *Damage {
+	for id := range uint64(2) {
+		if _, ok := readMeta(f, int64(id)*int64(newest.pageSize)); !ok {
+			return &Damage{Page: id, Err: fmt.Errorf("%w: the last transaction may be lost, of which it told", ErrDamaged)}
+		}
+	}
+	return nil
+}
+
 func readMeta(f io.ReaderAt, offset int64) (boltMeta, bool) {
 	var b [metaBytes]byte
 	if _, err := f.ReadAt(b[:], offset+metaAt); err != nil && !errors.Is(err, io.EOF) {

@@ -102,6 +102,7 @@ type DB struct {
 	noted    map[string]bool
 	damaged  uint64
 	onDamage func(*Damage)
+	early    []*Damage // met before somebody asked to be told
 	wake     chan struct{}
 	stopped  chan struct{}
 }
@@ -222,7 +223,10 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 		return nil, errors.Join(errReplaced, bolt.Close())
 	}
 	db := &DB{path: path, bolt: bolt, noted: map[string]bool{}}
-	err = errors.Join(checkTree(file), guard(func() error { return bolt.View(db.checkSchema) }))
+	// Before anything is looked up: on pages that lead in a circle bbolt fills its stack, which ends the process.
+	if err = db.checkTree(file); err == nil {
+		err = guard(func() error { return bolt.View(db.checkSchema) })
+	}
 	if err != nil {
 		return nil, errors.Join(explain(path, err), guard(bolt.Close))
 	}
@@ -230,10 +234,13 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 }
 
 // checkTree checks all pages of an open file but the leaves of its buckets.
-func checkTree(f *os.File) error {
+func (db *DB) checkTree(f *os.File) error {
 	meta, err := newestMeta(f)
 	if err != nil {
 		return err
+	}
+	if d := checkMetas(f, meta); d != nil {
+		db.note(d)
 	}
 	return checkPages(pageFile{f, meta})
 }

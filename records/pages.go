@@ -85,6 +85,7 @@ type element struct {
 	child uint64 // of a branch
 	key   []byte
 	value []byte // of a leaf
+	at    uint64 // where its key begins in the page
 }
 
 // element returns one of a page's; ok is false when it does not lie within the page.
@@ -105,6 +106,7 @@ func (p *boltPage) element(i int) (e element, ok bool) {
 	if end := from + keyBytes + valueBytes; keyBytes == 0 || end > uint64(len(p.data)) {
 		return e, false
 	}
+	e.at = from
 	e.key = p.data[from : from+keyBytes]
 	e.value = p.data[from+keyBytes : from+keyBytes+valueBytes]
 	return e, true

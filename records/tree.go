@@ -108,11 +108,15 @@ func (t *tree) walk(bucket string, id uint64, keys span, depth int) {
 // entries checks a page's entries, and what is below them.
 func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
 	all := make([]element, 0, page.count)
+	// bbolt writes the entries' data behind each other, so that a wrong count, which would hide entries, is seen.
+	next := uint64(pageHeaderBytes + page.count*elementBytes)
 	for i := range page.count {
 		e, ok := page.element(i)
+		ok = ok && e.at == next
+		next += uint64(len(e.key) + len(e.value))
 		switch {
 		case !ok:
-			t.found(page.id, bucket, fmt.Errorf("%w: entry %d does not lie within it", ErrDamaged, i))
+			t.found(page.id, bucket, fmt.Errorf("%w: entry %d does not lie where it should", ErrDamaged, i))
 			return
 		case !keys.holds(e.key), i > 0 && bytes.Compare(all[i-1].key, e.key) >= 0:
 			t.found(page.id, bucket, fmt.Errorf("%w: entry %d is out of order", ErrDamaged, i))

@@ -95,6 +95,9 @@ func (r *Report) read(ctx context.Context, f *os.File) error {
 		r.found(&Damage{Err: err})
 		return nil
 	}
+	if d := checkMetas(f, meta); d != nil {
+		r.found(d)
+	}
 	t := &tree{pageFile: pageFile{contextReader{ctx, f}, meta}, damaged: r.found, row: func(string, []byte, []byte, uint32) {}}
 	all := t.buckets()
 	if err := r.readSchema(t, all); err != nil {
@@ -137,8 +140,9 @@ func (r *Report) readSchema(t *tree, all []bucketEntry) error {
 		r.found(&Damage{Bucket: string(bucketMeta), Key: keyVersion, Err: err})
 	}
 	r.Schema = cmp.Or(schema, SchemaVersion)
-	if life := meta[string(keyLife)]; life != nil {
-		if _, err := unseal(bucketMeta, keyLife, life); err != nil {
+	for key, value := range meta {
+		if r.Sealed() && key != string(keyVersion) && key != string(keyCopied) {
+			_, err := unseal(bucketMeta, []byte(key), value)
 			r.damaged(err)
 		}
 	}
@@ -180,7 +184,7 @@ func (r *Report) damaged(err error) {
 var messages = map[string]proto.Message{
 	string(bucketSpecs): &tilthv1.JobSpec{}, string(bucketJobs): &storev1.JobRow{}, string(bucketProgress): &tilthv1.TaskProgress{},
 	string(bucketEvents): &storev1.EventRow{}, string(bucketBatches): &storev1.BatchRow{}, string(bucketClosed): &storev1.BatchRow{},
-	string(bucketAgents): &tilthv1.Agent{}, string(bucketDevices): &storev1.DeviceRow{}, string(bucketRecords): &tilthv1.Record{},
+	string(bucketEnded): &storev1.EndedRow{}, string(bucketAgents): &tilthv1.Agent{}, string(bucketDevices): &storev1.DeviceRow{}, string(bucketRecords): &tilthv1.Record{},
 	string(bucketEnded): &storev1.EndedRow{},
 }
 
