@@ -73,7 +73,7 @@ func (s *server) answer(ctx context.Context, command, argument string) (any, err
 	case "outputs":
 		return writeTensors(s.model.Outputs(), argument, "package")
 	case "profile":
-		return profile.Of(ctx, s.model, profileRuns)
+		return profile.Of(ctx, s.model, profileRuns, s.model.Peak())
 	case "memory":
 		peak, err := peakMemory()
 		return map[string]int64{"Peak": peak, "Before": s.before}, err

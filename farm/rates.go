@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/roofline"
@@ -14,16 +15,17 @@ import (
 
 // MeasureRates measures what this machine does at most on each of the targets, which differ in their threads and are sorted by
 // them: on the fewest and the most, between which the others are guessed. It takes half a second or so for each of the two, in
-// which lock keeps this host's agents from computing and timing.
-func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock) ([]roofline.Rates, error) {
+// which lock keeps this host's agents from computing and timing. What is found is kept in cacheDir and holds for the day, for all
+// who have that folder in common: figures that are seen against the limits can then be compared.
+func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock, cacheDir string) ([]roofline.Rates, error) {
 	first, last := targets[0], targets[len(targets)-1]
-	few, err := measureRates(ctx, tc, first, lock)
+	few, err := measureRates(ctx, tc, first, lock, cacheDir)
 	if err != nil {
 		return nil, err
 	}
 	many := few
 	if last.Threads > first.Threads {
-		if many, err = measureRates(ctx, tc, last, lock); err != nil {
+		if many, err = measureRates(ctx, tc, last, lock, cacheDir); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +37,7 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*targe
 	return rates, nil
 }
 
-func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lock *hostlock.Lock) (rates roofline.Rates, err error) {
+func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lock *hostlock.Lock, cacheDir string) (rates roofline.Rates, err error) {
 	scratch, err := os.MkdirTemp("", "tilth-rates-")
 	if err != nil {
 		return rates, fmt.Errorf("measuring the machine: %w", err)
@@ -46,5 +48,5 @@ func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target
 		return rates, err
 	}
 	defer release()
-	return roofline.Measure(ctx, tc, t, scratch, nil)
+	return daily(ratesPath(cacheDir, t), time.Now(), func() (roofline.Rates, error) { return roofline.Measure(ctx, tc, t, scratch, nil) })
 }

@@ -43,6 +43,9 @@ func ValidDigest(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
+// ValidShare says whether v is a part of 1, or 0 for one that is not known.
+func ValidShare(v float64) bool { return v >= 0 && v <= 1 }
+
 // Validate says what is wrong with a record that comes from outside; the error wraps ErrInvalid and names the field.
 func Validate(r *tilthv1.Record) error {
 	switch {
@@ -71,6 +74,8 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 		return fmt.Errorf("%w: measurement.candidate.digest %q is not the trace's", ErrInvalid, m.GetCandidate().GetDigest())
 	case !ValidNumerics(m.GetCandidate().GetNumerics()):
 		return fmt.Errorf("%w: measurement.candidate.numerics is %q, not strict, default or fast", ErrInvalid, m.GetCandidate().GetNumerics())
+	case !ValidShare(m.GetCandidate().GetMultiplications()):
+		return fmt.Errorf("%w: measurement.candidate.multiplications is %v, no share of 1", ErrInvalid, m.GetCandidate().GetMultiplications())
 	case m.GetAt() == nil || !m.GetAt().IsValid():
 		return fmt.Errorf("%w: measurement.at is missing", ErrInvalid)
 	}

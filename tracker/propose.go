@@ -123,6 +123,8 @@ func checkCandidates(candidates []*tilthv1.Candidate) error {
 			return invalidItem("candidates", i, "digest", "%q is not the sha256 of the trace", c.GetDigest())
 		case !records.ValidNumerics(c.GetNumerics()):
 			return invalidItem("candidates", i, "numerics", "is %q, not strict, default or fast", c.GetNumerics())
+		case !records.ValidShare(c.GetMultiplications()):
+			return invalidItem("candidates", i, "multiplications", "is %v, no share of 1", c.GetMultiplications())
 		case seen[c.GetDigest()]:
 			return invalidItem("candidates", i, "digest", "%s is in the batch twice", c.GetDigest())
 		}

@@ -97,6 +97,7 @@ func TestBadProposalsAreRefused(t *testing.T) {
 	}{
 		"no candidates": {&tilthv1.ProposeBatchRequest{}, codes.InvalidArgument, "candidates: is empty"},
 		"no trace":      {&tilthv1.ProposeBatchRequest{Candidates: []*tilthv1.Candidate{{}}}, codes.InvalidArgument, "candidates[0].trace: is empty"},
+		"no share":      {&tilthv1.ProposeBatchRequest{Candidates: []*tilthv1.Candidate{{Trace: []byte("x"), Digest: records.Digest([]byte("x")), Multiplications: 2}}}, codes.InvalidArgument, "candidates[0].multiplications: is 2"},
 		"wrong digest":  {&tilthv1.ProposeBatchRequest{Candidates: []*tilthv1.Candidate{{Trace: []byte("x"), Digest: "y"}}}, codes.InvalidArgument, "candidates[0].digest: "},
 		"twice":         {&tilthv1.ProposeBatchRequest{Candidates: candidates("a", "a")}, codes.InvalidArgument, "is in the batch twice"},
 		"no such task":  {&tilthv1.ProposeBatchRequest{TaskIndex: 1, Candidates: candidates("a")}, codes.InvalidArgument, "task_index: is 1"},

@@ -12,6 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -139,6 +142,10 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 }
 
 func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResult) error {
+	peak, err := r.peak(ctx, m)
+	if err != nil {
+		return err
+	}
 	release, err := timing(ctx)
 	if err != nil {
 		return err
@@ -150,9 +157,40 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 		}
 	}
 	if r.profile {
-		result.Profile, err = profile.Of(ctx, m, r.repeat)
+		result.Profile, err = profile.Of(ctx, m, r.repeat, peak)
 	}
 	return err
+}
+
+// peak is what this machine can do at best, by the measurement of the day that 'tilth tune' sees latencies against, too. Without
+// a compiler to build that measurement with, the package's own stands in for it.
+func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
+	if !r.profile {
+		return aot.Peak{}, nil
+	}
+	own := m.Peak()
+	tc, err := toolchain.Find(ctx, "")
+	if err != nil {
+		return own, nil
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return own, nil
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return own, err
+	}
+	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{m.Manifest().Target}, lock, cache)
+	switch {
+	case ctx.Err() != nil:
+		return own, context.Cause(ctx)
+	case err != nil:
+		return own, nil
+	}
+	stores := rates[0].Stores
+	own.FlopsPerSecond, own.BytesPerSecond = rates[0].FlopPerSecond, stores[len(stores)-1].BytesPerSecond
+	return own, nil
 }
 
 // timing keeps this host's agents from computing while something is timed, until release is called.

@@ -94,7 +94,7 @@ func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Targe
 		config.Logger.Info("the machine's limits are not known: no compiler here", "error", err)
 		return nil
 	}
-	measured, err := farm.MeasureRates(ctx, tc, targets, config.Lock)
+	measured, err := farm.MeasureRates(ctx, tc, targets, config.Lock, config.CacheDir)
 	if err != nil {
 		config.Logger.Warn("the machine's limits are not known", "error", err)
 		return nil

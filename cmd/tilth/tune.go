@@ -120,7 +120,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	rates, err := measure(ctx, tc, machine, lock, log)
+	rates, err := measure(ctx, tc, machine, lock, cache, log)
 	if err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 }
 
 // measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error is that ctx ended.
-func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, lock *hostlock.Lock, log *slog.Logger) ([]byte, error) {
-	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, lock)
+func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, lock *hostlock.Lock, cache string, log *slog.Logger) ([]byte, error) {
+	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, lock, cache)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, fmt.Errorf("measuring the machine's limits: %w", err)

@@ -66,8 +66,9 @@ type Work struct {
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
 
-// Of executes a model repeat times and takes the median of each call. When ctx ends it returns the cause.
-func Of(ctx context.Context, m *aot.Model, repeat int) (*Profile, error) {
+// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. When ctx ends it
+// returns the cause.
+func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile, error) {
 	manifest := m.Manifest()
 	samples := make([][]float64, len(manifest.Calls))
 	for range repeat {
@@ -82,7 +83,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int) (*Profile, error) {
 	for i := range samples {
 		medians[i] = stat.Of(samples[i]).Median
 	}
-	return summarize(manifest, medians, m.Peak()), nil
+	return summarize(manifest, medians, peak), nil
 }
 
 // summarize compares the seconds of each call with the machine's peak.
@@ -92,6 +93,7 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 	for i, c := range manifest.Calls {
 		task := manifest.Tasks[c.Task]
 		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], Work: work(task, peak)}
+		call.fromCache(call.Seconds)
 		call.rate(call.Seconds)
 		p.Calls = append(p.Calls, call)
 		p.Total.Seconds += call.Seconds
@@ -143,6 +145,20 @@ func multiplications(task aot.TaskInfo) (share float64, known bool) {
 	}
 	return task.Multiplications, task.Multiplications > 0
 }
+
+// fromCache takes the memory's rate off the limits of what took less than that: its bytes came from a cache.
+func (w *Work) fromCache(seconds float64) {
+	if w.BoundBy != ByMemory || w.LimitSeconds <= measuredTwice*seconds {
+		return
+	}
+	w.LimitSeconds, w.BoundBy = w.ArithmeticSeconds, ByArithmetic
+	if w.ArithmeticSeconds == 0 {
+		w.BoundBy = ""
+	}
+}
+
+// measuredTwice is by how much a time may go below its limit because both were measured.
+const measuredTwice = 1.1
 
 func (w *Work) rate(seconds float64) {
 	w.FlopsPerSecond = ratio(w.Flop, seconds)

@@ -115,3 +115,11 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 		t.Errorf("%+v", conv)
 	}
 }
+
+// A model of which everything stays in the caches took less than its limit, which was that of the memory.
+func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
+	relu := summarize(manifest, []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
+	if relu.Task != "relu" || relu.BoundBy != ByArithmetic || relu.LimitSeconds != 1e6/100e9 {
+		t.Errorf("%+v", relu)
+	}
+}

@@ -133,7 +133,7 @@ func Turns(ctx context.Context, models []*aot.Model, repeat, number int) ([][]fl
 }
 
 func profileOf(ctx context.Context, m *aot.Model, repeat int) (json.RawMessage, error) {
-	p, err := profile.Of(ctx, m, repeat)
+	p, err := profile.Of(ctx, m, repeat, m.Peak())
 	if err != nil {
 		return nil, err
 	}
