@@ -100,7 +100,7 @@ func newCompareRow(path string, first, own []float64, isFirst bool) compareRow {
 
 func (r compareRow) cells() []string {
 	cells := []string{
-		r.Package, show.Seconds(r.MedianSeconds), show.Range(r.LowSeconds, r.HighSeconds), show.Seconds(r.MinSeconds),
+		r.Package, show.Seconds(r.MedianSeconds), show.Interval(r.LowSeconds, r.HighSeconds, r.Level, stat.DecisionLevel), show.Seconds(r.MinSeconds),
 		fmt.Sprintf("%.2fx", r.Ratio), show.Missing, show.Missing,
 	}
 	if r.Verdict != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -77,7 +78,7 @@ func (r bestRow) uncertainty() string {
 	if r.Interval == nil {
 		return show.Missing
 	}
-	text := show.Range(r.Interval.LowSeconds, r.Interval.HighSeconds)
+	text := show.Interval(r.Interval.LowSeconds, r.Interval.HighSeconds, r.Interval.Level, stat.LatencyLevel)
 	if r.Remeasured != "" {
 		text += " remeasured"
 	}

@@ -49,7 +49,7 @@ func TestSparseLinesKeepTheirDistance(t *testing.T) {
 	d.Close()
 	want := "trials 1/10  0:01/2:00  left 0:09  model 4.00 ms (untuned 4.00 ms, 1.00x; limit 1.00 ms)\n" +
 		"trials 4/10  0:11/2:00  left 0:17  model 1.00 ms (untuned 4.00 ms, 4.00x; limit 1.00 ms)\n" +
-		"trials 5/10  0:12/2:00  left 0:12  model 800 µs (untuned 4.00 ms, 5.00x; limit 1.00 ms)\n"
+		"trials 5/10  0:12/2:00  left 0:12  model 800 µs (untuned 4.00 ms, 5.00x; limit 400 µs)\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}

@@ -84,6 +84,19 @@ func Range(low, high float64) string {
 	return a + "–" + b
 }
 
+// Interval is Range for what holds a median with the probability level, which is told where it is below the usual one. A level
+// of 0, that of a single sample, is no interval.
+func Interval(low, high, level, usual float64) string {
+	text := Range(low, high)
+	switch {
+	case !(level > 0) || text == Missing:
+		return Missing
+	case level < usual:
+		return fmt.Sprintf("%s (%.0f %%)", text, 100*level)
+	}
+	return text
+}
+
 // Bytes shows a size in binary units.
 func Bytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

@@ -5,13 +5,13 @@ import "slices"
 // Interval is where the median of what samples were drawn from lies, with probability Level.
 type Interval struct{ Low, High, Level float64 }
 
-// leastLevel is the level that intervals of latencies have where there are samples enough.
-const leastLevel = 0.9
+// LatencyLevel is the level that intervals of latencies have where there are samples enough.
+const LatencyLevel = 0.9
 
 // MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9, or the range of
 // the samples where these are too few. It assumes of the samples that they are independent, and nothing of their distribution:
 // each is below the median with probability 1/2 (David and Nagaraja, Order Statistics, section 7.1). All zero without samples.
-func MedianInterval(samples []float64) Interval { return MedianIntervalAt(samples, leastLevel) }
+func MedianInterval(samples []float64) Interval { return MedianIntervalAt(samples, LatencyLevel) }
 
 // MedianIntervalAt is MedianInterval with a probability of at least level.
 func MedianIntervalAt(samples []float64, level float64) Interval {

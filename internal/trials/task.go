@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -140,8 +141,8 @@ func (t *Task) Interval() (low, high, level float64) {
 
 // Uncertainty is that interval for people, and says of a best that got slower when it was measured again.
 func (t *Task) Uncertainty() string {
-	low, high, _ := t.Interval()
-	text := show.Range(low, high)
+	low, high, level := t.Interval()
+	text := show.Interval(low, high, level, stat.LatencyLevel)
 	if t.RemeasuredFrom > 0 {
 		text += fmt.Sprintf(" remeasured, was %s", show.Seconds(t.RemeasuredFrom))
 	}
@@ -149,10 +150,18 @@ func (t *Task) Uncertainty() string {
 }
 
 // Limit is the least time that the task can take on its target in seconds with the algorithm of its best schedule, and whether
-// it is the bytes that ask for it; 0 when that is not known.
+// it is the bytes that ask for it; 0 when that is not known. What the best one beats is no limit.
 func (t *Task) Limit() (seconds float64, byBytes bool) {
-	arithmetic := t.multiplications() * t.reference.PeakSeconds
-	return max(arithmetic, t.reference.ByteSeconds), t.reference.ByteSeconds > arithmetic
+	arithmetic, bytes := t.unbeaten(t.multiplications()*t.reference.PeakSeconds), t.unbeaten(t.reference.ByteSeconds)
+	return max(arithmetic, bytes), bytes > arithmetic
+}
+
+// unbeaten is a limit in seconds, or 0 where the best one is so far below it that the rates were measured too low.
+func (t *Task) unbeaten(limit float64) float64 {
+	if t.BestSeconds > 0 && show.Share(limit, t.BestSeconds) == show.Missing {
+		return 0
+	}
+	return limit
 }
 
 // multiplications are those of the best schedule, as a share of those of direct sums: 1 before there is one, and 0, which leaves
