@@ -18,6 +18,8 @@ type Namespace struct {
 	link   *netlink.Handle
 	// cards counts the interfaces that Network.Attach made.
 	cards int
+	// routed is set once it has a gateway.
+	routed bool
 }
 
 // NewNamespace makes one with its own loopback.
@@ -95,8 +97,12 @@ func (n *Namespace) setAddress(name string, address netip.Prefix) error {
 	return nil
 }
 
-// setGateway sends what is for no network of its own to a router.
+// setGateway sends what is for no network of its own to a router. The first one that is given stays, as with Docker.
 func (n *Namespace) setGateway(gateway netip.Addr) error {
+	if n.routed {
+		return nil
+	}
+	n.routed = true
 	if err := n.link.RouteAdd(&netlink.Route{Gw: net.IP(gateway.AsSlice())}); err != nil {
 		return fmt.Errorf("gateway %s: %w", gateway, err)
 	}
