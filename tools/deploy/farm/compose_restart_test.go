@@ -47,7 +47,7 @@ func composeRestarts(ctx context.Context, t *testing.T, f *compose.Farm) {
 		}
 		return err
 	})
-	c.says(ctx, "jobs list"+onFarm("localhost:9190"), "job-00000001")
+	c.says(ctx, "jobs list"+onFarm("localhost:9190"), "cancelled")
 }
 
 // certificate is the tracker's, which the authority has signed.

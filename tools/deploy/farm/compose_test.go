@@ -2,8 +2,8 @@ package farm
 
 import (
 	"context"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,13 +57,15 @@ func startCompose(ctx context.Context, t *testing.T) *compose.Farm {
 	return f
 }
 
+var jobID = regexp.MustCompile(`\bjob-[\w.-]+`)
+
 // composeJob does with the farm what deploy/README.md and docs/operations.md say, while Prometheus watches.
 func composeJob(ctx context.Context, t *testing.T, f *compose.Farm) {
 	since, farm := time.Now(), onFarm("localhost:9190")
 	c := newClient(t, f.Machine.Net, f.Of("builder")[0].Image, f.Machine.Path("tilth_client-secrets"))
 	c.tilth(ctx, "model bert-tiny --seq 16 -o model.onnx")
 	// It goes on until all that is watched was seen.
-	c.tilth(ctx, "jobs submit model.onnx --time 10m"+farm)
+	job := jobID.FindString(c.tilth(ctx, "jobs submit model.onnx --time 10m"+farm))
 	tracker := f.Of("tracker")[0]
 	_, err := tracker.Exec(ctx, "tilth", "health", "--http", "localhost:9191", "--tls-ca", "/run/tilth/ca.crt")
 	if err != nil {
@@ -72,15 +74,15 @@ func composeJob(ctx context.Context, t *testing.T, f *compose.Farm) {
 	p := newPrometheus(f.Machine.Net, "127.0.0.1:9090")
 	p.seesTheFarm(ctx, t, map[string]int{"tracker": 1, "tuner": 1, "builder": 2, "runner": 1, "prometheus": 1})
 	p.showsPanels(ctx, t, since)
-	c.tilth(ctx, "jobs cancel job-00000001"+farm)
-	c.says(ctx, "tune model.onnx --trials 32 --quiet"+farm, "job-00000002: done")
+	c.tilth(ctx, "jobs cancel "+job+farm)
+	c.says(ctx, "tune model.onnx --trials 32 --quiet"+farm, ": done")
 	c.says(ctx, "compile model.onnx -o model.tar"+farm, "of 10 tasks tuned")
 	c.says(ctx, "run model.tar", "pooler_output f32[1 128]")
 	c.says(ctx, "run model.tar"+farm, "pooler_output f32[1 128]")
 	secrets := container.Volume{Name: "tilth_client-secrets", Destination: "/secrets"}
 	env := []string{"TILTH_TLS_CA=/secrets/ca.crt", "TILTH_TOKEN_FILE=/secrets/client.token"}
 	said, err := f.Run(ctx, "tuner", env, secrets, "jobs", "list", "--tracker", "tracker:9190")
-	if err != nil || !strings.Contains(said, "job-00000002") {
+	if err != nil || !jobID.MatchString(said) {
 		t.Errorf("the farm's jobs: %v: %s", err, said)
 	}
 }
