@@ -16,6 +16,7 @@ func startDevice(t *testing.T) *farmUnderTest {
 		t.Fatal(err)
 	}
 	f := &farmUnderTest{t: t, dir: dir, tracker: "unix:" + filepath.Join(dir, "sock")}
+	f.more = map[string][]string{"runner": {"--slots", "1"}} // what comes second waits in the tracker
 	f.begin("tracker", "runner")
 	return f
 }

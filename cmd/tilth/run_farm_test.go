@@ -81,25 +81,27 @@ func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 	f := startDevice(t)
 	pkg := f.compiled(ctx, "mlp.tar")
 	f.awaitDevice(ctx)
-	for _, state := range []tilthv1.JobState{tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING} {
-		if state == tilthv1.JobState_JOB_STATE_QUEUED {
-			f.device(ctx, "cordon")
-		} else {
-			f.device(ctx, "uncordon")
-		}
-		run := f.tilth(ctx, "run", pkg, "--tracker", f.tracker, "--print-time", "--repeat", "10000", "--number", "100000")
+	begin := func(state tilthv1.JobState) (run *process, id string) {
+		run = f.tilth(ctx, "run", pkg, "--tracker", f.tracker, "--print-time", "--repeat", "10000", "--number", "100000")
 		run.start()
-		id := f.awaitState(ctx, state)
+		return run, f.awaitState(ctx, state)
+	}
+	interrupt := func(run *process, id string) {
+		t.Helper()
 		if err := run.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 		if err := run.cmd.Wait(); err == nil || !strings.Contains(run.stderr.String(), "was cancelled") {
-			t.Errorf("interrupted while %v: %v\n%s", state, err, run.stderr.String())
+			t.Errorf("interrupted: %v\n%s", err, run.stderr.String())
 		}
 		if job, err := f.client.Job(ctx, id); err != nil || job.GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
-			t.Errorf("interrupted while %v, the job is %v (%v)", state, job.GetState(), err)
+			t.Errorf("interrupted, the job is %v (%v)", job.GetState(), err)
 		}
 	}
+	first, firstID := begin(tilthv1.JobState_JOB_STATE_RUNNING)
+	second, secondID := begin(tilthv1.JobState_JOB_STATE_QUEUED) // behind the first
+	interrupt(second, secondID)
+	interrupt(first, firstID)
 	// The device is free again.
 	f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
 }
