@@ -15,12 +15,16 @@ import (
 const (
 	// rehearsals are how many groups a process goes through without running the kernel until so many took about as long; in the end any.
 	rehearsals     = 4
-	longRehearsals = 60 * time.Millisecond
-	// examinations are how often a kernel is examined before its process's clock is not believed.
-	examinations = 4
+	longRehearsals = 250 * time.Millisecond
+	// examinations are how often a kernel is examined before its process's clock is not believed. The pauses between them double: what
+	// lengthens one on a busy machine is over by the next, or the one after that.
+	examinations = 6
+	firstPause   = 5 * time.Millisecond
 	// believable is how many times its process's time a kernel may take by the runner's clock. Some of it is honest: outside of its samples a kernel
 	// finds its inputs in other caches.
-	believable = 2
+	believable = 3
+	// leeway is the part of a rehearsal that is not counted either, since the caches that it leaves are not those of samples.
+	leeway = 0.5
 )
 
 // examineBest examines the fastest of the candidates that wait to be reported, while that would become the best.
@@ -86,10 +90,22 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 		if seconds <= believable*claimed {
 			return nil
 		}
+		if err := pause(ctx, firstPause<<n); err != nil {
+			return err
+		}
 	}
 	o.Samples = []float64{seconds}
 	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g µs", 1e6*claimed, 1e6*seconds)
 	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("measuring: %w", context.Cause(ctx))
+	}
 }
 
 // only is a plan for one of the kernels.
@@ -107,7 +123,7 @@ type exam struct {
 	begun bool
 }
 
-// run returns how long an execution takes, or how the candidate fails. The error means that the device is at fault or ctx ended.
+// run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at fault or ctx ended.
 func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
 	if x.judge, err = newJudge(x.results, x.results.Exams); err != nil {
 		return 0, nil, err
@@ -161,7 +177,7 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 			return 0, message, nil
 		}
 	}
-	return max(0, took-rehearsed).Seconds() / float64(x.results.Group), "", nil
+	return max(0, took.Seconds()-(1+leeway)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
 }
 
 // time has the process run the kernel on all sets, group by group, and returns what a group takes at least.

@@ -77,6 +77,25 @@ void bench_fill(struct bench *b, uint64_t seed) {
   b->filled = seed;
 }
 
+static void read_inputs(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  const struct bench *b = closure;
+  (void)begin, (void)end, (void)worker;
+  for (int32_t k = 0; k < b->n_args; k++)
+    for (int64_t at = 0; b->args[k].role == TILTH_INPUT && at < b->args[k].bytes; at += CHILL_LINE)
+      (void)*((const volatile char *)b->pointers[k] + at);
+}
+
+static void poison_some(void *closure, int64_t begin, int64_t end, int32_t worker) {
+  (void)worker;
+  memset((char *)closure + begin, POISON, end - begin);
+}
+
+void bench_warm(struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (b->args[k].role == TILTH_OUTPUT) b->runtime->parallel(b->runtime, poison_some, b->pointers[k], b->args[k].bytes);
+  b->runtime->parallel(b->runtime, read_inputs, b, b->runtime->workers);
+}
+
 int bench_matches(const struct bench *b, const struct tilth_module *module) {
   int ok = module->n_args == b->n_args;
   for (int32_t k = 0; ok && k < b->n_args; k++) {

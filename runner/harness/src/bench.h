@@ -50,6 +50,10 @@ int bench_matches(const struct bench *b, const struct tilth_module *module);
 /* Fills the inputs with data of a seed, on all workers, unless they have those. */
 void bench_fill(struct bench *b, uint64_t seed);
 
+/* Brings the inputs into the caches of all workers, and the outputs, which are poisoned, into that of whoever is likely to write them:
+ * there they are in a model, and when samples are taken. */
+void bench_warm(struct bench *b);
+
 /* Spoils an element of each output, another one each time: a kernel that leaves it as it is, since its results were there already, is
  * wrong. */
 void bench_disturb(struct bench *b);

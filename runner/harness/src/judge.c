@@ -71,6 +71,7 @@ int judge_examine(struct bench *b, const struct loaded *l, const struct judge_wo
   }
   for (uint64_t k = 0; k < w->n; k++) {
     bench_fill(b, w->seed + k * NEXT_SET);
+    bench_warm(b);
     if (l) bench_run(b, l);
     judge_hand_in(b, w->slot + k);
   }
