@@ -146,7 +146,8 @@ func loadJob(tx *txn, id string) (*OpenJob, error) {
 func lastSequence(tx *txn, jobID string) (uint64, error) {
 	events := tx.table(bucketEvents)
 	c := events.cursor()
-	k, v := c.Seek(append([]byte(jobID), 1))
+	var v []byte
+	k, _ := c.Seek(append([]byte(jobID), 1))
 	if k == nil {
 		k, v = c.Last()
 	} else {

@@ -86,6 +86,7 @@ type heldFile struct {
 	file *os.File
 }
 
+// Close lets others open the file.
 func (h heldFile) Close() error {
 	if h.db != nil {
 		return guard(h.db.Close)

@@ -78,7 +78,7 @@ func TestBatchesWhoseArtifactIsDamagedAreBuiltAgain(t *testing.T) {
 	if got := again.GetBuild().GetBatchId(); got != job+".00000001" {
 		t.Fatalf("the builder was given %s", got)
 	}
-	if whole := f.mustLease(runner); string(whole.GetMeasure().GetBatchId()) != job+".00000002" {
+	if whole := f.mustLease(runner); whole.GetMeasure().GetBatchId() != job+".00000002" {
 		t.Errorf("the runner was given %s", whole.GetMeasure().GetBatchId())
 	}
 	must[*tilthv1.ReportMeasurementsResponse](t)(f.measure.ReportMeasurements(f.Context(), &tilthv1.ReportMeasurementsRequest{

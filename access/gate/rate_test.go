@@ -49,7 +49,7 @@ func limited(t *testing.T) (g *Gate, header metadata.MD, now *time.Time) {
 	return g, metadata.Pairs("authorization", "Bearer "+token), now
 }
 
-func admitted(g *Gate, ctx context.Context, method string, header metadata.MD, n int) (count int, last error) {
+func admitted(ctx context.Context, g *Gate, method string, header metadata.MD, n int) (count int, last error) {
 	for range n {
 		if _, err := g.Admit(ctx, method, header); err == nil {
 			count++
@@ -62,7 +62,7 @@ func admitted(g *Gate, ctx context.Context, method string, header metadata.MD, n
 
 func TestCallsOfAnIdentityAreBounded(t *testing.T) {
 	g, root, now := limited(t)
-	count, err := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 100)
+	count, err := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 100)
 	if count != 20 || status.Code(err) != codes.ResourceExhausted || wire.Reason(err) != wire.ReasonRate {
 		t.Errorf("%d of 100 calls at once are let in, then %v", count, err)
 	}
@@ -71,11 +71,11 @@ func TestCallsOfAnIdentityAreBounded(t *testing.T) {
 		t.Errorf("it is to be tried again after %v, %v", wait, is)
 	}
 	*now = now.Add(wait)
-	if count, _ := admitted(g, from("192.0.2.2:1"), tilthv1.JobService_GetJob_FullMethodName, root, 100); count != 1 {
+	if count, _ := admitted(from("192.0.2.2:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 100); count != 1 {
 		t.Errorf("after that %d calls are let in", count)
 	}
 	*now = now.Add(time.Hour)
-	if count, _ := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 100); count != 20 {
+	if count, _ := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 100); count != 20 {
 		t.Errorf("after an hour %d calls are let in at once", count)
 	}
 }
@@ -84,9 +84,9 @@ func TestCallsOfAnIdentityAreBounded(t *testing.T) {
 func TestSessionsAddToTheCallsOfTheirIdentity(t *testing.T) {
 	g, root, now := limited(t)
 	g.cfg.Holdings = sessions{"root": 100}
-	admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 20)
+	_, _ = admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 20)
 	*now = now.Add(time.Second)
-	if count, _ := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 20_000); count < 5000 || count > 10_100 {
+	if count, _ := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 20_000); count < 5000 || count > 10_100 {
 		t.Errorf("%d calls are let in", count)
 	}
 }
@@ -94,10 +94,10 @@ func TestSessionsAddToTheCallsOfTheirIdentity(t *testing.T) {
 func TestCallsThatAreWrittenDownAreBoundedMore(t *testing.T) {
 	g, root, _ := limited(t)
 	g.cfg.CallsPerSecond = 1e6
-	if count, err := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_CancelJob_FullMethodName, root, 5000); count != 600 || wire.Reason(err) != wire.ReasonRate {
+	if count, err := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_CancelJob_FullMethodName, root, 5000); count != 600 || wire.Reason(err) != wire.ReasonRate {
 		t.Errorf("%d of 5000 calls are let in, then %v", count, err)
 	}
-	if count, err := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 5000); count != 5000 {
+	if count, err := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 5000); count != 5000 {
 		t.Errorf("%d of 5000 other calls are let in, then %v", count, err)
 	}
 }
@@ -105,18 +105,18 @@ func TestCallsThatAreWrittenDownAreBoundedMore(t *testing.T) {
 // Strangers are held apart from those who call from the same address and prove who they are.
 func TestStrangersAreBoundedByTheirAddress(t *testing.T) {
 	g, root, _ := limited(t)
-	if count, err := admitted(g, from("192.0.2.1:1"), healthv1.Health_Check_FullMethodName, nil, 1000); count != 100 || wire.Reason(err) != wire.ReasonRate {
+	if count, err := admitted(from("192.0.2.1:1"), g, healthv1.Health_Check_FullMethodName, nil, 1000); count != 100 || wire.Reason(err) != wire.ReasonRate {
 		t.Errorf("%d of 1000 calls are let in, then %v", count, err)
 	}
-	if count, err := admitted(g, from("192.0.2.1:1"), tilthv1.JobService_GetJob_FullMethodName, root, 10); count != 10 {
+	if count, err := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_GetJob_FullMethodName, root, 10); count != 10 {
 		t.Errorf("%d of 10 calls with a token are let in: %v", count, err)
 	}
-	if count, _ := admitted(g, from("127.0.0.1:1"), healthv1.Health_Check_FullMethodName, nil, 1000); count != 1000 {
+	if count, _ := admitted(from("127.0.0.1:1"), g, healthv1.Health_Check_FullMethodName, nil, 1000); count != 1000 {
 		t.Errorf("%d of 1000 calls of this machine are let in", count)
 	}
 	all := 0
 	for i := range 1000 {
-		n, _ := admitted(g, from(fmt.Sprintf("[2001:db8::%x]:1", i+1)), healthv1.Health_Check_FullMethodName, nil, 1)
+		n, _ := admitted(from(fmt.Sprintf("[2001:db8::%x]:1", i+1)), g, healthv1.Health_Check_FullMethodName, nil, 1)
 		all += n
 	}
 	if all != 100 {

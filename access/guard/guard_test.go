@@ -46,6 +46,7 @@ func (s *service) note(ctx context.Context) {
 	})
 }
 
+//nolint:revive // the order is that of gRPC's method handlers
 func (s *service) echo(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 	s.note(ctx)
 	in := &wrapperspb.BytesValue{}

@@ -218,7 +218,12 @@ func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(&piecemeal{Listener: local}) }()
-	defer func() { server.Stop(); <-done }()
+	defer func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
 	conn := dial(t, local.Addr().String())
 	for size := range 300 {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("y", size))

@@ -40,7 +40,7 @@ func NewBudget(l Limits, given int64) *Budget {
 // overBudget is the panic of a Budget that is spent; Catch makes an error of it.
 type overBudget struct{ error }
 
-// Catch, deferred by who reads a model, sets err when the budget was overdrawn below.
+// Catch sets err when the budget was overdrawn below. Who reads a model defers it.
 func (b *Budget) Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:

@@ -30,7 +30,7 @@ func TestAMissingCLibraryIsNamedByItsPackage(t *testing.T) {
 	}
 	for _, message := range []string{"kernel.c:1:1: error: unknown type name 'x'", "ld: cannot find -lx", "ld: undefined reference to `x'"} {
 		refused := &Error{Kind: Rejected, Step: "compiling", Message: message}
-		if err := withPackage(machine, refused); err != error(refused) {
+		if err := withPackage(machine, refused); !errors.Is(err, refused) {
 			t.Errorf("%s\nbecomes %v", message, err)
 		}
 	}
