@@ -63,6 +63,8 @@ type follower struct {
 	log     *trials.Log
 	file    io.Closer
 	plot    plotFlag
+	// own says that the farm is this process's: its agents are about to join, and nobody else is to start any.
+	own bool
 }
 
 // newFollower begins to show a job, or, off a terminal, to write of it. The files are open.
@@ -112,6 +114,9 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 		}
 		return nil
 	}, func(status *tilthv1.JobStatus) error {
+		if w.own {
+			status.Wait = nil
+		}
 		w.tally.Status, w.tally.StatusAt = status, time.Now()
 		w.display.Update(w.tally)
 		return nil

@@ -190,6 +190,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 // follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
 func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
 	w := t.newFollower(t.app, j, t.budget())
+	w.own = t.tracker.addr == ""
 	logs.set(w.display)
 	err := w.watch(bound, c)
 	if ctx.Err() != nil {
