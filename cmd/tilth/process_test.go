@@ -26,6 +26,13 @@ func (p *process) start() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Cleanup(func() {
+		if p.t.Failed() && p.cmd.ProcessState == nil { // nobody waited for it
+			_ = p.cmd.Process.Kill()
+			err := p.cmd.Wait()
+			p.t.Logf("tilth %s: %v\n%s", strings.Join(p.cmd.Args[1:], " "), err, p.stderr.String())
+		}
+	})
 }
 
 func (p *process) mustEnd() {
