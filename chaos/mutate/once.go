@@ -44,12 +44,12 @@ var once = in("tracker", []mutation{
 	},
 	{
 		name: "a report says who measured", file: "report_measurements.go",
-		from: "m.Device, m.At, m.Suspected, m.BuildSeconds = a.name(), nil, \"\", 0", to: "m.At, m.Suspected, m.BuildSeconds = nil, \"\", 0",
+		from: "m.Device, m.Suspected, m.BuildSeconds = a.name(), \"\", 0", to: "m.Suspected, m.BuildSeconds = \"\", 0",
 		test: "TestARunnerSpeaksForItsDeviceOnly",
 	},
 	{
-		name: "a report says when it measured", file: "report_measurements.go",
-		from: "m.Device, m.At, m.Suspected, m.BuildSeconds = a.name(), nil, \"\", 0", to: "m.Device, m.Suspected, m.BuildSeconds = a.name(), \"\", 0",
+		name: "a report says when it measured", file: "batch.go",
+		from: "m.At = c.now()", to: "if m.At == nil {\n\t\tm.At = c.now()\n\t}",
 		test: "TestAMeasurementIsDatedByTheTracker",
 	},
 })
