@@ -180,6 +180,29 @@ func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 	})
 }
 
+// What fails on an agent that is to blame itself is no fault of the batches: they outlive more failures there than they may have.
+func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		job := f.submitOf("ana", "job", 0, 3)
+		bad := f.joinAs("bad", builderKind)
+		const attempts = 4 // the tracker's default bound
+		failures := map[string]int{}
+		for most := 0; most <= attempts; {
+			for w := f.build(bad); w != nil; w = f.build(bad) { // several of them, so that it is the agent
+				f.broken(w)
+				failures[w.GetLease().GetSubject()]++
+				most = max(most, failures[w.GetLease().GetSubject()])
+			}
+			if dead := f.jobOf(job).GetDeadLetters(); len(dead) > 0 {
+				t.Fatalf("after failures %v there are dead letters: %v", failures, dead)
+			}
+			f.beat(bad, time.Second)
+		}
+	})
+}
+
 // A job that fails everywhere, with a bad target for instance, used to keep others from the only builder.
 func TestAJobThatFailsOnAnAgentKeepsItFromNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

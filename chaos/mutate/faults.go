@@ -35,7 +35,7 @@ var faults = in("tracker", []mutation{
 	{
 		name: "failures of a broken agent count against its batches", file: "lose.go",
 		from: "} else {\n\t\th.faults++\n\t}", to: "}\n\th.faults++",
-		test: "TestABrokenAgentCostsItsOwnLeases",
+		test: "TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches",
 	},
 	{
 		name: "a success ends no rest", file: "lose.go",
