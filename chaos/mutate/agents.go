@@ -13,7 +13,7 @@ var agents = slices.Concat(
 		{
 			name: "heartbeats name no leases", file: "session.go",
 			from: "&tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()}", to: "&tilthv1.HeartbeatRequest{Session: s.id}",
-			test: "TestWorkGoesOnWhileTheTrackerIsAway",
+			test: "TestDroppedWorkIsToldToItsHandler",
 		},
 	}),
 	in("internal/atomicfile", []mutation{
