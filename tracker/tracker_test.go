@@ -369,8 +369,8 @@ func TestLeavingRequeuesAtOnce(t *testing.T) {
 	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: session}))
 	must[*tilthv1.LeaveResponse](t)(f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: session}))
 	a := must[*tilthv1.GetAgentResponse](t)(f.agents.GetAgent(t.Context(), &tilthv1.GetAgentRequest{Name: "tuner"})).GetAgent()
-	if a.GetState() != tilthv1.AgentState_AGENT_STATE_GONE {
-		t.Errorf("the agent is %v", a.GetState())
+	if a.GetState() != tilthv1.AgentState_AGENT_STATE_GONE || a.GetFailed() != 0 {
+		t.Errorf("the agent is %v, and %d leases failed through its fault", a.GetState(), a.GetFailed())
 	}
 	f.restart()
 	if again := f.mustLease(f.tuner()).GetLease(); again.GetAttempt() != lease.GetAttempt()+1 {

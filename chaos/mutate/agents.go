@@ -6,11 +6,6 @@ import "slices"
 var agents = slices.Concat(
 	in("agent", []mutation{
 		{
-			name: "an agent that drains does not hand back what it holds", file: "session.go",
-			from: "\t\ts.giveBack(life, token)\n", to: "",
-			test: "TestAnAgentThatStopsFinishesWhatItHoldsOrHandsItBack",
-		},
-		{
 			name: "heartbeats name no leases", file: "session.go",
 			from: "&tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()}", to: "&tilthv1.HeartbeatRequest{Session: s.id}",
 			test: "TestDroppedWorkIsToldToItsHandler",

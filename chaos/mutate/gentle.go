@@ -37,4 +37,9 @@ var gentle = in("tracker", []mutation{
 		from: "return outageOver", to: "return outageNone",
 		test: "TestAnOutageIsWaitedForNoLongerThanItsBound",
 	},
+	{
+		name: "what an agent leaves behind counts as failed", file: "return_lease.go",
+		from: "c.giveBack(w, \"left\")", to: "c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, \"left\")",
+		test: "TestLeavingRequeuesAtOnce",
+	},
 })
