@@ -389,7 +389,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 			}
 			first := accepted()
 			accepted()
-			dropped(t, dialRaw(t, addr))
+			third := dialRaw(t, addr)
+			if _, err := io.WriteString(third, http2.ClientPreface); err == nil {
+				_ = http2.NewFramer(third, third).WriteSettings() // or it would be dropped for its silence
+			}
+			if n, _ := io.Copy(io.Discard, third); n > 0 {
+				t.Errorf("the third connection is answered, with %d bytes", n)
+			}
 			first.Close()
 			for deadline := time.Now().Add(patience); ; {
 				s := dialRaw(t, addr)
