@@ -28,7 +28,7 @@ var fair = slices.Concat(
 		{
 			name: "an ended turn does not go to the job that waits", file: "turn.go",
 			from: "now.Sub(l.granted) < c.cfg.SearchTurn", to: "now.Sub(l.granted) < 1000*c.cfg.SearchTurn",
-			test: "TestAgentsAreShared",
+			test: "TestTunersAreSharedByTurns",
 		},
 	}),
 	in("tracker/fairqueue", []mutation{
