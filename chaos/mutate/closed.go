@@ -14,12 +14,12 @@ var closed = []mutation{
 	},
 	{
 		name: "a role may call everything", file: "access/gate/gate.go",
-		from: "if !slices.Contains(c.rule.roles, c.caller.Role) {", to: "if len(c.rule.roles) > 100 {",
+		from: "if !slices.Contains(c.rule.roles, c.caller.Role) {", to: "if !slices.Contains(c.rule.roles, c.caller.Role) && c.rule.roles == nil {",
 		pkg: "./tracker", test: "TestEveryRoleMayCallWhatTheTableSays",
 	},
 	{
-		name: "a token that was revoked is good until its call ends", file: "access/gate/gate.go",
-		from: "if err == nil && c.caller.valid != nil {", to: "if err != nil && c.caller.valid != nil {",
+		name: "a token that was revoked is good until its stream ends", file: "access/gate/stream.go",
+		from: "if s.call.caller.valid == nil {", to: "if s.call.caller.valid != nil {",
 		pkg: "./tracker", test: "TestARevokedTokenEndsItsStreams",
 	},
 	{
