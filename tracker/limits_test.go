@@ -107,6 +107,16 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	}
 }
 
+func TestAJobsBatchesAreBounded(t *testing.T) {
+	f := newFarm(t, tracker.Config{Limits: tracker.Limits{JobBatches: 2}})
+	f.submit("job", spec("conv"))
+	lease := f.mustLease(f.tuner()).GetLease()
+	f.propose(lease, 0, 0, "a")
+	f.propose(lease, 1, 0, "b")
+	_, err := f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{Lease: lease, Proposal: 2, Candidates: candidates("c")})
+	wantOverload(t, err, "has 2 batches under way")
+}
+
 func TestSpecificationsAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{SpecBytes: 1500}})

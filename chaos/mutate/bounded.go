@@ -15,7 +15,7 @@ var bounded = in("tracker", []mutation{
 	{
 		name: "any number of batches of a job is under way", file: "limits.go",
 		from: "if len(j.batches) >= l.JobBatches {", to: "if len(j.batches) >= 1000*l.JobBatches {",
-		test: "TestMemoryIsBoundedUnderOverload",
+		test: "TestAJobsBatchesAreBounded",
 	},
 	{
 		name: "specifications take any number of bytes", file: "limits.go",
