@@ -121,6 +121,8 @@ func (s *Store) beginSealing(digest string) (ended func(), err error) {
 // of the same bytes may succeed although they were lost.
 func (s *Store) settle(u *upload) error {
 	// gofail: var beforeArtifactSync struct{}
+	// gofail: var failedArtifactSync string
+	// return errors.Join(errors.New(failedArtifactSync), u.out.(interface{ Truncate(int64) error }).Truncate(0))
 	err := errors.Join(u.out.Sync(), u.out.Close())
 	u.out = nil
 	if err != nil {

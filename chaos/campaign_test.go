@@ -58,7 +58,7 @@ var program = struct {
 // boundaries are the failpoints around a commit, in the order in which it meets them, and those around an upload's.
 var boundaries = []string{
 	"beforeTransaction", "lackOfDiskSpace", "resizeFileError", "beforeSyncDataPages", "beforeWriteMetaError", "beforeSyncMetaPage", "afterTransaction", "beforeAnswer",
-	"beforeArtifactSync", "beforeArtifactRename", "afterArtifactRename",
+	"beforeArtifactSync", "failedArtifactSync", "beforeArtifactRename", "afterArtifactRename",
 }
 
 func buildProgram(t *testing.T) string {
@@ -84,7 +84,7 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 	binary := buildProgram(t)
 	c := newCampaign(t)
 	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
-		c.run(Round{Seed: *seed + uint64(c.done), Binary: binary, Points: boundaries})
+		c.run(Round{Seed: *seed + uint64(c.done), Binary: binary, Points: boundaries, Restored: c.done%3 == 2})
 	}
 	c.tell()
 }
@@ -158,6 +158,7 @@ func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
 	}
 	arm("lackOfDiskSpace", "error:no space left on device", 6)
 	arm("beforeWriteMetaError", "error:input/output error", 6)
+	arm("failedArtifactSync", "error:input/output error", 2)
 	result, err := o.Run(t.Context())
 	if err != nil || len(result.Violations) > 0 {
 		t.Fatalf("%v\n%s", err, strings.Join(first(result.Violations, 10), "\n"))

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,8 @@ type checker struct {
 	jobs      map[string]*storedJob
 	measured  map[string]map[string]bool // candidates reported so far, by lease
 	open      bool                       // jobs need not have ended, and more may be stored than the client saw
+	gap       *gap                       // whose work is lost; nil = none
+	rotted    map[string]bool            // digests of artifacts that were damaged
 }
 
 func (c *checker) violation(format string, args ...any) {
@@ -47,8 +50,10 @@ func check(data, journals string, watched map[string][]*tilthv1.JobEvent) (v Ver
 	if err := c.read(data, journals, watched); err != nil {
 		return v, err
 	}
+	c.checkArtifacts()
 	c.checkMemory()
 	c.checkSessions()
+	c.checkLives()
 	c.checkHands()
 	return c.Verdict, nil
 }
@@ -77,6 +82,12 @@ func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobE
 	if c.calls, err = readCalls(journals); err != nil {
 		return err
 	}
+	if c.gap, err = readGap(journals); err != nil {
+		return err
+	}
+	if c.rotted, err = readRotted(journals); err != nil {
+		return err
+	}
 	c.leases = leases(c.calls)
 	c.Leases = len(c.leases)
 	path := filepath.Join(data, recordsName)
@@ -100,7 +111,7 @@ func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobE
 		return err
 	}
 	for _, call := range c.calls {
-		if call.accepted() {
+		if call.accepted() && !c.gap.has(call) {
 			if err := c.checkAcknowledged(call); err != nil {
 				return err
 			}
@@ -177,6 +188,9 @@ func (c *checker) checkBuild(call *call, r *tilthv1.ReportBuildRequest) error {
 		}
 	}
 	for _, a := range r.GetArtifacts() {
+		if c.artifactLost(call, a.GetDigest()) {
+			continue
+		}
 		content, err := os.ReadFile(filepath.Join(c.artifacts, a.GetDigest()[:2], a.GetDigest()))
 		if err != nil {
 			c.violation("%v: artifact was acknowledged: %v", call, err)
@@ -196,6 +210,25 @@ func (c *checker) checkMeasurements(call *call, r *tilthv1.ReportMeasurementsReq
 	for _, m := range r.GetMeasurements() {
 		c.Measurements++
 		c.checkTrial(call, b, m.GetCandidate().GetDigest(), signature(m))
+	}
+}
+
+// artifactLost says whether an artifact that was reported by a call need not be there: its bytes were damaged, or all were lost.
+func (c *checker) artifactLost(call *call, digest string) bool {
+	return c.rotted[digest] || c.gap != nil && c.gap.Artifacts && call.begin < c.gap.To
+}
+
+// checkArtifacts checks that all that is stored has the bytes that its name says, but for what rotted and nobody has read since.
+func (c *checker) checkArtifacts() {
+	for _, path := range storedArtifacts(c.artifacts) {
+		digest := filepath.Base(path)
+		content, err := os.ReadFile(path)
+		if err == nil && !c.rotted[digest] && records.Digest(content) != digest {
+			err = errors.New("has other bytes")
+		}
+		if err != nil {
+			c.violation("artifact %s: %v", digest, err)
+		}
 	}
 }
 

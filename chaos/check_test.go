@@ -22,10 +22,7 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	if result.Executions == 0 || result.Cancelled+result.Failed+result.DeadLetters+result.Undecided > 0 {
 		t.Errorf("the round without faults: %+v", result.Verdict)
 	}
-	data := filepath.Join(dir, keptName)
-	if _, err := os.Stat(data); err != nil {
-		data = filepath.Join(dir, dataName) // it had no disk of its own
-	}
+	data := keptData(dir)
 	// The events that the client saw are not needed here.
 	jobs := map[string][]*tilthv1.JobEvent{"job-00000001": nil, "job-00000002": nil, "job-00000003": nil}
 	for name, c := range map[string]struct {

@@ -33,7 +33,8 @@ func (f *fault) String() string {
 // faultKinds draw the faults of each kind. The tracker and its network are hit as often as all agents together.
 var faultKinds = []func(*draw) *fault{
 	drawKill, drawKill, drawTerminate, drawStop, drawCut, drawCutWithin, drawHalfOpen, drawLostAnswers, drawDelay, drawPartition,
-	drawKillOnAnswer, drawFailpoint, drawFailpoint, drawFailpoint, drawDiskError, drawFullDisk, drawClockJump, drawSuspension,
+	drawKillOnAnswer, drawFailpoint, drawFailpoint, drawFailpoint, drawDiskError, drawFailedSync, drawFailedSync, drawBitRot, drawBitRot,
+	drawFullDisk, drawClockJump, drawSuspension,
 }
 
 // draw is the round's source of chance.
@@ -198,17 +199,37 @@ func drawFailpoint(d *draw) *fault {
 	point, times := d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12)
 	return &fault{
 		Kind: "failpoint", On: "tracker", For: time.Millisecond, What: fmt.Sprintf("%s, at the %d.", point, times),
-		begin: func(r *round) { r.arm(fmt.Sprintf("%s=%d:kill", point, times)) }, end: func(*round) {},
+		begin: func(r *round) { r.arm(arming{points: fmt.Sprintf("%s=%d:kill", point, times)}) }, end: func(*round) {},
 	}
 }
 
-// drawDiskError is a write to the records file that fails.
+// drawDiskError is a write to the records file that fails, or the sync of an artifact whose bytes are lost with it.
 func drawDiskError(d *draw) *fault {
-	points := []string{"lackOfDiskSpace", "beforeWriteMetaError", "resizeFileError"}
+	points := []string{"lackOfDiskSpace", "beforeWriteMetaError", "resizeFileError", "failedArtifactSync"}
 	point, times := points[d.IntN(len(points))], 1+int(d.ExpFloat64()*10)
 	return &fault{
 		Kind: "write fails", On: "tracker", For: time.Millisecond, What: fmt.Sprintf("%s, at the %d.", point, times),
-		begin: func(r *round) { r.arm(fmt.Sprintf("%s=%d:error:no space left on device", point, times)) }, end: func(*round) {},
+		begin: func(r *round) {
+			r.arm(arming{points: fmt.Sprintf("%s=%d:error:no space left on device", point, times)})
+		}, end: func(*round) {},
+	}
+}
+
+// drawFailedSync has the disk fail syncs of the tracker's next life, of whatever file they are.
+func drawFailedSync(d *draw) *fault {
+	n := 1 + int(d.ExpFloat64()*10)
+	return &fault{
+		Kind: "fsync fails", On: "tracker", For: time.Millisecond, What: fmt.Sprintf("the %d. of a thread", n),
+		begin: func(r *round) { r.arm(arming{failingSync: n}) }, end: func(*round) {},
+	}
+}
+
+// drawBitRot flips a bit of one of the artifacts that were stored last, as a disk does: its times stay as they are.
+func drawBitRot(d *draw) *fault {
+	back, bit := d.IntN(8), d.Int64()
+	return &fault{
+		Kind: "bit rot", On: "artifact", For: time.Millisecond,
+		begin: func(r *round) { r.rotArtifact(back, bit) }, end: func(*round) {},
 	}
 }
 
@@ -281,5 +302,28 @@ func (r *round) writeClocks(onWall, evenly time.Duration) {
 	r.wallShift += onWall
 	r.evenlyShift += evenly
 	// A disk that is full has no room for it.
-	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v", r.wallShift, r.evenlyShift), 0o644)
+	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v %v", r.wallShift, r.evenlyShift, r.pace), 0o644)
 }
+
+// setClocks draws what all clocks of the round have against each other from its beginning on: by how much agents' calendars are
+// wrong, and how fast the tracker's deadlines come. It says so in words.
+func (r *round) setClocks() (told []string) {
+	skews := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
+	for i, k := range kinds {
+		if skew := skews[r.draw.IntN(len(skews))]; skew != 0 && r.farm.skews != nil {
+			r.farm.skews[i] = skew
+			told = append(told, fmt.Sprintf("the calendar of %s is wrong by %v", k.name, skew))
+			r.happened("agent's calendar wrong")
+		}
+	}
+	paces := []float64{1, 1, 0.6, 1.7}
+	if r.pace = paces[r.draw.IntN(len(paces))]; r.pace != 1 {
+		told = append(told, fmt.Sprintf("the tracker's time passes %v times as fast as the agents'", r.pace))
+		r.happened("tracker's time at another pace")
+		r.writeClocks(0, 0)
+	}
+	return told
+}
+
+// mostSkew is by how much an agent's calendar is wrong at most. What the campaign does to the tracker's comes to far less.
+const mostSkew = 240 * time.Hour

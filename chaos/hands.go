@@ -102,11 +102,15 @@ func (c *checker) checkHands() {
 		histories[id] = append(histories[id], porcupine.Operation{Input: a, Output: o, Call: call.begin, Return: call.end})
 	}
 	for _, call := range c.calls {
+		if c.gap.has(call) {
+			continue
+		}
 		if r, is := call.answer.(*tilthv1.LeaseWorkResponse); is && r.GetLease() != nil {
 			add(call, act{token: r.GetLease(), grant: true}, accepted)
 		}
 		if a, is := c.reported(call); is {
 			switch {
+			case c.ofLostLife(call, a.token): // see checkLives
 			case call.accepted():
 				add(call, a, accepted)
 			case call.unknown():

@@ -158,7 +158,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 				return []string{"ip", "netns", "exec", n.space(name), binary, "-kind", kind, "-name", name, "-life", strconv.Itoa(life), "-tracker", at, "-dir", folder}
 			},
 		}
-		if err := p.start(""); err != nil {
+		if err := p.start(arming{}); err != nil {
 			n.Fatal(err)
 		}
 		return p

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -62,16 +64,16 @@ func (c *checker) checkMemory() {
 		case *tilthv1.ReportMeasurementsRequest:
 			for _, m := range r.GetMeasurements() {
 				measured[signature(m)] = true
-				if call.accepted() {
+				if call.accepted() && !c.gap.has(call) {
 					keep(recorded, r.GetLease().GetSubject()+m.GetCandidate().GetDigest(), r.GetLease().GetAttempt())
 				}
 			}
 		case *tilthv1.ReportBuildRequest:
-			if call.accepted() && len(r.GetArtifacts()) > 0 {
+			if call.accepted() && !c.gap.has(call) && len(r.GetArtifacts()) > 0 && !slices.ContainsFunc(r.GetArtifacts(), func(a *tilthv1.ArtifactRef) bool { return c.artifactLost(call, a.GetDigest()) }) {
 				keep(built, r.GetLease().GetSubject(), r.GetLease().GetAttempt())
 			}
 			for _, o := range r.GetOutcomes() {
-				if call.accepted() && o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+				if call.accepted() && !c.gap.has(call) && o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 					keep(recorded, r.GetLease().GetSubject()+o.GetCandidate(), r.GetLease().GetAttempt())
 				}
 			}
@@ -79,6 +81,9 @@ func (c *checker) checkMemory() {
 	}
 	c.Executions = len(measured)
 	for _, l := range c.leases {
+		if c.gap.has(l.call) {
+			continue // attempts are counted again from where they were
+		}
 		attempt := l.GetLease().GetAttempt()
 		if at, is := built[l.GetLease().GetSubject()]; is && l.GetBuild() != nil && attempt > at {
 			c.violation("batch %s: attempt %d built it, attempt %d is to build it again", l.GetLease().GetSubject(), at, attempt)

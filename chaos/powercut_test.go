@@ -151,7 +151,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	again.lives = 1000 // beyond those that were recorded
 	ctx, cancel := withPatience(f.Context())
 	defer cancel()
-	if err := again.start(""); err != nil {
+	if err := again.start(arming{}); err != nil {
 		f.Fatal(err)
 	}
 	watched, err := again.follow(ctx, again.life(), make([]whim, jobsPerRound), jobSpec)

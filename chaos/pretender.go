@@ -42,7 +42,9 @@ type PretenderConfig struct {
 	Tracker string
 	// Dir keeps the journal and scratch files.
 	Dir string
-	Log *slog.Logger
+	// Skew is how far the agent's wall clock is ahead of the machine's.
+	Skew time.Duration
+	Log  *slog.Logger
 }
 
 // pretender is a life of an agent.
@@ -50,6 +52,7 @@ type pretender struct {
 	PretenderConfig
 	conn   *witness
 	policy retry.Policy
+	cache  *artifact.Store
 	done   atomic.Int64 // outcomes made up, to tell them apart
 }
 
@@ -65,6 +68,9 @@ func RunPretender(ctx context.Context, cfg PretenderConfig) error {
 	}
 	p := &pretender{PretenderConfig: cfg, conn: &witness{conn, j}, policy: impatient}
 	spec, err := p.spec()
+	if err == nil {
+		p.cache, err = artifact.Open(artifact.Options{Dir: filepath.Join(cfg.Dir, cfg.Name+".cache"), Logger: cfg.Log})
+	}
 	if err == nil {
 		err = agent.Run(ctx, agent.Config{
 			Conn: p.conn, Spec: spec, Handler: agent.HandlerFunc(p.handle), Slots: slots, Logger: cfg.Log,
@@ -126,6 +132,18 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 	}
 	ref, err := artifact.NewClient(p.conn, nil, p.Log).Upload(ctx, "candidates", path)
 	return ref, errors.Join(err, os.Remove(path))
+}
+
+// fetch has the tracker send a batch's objects, as whoever runs them does.
+func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) error {
+	for _, ref := range refs {
+		_, release, err := artifact.NewClient(p.conn, p.cache, p.Log).Download(ctx, ref)
+		if err != nil {
+			return err
+		}
+		release()
+	}
+	return nil
 }
 
 // mark makes an outcome unlike any other, in any life of any agent.

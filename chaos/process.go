@@ -44,22 +44,22 @@ type process struct {
 	down  int           // faults in force that want it down
 }
 
-// start begins a life, in which failpoints are armed as said, unless one is under way or a fault wants none.
-func (p *process) start(armed string) error {
-	return p.startWith(func() string { return armed })
+// start begins a life, in which what is armed awaits the process, unless one is under way or a fault wants none.
+func (p *process) start(armed arming) error {
+	return p.startWith(func() arming { return armed })
 }
 
 // startWith asks what is to be armed only if a life begins.
-func (p *process) startWith(arm func() string) error {
+func (p *process) startWith(arm func() arming) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd != nil || p.down > 0 {
 		return nil
 	}
 	armed := arm()
-	line := p.command(p.lives())
+	line := slices.Concat(armed.failSync(p.log+syncsSuffix), p.command(p.lives()))
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpoint.Variable + "=" + armed})
+	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpoint.Variable + "=" + armed.points})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -196,6 +196,7 @@ type farm struct {
 	proxies []*proxy // of the agents, and last that of the client
 	lives   int
 	mu      sync.Mutex
+	skews   []time.Duration // of the wall clocks of pretending agents, against the machine's
 	// Of a farm of real agents: who keeps their journals, and what proves who is who.
 	relays  []*relay
 	secrets string
@@ -209,7 +210,7 @@ var kinds = []struct{ kind, name string }{
 
 // newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody asked for.
 func newFarm(dir, binary string, died func(string)) (*farm, error) {
-	f := &farm{dir: dir}
+	f := &farm{dir: dir, skews: make([]time.Duration, len(kinds))}
 	if err := f.begin(binary, died); err != nil {
 		return nil, err
 	}
@@ -225,6 +226,7 @@ func newFarm(dir, binary string, died func(string)) (*farm, error) {
 			command: func(life int) []string {
 				return []string{
 					binary, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", f.proxies[i].addr(), "-dir", f.journals(),
+					"-skew", f.skews[i].String(),
 				}
 			},
 		})
@@ -323,12 +325,12 @@ func (f *farm) life() int {
 func (f *farm) processes() []*process { return append([]*process{f.tracker}, f.agents...) }
 
 // start starts all.
-func (f *farm) start(armed string) error {
+func (f *farm) start(armed arming) error {
 	if err := f.tracker.start(armed); err != nil {
 		return err
 	}
 	for _, a := range f.agents {
-		if err := a.start(""); err != nil {
+		if err := a.start(arming{}); err != nil {
 			return err
 		}
 	}
@@ -358,11 +360,11 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 	defer f.close()
 	d := &draw{rand.New(rand.NewPCG(seed, 1)), points, faultsWithin}
 	left := len(points) / 2
-	arm := func() string {
+	arm := func() arming {
 		if left--; left < 0 {
-			return ""
+			return arming{}
 		}
-		return fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))
+		return arming{points: fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))}
 	}
 	whims := d.whims()
 	if err := f.start(arm()); err != nil {
@@ -443,8 +445,8 @@ func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n i
 	return follow(ctx, conn, f.journals(), life, whims, spec)
 }
 
-// keepTracker starts the tracker again whenever it has ended, until ctx ends. The armed failpoints are those of the next life.
-func (f *farm) keepTracker(ctx context.Context, armed func() string) error {
+// keepTracker starts the tracker again whenever it has ended, until ctx ends. What is armed is for the next life.
+func (f *farm) keepTracker(ctx context.Context, armed func() arming) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -41,10 +41,13 @@ type Round struct {
 	// Tilth, where it is set, is the program of the agents, which do their work then, and Spec makes the jobs.
 	Tilth string
 	Spec  func(n int) *tilthv1.JobSpec
+	// Restored has the farm lose its records, and go on with a backup.
+	Restored bool
 
 	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
 	calm  bool
 	lives []string
+	lost  *loss
 }
 
 // Result is what a round came to.
@@ -64,17 +67,18 @@ type round struct {
 	ownDisk bool
 
 	mu     sync.Mutex
-	armed  string // failpoints of the tracker's next life
+	armed  arming // of the tracker's next life
 	counts map[string]int
 	deaths []string
-	// Of the tracker's clocks against the machine's.
+	// Of the tracker's clocks against the machine's, and how fast the second goes.
 	wallShift, evenlyShift time.Duration
+	pace                   float64
 }
 
 // Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not end, which
 // breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
-	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}}
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}, pace: 1}
 	if o.Tilth != "" {
 		r.draw.within = realFaultsWithin
 		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
@@ -95,6 +99,15 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 		whims = r.draw.whims()
 	}
 	result := &Result{Counts: r.counts}
+	if !o.calm {
+		result.Faults = append(result.Faults, r.setClocks()...)
+	}
+	if o.Restored {
+		r.lost = r.draw.loss()
+	}
+	if r.lost != nil {
+		result.Faults = append(result.Faults, r.lost.String())
+	}
 	for _, f := range faults {
 		result.Faults = append(result.Faults, f.String())
 	}
@@ -115,7 +128,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 		return result, err
 	}
 	result.Verdict, err = check(r.farm.data(), r.farm.journals(), watched)
-	r.countPoints()
+	err = errors.Join(err, r.countFired())
 	result.Violations = append(result.Violations, r.crashes()...)
 	return result, err
 }
@@ -160,7 +173,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	for _, f := range faults {
 		befalling.Go(func() { r.befall(ctx, f) })
 	}
-	watched, err := r.farm.follow(ctx, 0, whims, r.Spec)
+	watched, err := r.follow(ctx, whims)
 	befalling.Wait()
 	stopKeeping()
 	kept.Wait()
@@ -327,26 +340,26 @@ func (r *round) revive(n int) {
 	if n < 0 {
 		return
 	}
-	if err := p.start(""); err != nil {
+	if err := p.start(arming{}); err != nil {
 		r.died(err.Error())
 	}
 }
 
-// arm has the tracker's next life begin now, with failpoints.
-func (r *round) arm(points string) {
+// arm has the tracker's next life begin now, with what is armed.
+func (r *round) arm(armed arming) {
 	r.mu.Lock()
-	r.armed = points
+	r.armed = armed
 	r.mu.Unlock()
 	r.farm.tracker.kill(false)
 }
 
-func (r *round) takeArmed() string {
+func (r *round) takeArmed() arming {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	armed := r.armed
-	r.armed = ""
-	if armed == "" && len(r.lives) > 0 {
-		armed, r.lives = r.lives[0], r.lives[1:]
+	r.armed = arming{}
+	if armed == (arming{}) && len(r.lives) > 0 {
+		armed, r.lives = arming{points: r.lives[0]}, r.lives[1:]
 	}
 	return armed
 }
@@ -365,15 +378,28 @@ func (r *round) died(how string) {
 	r.deaths = append(r.deaths, how)
 }
 
-// countPoints counts the failpoints that fired.
-func (r *round) countPoints() {
+// countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found damaged.
+func (r *round) countFired() error {
+	syncs, err := failedSyncs(r.farm.tracker.log + syncsSuffix)
+	if err != nil {
+		return err
+	}
 	text, err := os.ReadFile(r.farm.tracker.log)
 	if err != nil {
-		return // it never wrote
+		return nil // it never wrote
 	}
 	for name, times := range failpoint.Fired(string(text)) {
 		r.counts["failpoint "+name] += times
 	}
+	for what, times := range map[string]int{
+		"syncs that failed":             syncs,
+		"artifacts found to be damaged": strings.Count(string(text), "artifact damaged"),
+	} {
+		if times > 0 {
+			r.counts[what] += times
+		}
+	}
+	return nil
 }
 
 // saveData takes the tracker's data from their own disk into the round's folder.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
@@ -94,6 +95,9 @@ func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
 		t := b.trials[m.GetCandidate().GetDigest()]
 		if t.recorded {
 			c.violation("job %s: trial %d of batch %s is recorded twice", id, t.number, b.id)
+		}
+		if at := m.GetAt().AsTime(); time.Since(at).Abs() > mostSkew/2 {
+			c.violation("job %s: trial %d of batch %s is dated %v, by an agent's calendar", id, t.number, b.id, at)
 		}
 		c.Trials++
 		t.recorded, t.outcome = true, signature(m)

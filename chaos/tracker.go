@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,11 +42,12 @@ const (
 
 // RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
 // serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's clock, which may be
-// set, by the first, and that of deadlines, which stands still with the machine, by the second. It is read again at SIGUSR1.
+// set, by the first, and that of deadlines, which stands still with the machine, by the second; the third word says how fast that one
+// goes. The file is read again at SIGUSR1.
 //
 // Where secrets is not empty, it is the folder of a certificate and tokens, and callers have to prove who they are.
 func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {
-	clock := &shiftedClock{path: filepath.Join(dir, clockName)}
+	clock := &shiftedClock{path: filepath.Join(dir, clockName), began: time.Now()}
 	if err := clock.read(); err != nil {
 		return err
 	}
@@ -85,11 +88,20 @@ func serve(ctx context.Context, db *records.DB, dir, listen, secrets string, rea
 // shiftedClock is a pair of clocks that jump when they are told to.
 type shiftedClock struct {
 	path                   string
+	began                  time.Time
 	wallShift, evenlyShift atomic.Int64
+	pace                   atomic.Uint64 // as bits; 0 = the machine's
 }
 
 func (c *shiftedClock) onWall() time.Time { return time.Now().Add(time.Duration(c.wallShift.Load())) }
-func (c *shiftedClock) even() time.Time   { return time.Now().Add(time.Duration(c.evenlyShift.Load())) }
+
+func (c *shiftedClock) even() time.Time {
+	now := time.Now().Add(time.Duration(c.evenlyShift.Load()))
+	if pace := math.Float64frombits(c.pace.Load()); pace > 0 {
+		now = now.Add(time.Duration((pace - 1) * float64(time.Since(c.began))))
+	}
+	return now
+}
 
 func (c *shiftedClock) read() error {
 	text, err := os.ReadFile(c.path)
@@ -99,17 +111,19 @@ func (c *shiftedClock) read() error {
 	if err != nil {
 		return fmt.Errorf("read the clock: %w", err)
 	}
-	onWall, evenly, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	for _, one := range []struct {
-		text string
-		into *atomic.Int64
-	}{{onWall, &c.wallShift}, {evenly, &c.evenlyShift}} {
-		shift, err := time.ParseDuration(one.text)
-		if err != nil {
-			return fmt.Errorf("read the clock: %w", err)
-		}
-		one.into.Store(int64(shift))
+	words := strings.Fields(string(text))
+	if len(words) != 3 {
+		return fmt.Errorf("read the clock: %q is not two shifts and a pace", text)
 	}
+	onWall, err := time.ParseDuration(words[0])
+	evenly, err2 := time.ParseDuration(words[1])
+	pace, err3 := strconv.ParseFloat(words[2], 64)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	c.wallShift.Store(int64(onWall))
+	c.evenlyShift.Store(int64(evenly))
+	c.pace.Store(math.Float64bits(pace))
 	return nil
 }
 

@@ -64,6 +64,9 @@ func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *
 
 // measure reports the first half of a batch's trials when it has them, and then the others.
 func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
+	if err := p.fetch(ctx, work.GetArtifacts()); err != nil {
+		return err
+	}
 	candidates := work.GetCandidates()
 	half := len(candidates) / 2
 	for _, part := range [][]*tilthv1.Candidate{candidates[:half], candidates[half:]} {
@@ -93,7 +96,7 @@ func (p *pretender) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
 	mark := p.mark()
 	m := &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial()}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
-		RunSeconds: trialTime.Seconds(), CalibrationRatio: 1, At: timestamppb.Now(),
+		RunSeconds: trialTime.Seconds(), CalibrationRatio: 1, At: timestamppb.New(time.Now().Add(p.Skew)),
 	}
 	if crashes(c.GetDigest()) {
 		m.Error, m.Message = tilthv1.ErrorClass_ERROR_CLASS_CRASH, fmt.Sprintf("crashed, %d", mark)

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tilth-dev/tilth/chaos"
 )
@@ -22,12 +23,13 @@ func main() {
 	dir := flag.String("dir", "", "folder of the tracker's data, of an agent's journal, or of a farm")
 	secrets := flag.String("secrets", "", "folder of the tracker's certificate and tokens; empty = it is open")
 	seed := flag.Uint64("seed", 1, "draws what befalls a farm")
+	skew := flag.Duration("skew", 0, "how far an agent's wall clock is ahead of the machine's")
 	points := flag.String("points", "", "failpoints at which a farm's tracker may be killed, between commas")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	err := run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, log)
+	err := run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, *skew, log)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", *kind, err)
 		cancel()
@@ -35,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kind, name string, life int, addr, dir, secrets string, seed uint64, points string, log *slog.Logger) error {
+func run(ctx context.Context, kind, name string, life int, addr, dir, secrets string, seed uint64, points string, skew time.Duration, log *slog.Logger) error {
 	switch kind {
 	case "tracker":
 		return chaos.RunTracker(ctx, dir, addr, secrets, os.Stdout, log)
@@ -46,5 +48,5 @@ func run(ctx context.Context, kind, name string, life int, addr, dir, secrets st
 		}
 		return chaos.RunFarm(ctx, dir, program, seed, strings.Split(points, ","))
 	}
-	return chaos.RunPretender(ctx, chaos.PretenderConfig{Kind: kind, Name: name, Life: life, Tracker: addr, Dir: dir, Log: log})
+	return chaos.RunPretender(ctx, chaos.PretenderConfig{Kind: kind, Name: name, Life: life, Tracker: addr, Dir: dir, Skew: skew, Log: log})
 }

@@ -1,0 +1,193 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// loss is a farm's records being lost, amid its work, and a backup taking their place.
+type loss struct {
+	backupAt time.Duration // after the round's beginning
+	after    time.Duration // so long after the backup
+	// rot are bits of the records file that flip before the loss; a life of the tracker goes on with them for a while.
+	rot []int64
+	// artifacts says that the artifacts are lost too. A backup has none.
+	artifacts bool
+}
+
+func (d *draw) loss() *loss {
+	l := &loss{backupAt: d.span(d.within/8, d.within/2), after: d.span(50*time.Millisecond, 1500*time.Millisecond), artifacts: d.IntN(2) == 0}
+	if d.IntN(2) == 0 {
+		for range 1 + d.IntN(200) {
+			l.rot = append(l.rot, d.Int64())
+		}
+	}
+	return l
+}
+
+func (l *loss) String() string {
+	what := "the records"
+	if l.artifacts {
+		what += " and all artifacts"
+	}
+	return fmt.Sprintf("%v backup; %v later %d bits flip, and %s are lost and restored", l.backupAt.Round(time.Millisecond), l.after.Round(time.Millisecond), len(l.rot), what)
+}
+
+// gap is the time whose work is lost, from the beginning of the backup to the end of restoring it, by the machine's monotonic clock.
+type gap struct {
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
+	Artifacts bool  `json:"artifacts"`
+}
+
+// gapName is the gap's file, beside the journals.
+const gapName = "gap"
+
+func (g *gap) write(journals string) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(journals, gapName), text, 0o644)
+}
+
+// readGap returns a round's gap, or nil.
+func readGap(journals string) (*gap, error) {
+	text, err := os.ReadFile(filepath.Join(journals, gapName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &gap{}
+	return g, json.Unmarshal(text, g)
+}
+
+// follow has the client do its part. Where the records are lost amid it, another does it again, once they are restored.
+func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+	if r.lost == nil {
+		return r.farm.follow(ctx, 0, whims, r.Spec)
+	}
+	if err := r.lose(ctx, r.lost, whims); err != nil {
+		return nil, err
+	}
+	return r.farm.follow(ctx, 1, make([]whim, jobsPerRound), r.Spec)
+}
+
+// lose has a client do its part until the records are lost, and restores them.
+func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
+	following, stop := context.WithCancel(ctx)
+	var first sync.WaitGroup
+	first.Go(func() { _, _ = r.farm.follow(following, 0, whims, r.Spec) }) // it is cut off
+	defer first.Wait()
+	defer stop()
+	if err := retry.Sleep(ctx, lost.backupAt); err != nil {
+		return err
+	}
+	backup := filepath.Join(r.Dir, "backup.db")
+	g := &gap{Artifacts: lost.artifacts}
+	for g.From = monotonic(); r.farm.backUp(ctx, backup) != nil; g.From = monotonic() { // until no fault is in its way
+		if err := retry.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if err := retry.Sleep(ctx, lost.after); err != nil {
+		return err
+	}
+	path := filepath.Join(r.farm.data(), recordsName)
+	if len(lost.rot) > 0 {
+		r.happened("bit rot in the records")
+		for _, bit := range lost.rot {
+			if err := flipBit(path, bit); err != nil {
+				return err
+			}
+		}
+		r.farm.tracker.kill(false)
+		if err := retry.Sleep(ctx, lost.after); err != nil {
+			return err
+		}
+	}
+	r.happened("restored from a backup")
+	r.farm.tracker.kill(true)
+	defer r.farm.tracker.release()
+	stop()
+	first.Wait()
+	if lost.artifacts {
+		if err := os.RemoveAll(filepath.Join(r.farm.data(), artifactsName)); err != nil {
+			return err
+		}
+	}
+	if err := r.restore(ctx, backup, path); err != nil {
+		return err
+	}
+	g.To = monotonic()
+	return g.write(r.farm.journals())
+}
+
+// restore puts the backup in the place of the records, as soon as the disk has room.
+func (r *round) restore(ctx context.Context, backup, path string) error {
+	for {
+		_, err := records.Restore(ctx, backup, path, time.Now())
+		if !errors.Is(err, unix.ENOSPC) || retry.Sleep(ctx, 50*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// backUp has the tracker send a backup to a file, and no longer than that takes where nothing is in its way.
+func (f *farm) backUp(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, impatient.Try)
+	defer cancel()
+	c, err := client.Dial("unix:"+f.socket(), quiet)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = c.Backup(ctx, file)
+	return errors.Join(err, file.Close())
+}
+
+// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. No call's is without a gap.
+func (g *gap) has(c *call) bool { return g != nil && c.end > g.From && c.begin < g.To }
+
+// ofLostLife says whether a call was made after the gap under a lease from before its end.
+func (c *checker) ofLostLife(call *call, token *tilthv1.LeaseToken) bool {
+	lease, known := c.leases[tokenKey(token)]
+	return c.gap != nil && known && call.begin >= c.gap.To && lease.begin < c.gap.To
+}
+
+// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted, or may have been,
+// before the gap.
+func (c *checker) checkLives() {
+	sent := map[string]bool{}
+	for _, call := range c.calls {
+		a, is := c.reported(call)
+		if !is {
+			continue
+		}
+		key := call.method + tokenKey(a.token)
+		if call.accepted() && c.ofLostLife(call, a.token) && !sent[key] {
+			c.violation("%v: a report under a lease of the life that was lost was accepted", call)
+		}
+		sent[key] = sent[key] || c.gap != nil && call.begin < c.gap.From
+	}
+}

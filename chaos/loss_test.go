@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup amid its work. What was done between is lost, and
+// the checker takes it for that: no more, and no less.
+func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
+	t.Parallel() // it mostly waits
+	dir := t.TempDir()
+	lost := &loss{backupAt: 500 * time.Millisecond, after: time.Second}
+	result, err := Round{Seed: 1, Dir: dir, Binary: buildProgram(t), calm: true, lost: lost}.Run(t.Context())
+	if err != nil || len(result.Violations) > 0 {
+		t.Fatalf("%v, %v", err, result)
+	}
+	data, journals := keptData(dir), filepath.Join(dir, journalsName)
+	kept, err := readGap(journals)
+	if err != nil || kept == nil {
+		t.Fatalf("the gap: %v, %v", kept, err)
+	}
+	stored := storedArtifacts(filepath.Join(data, artifactsName))
+	for _, c := range []struct {
+		what   string
+		change func() error
+		want   string // empty = nothing is broken
+	}{
+		{"nothing is said to be lost", func() error { return os.Remove(filepath.Join(journals, gapName)) }, "was acknowledged"},
+		{"the loss is said to have ended later", func() error {
+			return (&gap{From: kept.From, To: kept.To + int64(200*time.Millisecond)}).write(journals)
+		}, "of the life that was lost was accepted"},
+		{"all is as it was", func() error { return kept.write(journals) }, ""},
+		{"a bit of an artifact flips", func() error { return flipBit(stored[0], 12345) }, "has other bytes"},
+		{"that is known", func() error { return appendLine(filepath.Join(journals, rottedName), filepath.Base(stored[0])) }, ""},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		v, err := check(data, journals, map[string][]*tilthv1.JobEvent{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if found := strings.Join(v.Violations, "\n"); !strings.Contains(found, c.want) || c.want == "" && found != "" {
+			t.Errorf("%s: found %v, want %q", c.what, first(v.Violations, 5), c.want)
+		}
+	}
+}
+
+// keptData is the folder of the tracker's data of a round that has ended.
+func keptData(dir string) string {
+	if kept := filepath.Join(dir, keptName); isFolder(kept) {
+		return kept
+	}
+	return filepath.Join(dir, dataName) // they had no disk of their own
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

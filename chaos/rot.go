@@ -1,0 +1,98 @@
+package chaos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// rottedName is the file, beside the journals, of the digests of artifacts that were damaged, each in a line.
+const rottedName = "rotted"
+
+// rotArtifact flips a bit of an artifact: of the last that was stored, or of one so many before it.
+func (r *round) rotArtifact(back int, bit int64) {
+	stored := storedArtifacts(filepath.Join(r.farm.data(), artifactsName))
+	if len(stored) == 0 {
+		return
+	}
+	path := stored[len(stored)-1-min(back, len(stored)-1)]
+	// What is written down first may not have happened; what happened is written down.
+	if err := appendLine(filepath.Join(r.farm.journals(), rottedName), filepath.Base(path)); err != nil {
+		r.died(err.Error())
+		return
+	}
+	if err := flipBit(path, bit); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was set aside meanwhile
+		r.died(err.Error())
+	}
+}
+
+// storedArtifacts are the paths of a store's whole artifacts, the oldest first.
+func storedArtifacts(dir string) (paths []string) {
+	modified := map[string]int64{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !records.ValidDigest(d.Name()) {
+			return nil // files come and go
+		}
+		if info, err := d.Info(); err == nil {
+			modified[path] = info.ModTime().UnixNano()
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	slices.SortFunc(paths, func(a, b string) int {
+		return cmp.Or(cmp.Compare(modified[a], modified[b]), strings.Compare(a, b))
+	})
+	return paths
+}
+
+// flipBit flips one bit of a file, counted from its beginning over and over, and leaves the file's times alone.
+func flipBit(path string, bit int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	at := bit / 8 % info.Size()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		return err
+	}
+	b[0] ^= 1 << (bit % 8)
+	if _, err := f.WriteAt(b[:], at); err != nil {
+		return err
+	}
+	return os.Chtimes(path, info.ModTime(), info.ModTime())
+}
+
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Close())
+}
+
+// readRotted returns the digests of the artifacts that were damaged.
+func readRotted(journals string) (map[string]bool, error) {
+	text, err := os.ReadFile(filepath.Join(journals, rottedName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	rotted := map[string]bool{}
+	for digest := range strings.FieldsSeq(string(text)) {
+		rotted[digest] = true
+	}
+	return rotted, nil
+}
