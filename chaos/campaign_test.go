@@ -20,7 +20,7 @@ import (
 var (
 	rounds = flag.Int("rounds", 3, "how many rounds")
 	seed   = flag.Uint64("seed", 1, "the seed of the first round; the others follow")
-	keep   = flag.String("keep", "", "folder for the rounds that fail; empty = one of the system's for temporary files")
+	keep   = flag.String("keep", "", "folder for the rounds that fail; empty = a new one for temporary files")
 	limit  = flag.Duration("limit", 0, "begin no round after so long; 0 = no limit")
 )
 
@@ -82,7 +82,7 @@ func buildProgram(t *testing.T) string {
 func TestPromisesHoldUnderFaults(t *testing.T) {
 	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
-	c := newCampaign(t)
+	c := newCampaign(t, "seed")
 	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
 		c.run(Round{Seed: *seed + uint64(c.done), Binary: binary, Points: boundaries, Restored: c.done%3 == 2})
 	}
@@ -92,22 +92,32 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 // campaign is rounds, and what they came to.
 type campaign struct {
 	*testing.T
+	dir   string // of its rounds' folders
+	name  string // their names begin with it
 	total *Result
 	began time.Time
 	done  int
 }
 
-func newCampaign(t *testing.T) *campaign {
-	if *keep == "" {
-		*keep = filepath.Join(os.TempDir(), "tilth-chaos")
+// newCampaign begins a campaign that shares its folders with no other, of this or of another process.
+func newCampaign(t *testing.T, name string) *campaign {
+	t.Helper()
+	c := &campaign{T: t, dir: *keep, name: name, began: time.Now(), total: &Result{Counts: map[string]int{}}}
+	if c.dir != "" {
+		return c
 	}
-	return &campaign{T: t, began: time.Now(), total: &Result{Counts: map[string]int{}}}
+	var err error
+	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil { // a socket's path must be short
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(c.dir) }) // unless rounds are kept in it
+	return c
 }
 
 // run runs a round in a folder of its own, which is kept if it fails.
 func (c *campaign) run(o Round) {
 	c.Helper()
-	o.Dir = filepath.Join(*keep, fmt.Sprintf("seed-%d", o.Seed))
+	o.Dir = filepath.Join(c.dir, fmt.Sprintf("%s-%d", c.name, o.Seed))
 	if err := os.RemoveAll(o.Dir); err != nil {
 		c.Fatal(err)
 	}

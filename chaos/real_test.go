@@ -34,7 +34,7 @@ func TestPromisesHoldOfRealAgents(t *testing.T) {
 	if out, err := exec.Command("go", slices.Concat([]string{"build", "-o", tilth}, raceFlags, []string{"github.com/tilth-dev/tilth/cmd/tilth"})...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c := newCampaign(t)
+	c := newCampaign(t, "real")
 	spec := tuneModel(t.Context(), t)
 	for n := range uint64(*real) {
 		c.run(Round{Seed: *seed + n, Binary: binary, Points: boundaries, Tilth: tilth, Spec: spec})
