@@ -68,7 +68,7 @@ func tiled(t testing.TB, w *expr.Workload, factors ...int64) []Candidate {
 
 func native(t testing.TB) *target.Target {
 	t.Helper()
-	machine, err := target.Native(2)
+	machine, err := target.Native(min(2, target.Processors()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,22 +29,31 @@ const noCore = 1
 // is the process's own.
 func (s *script) limits(l Limits, ownUser bool) {
 	s.layer = ""
-	s.limit("core files", unix.RLIMIT_CORE, noCore)
+	s.atMost("core files", unix.RLIMIT_CORE, noCore)
 	if l.MemoryBytes > 0 {
-		s.limit("memory", unix.RLIMIT_AS, uint64(l.MemoryBytes+l.ReservedBytes))
+		s.atMost("memory", unix.RLIMIT_AS, uint64(l.MemoryBytes+l.ReservedBytes))
 	}
 	if l.ProcessorTime > 0 {
-		s.limit("processor time", unix.RLIMIT_CPU, uint64((l.ProcessorTime+time.Second-1)/time.Second))
+		s.atMost("processor time", unix.RLIMIT_CPU, uint64((l.ProcessorTime+time.Second-1)/time.Second))
 	}
 	if l.Processes > 0 && ownUser {
-		s.limit("processes", unix.RLIMIT_NPROC, uint64(l.Processes))
+		s.atMost("processes", unix.RLIMIT_NPROC, uint64(l.Processes))
 	}
 	if l.OpenFiles > 0 {
-		s.limit("open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles))
+		s.atMost("open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles))
 	}
 	if l.FileBytes > 0 {
-		s.limit("file size", unix.RLIMIT_FSIZE, uint64(l.FileBytes))
+		s.atMost("file size", unix.RLIMIT_FSIZE, uint64(l.FileBytes))
 	}
+}
+
+// atMost sets a limit, unless the machine sets a lower one already: that stays, and nobody can raise it.
+func (s *script) atMost(what string, resource int, value uint64) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(resource, &own); err == nil {
+		value = min(value, own.Max)
+	}
+	s.limit(what, resource, value)
 }
 
 // anyPriority lets a launcher such as chrt raise the priority of what it starts, as far as this process may.

@@ -282,6 +282,14 @@ func TestMeansAreBounded(t *testing.T) {
 	})
 }
 
+// TestLowerLimitsOfTheMachineStay: where a shell or a container sets hard limits below those of the sandbox, programs run all the same.
+func TestLowerLimitsOfTheMachineStay(t *testing.T) {
+	cmd := exec.Command("prlimit", "--core=0:0", os.Args[0], "-test.v", "-test.run=^TestMeansAreBounded$/^core$")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMeansAreBounded/core") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // All sandboxes of a machine are one user's, whose processes the kernel counts together.
 func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 	s, program := open(t), hostile(t)

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 )
 
 // binary is a package's compiled tests.
@@ -20,25 +24,39 @@ func build(ctx context.Context, scratch string, race bool, packages []string) ([
 		return nil, fmt.Errorf("listing the packages: %w", err)
 	}
 	var binaries []binary
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-		pkg, dir, ok := strings.Cut(line, " ")
-		if !ok {
-			continue
+	for line := range strings.Lines(string(out)) {
+		if pkg, dir, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			// The same name as `go test` gives it.
+			name := filepath.Join(fmt.Sprintf("%03d-%t", len(binaries), race), path.Base(pkg)+".test")
+			binaries = append(binaries, binary{pkg, dir, filepath.Join(scratch, name)})
 		}
-		b := binary{pkg, dir, filepath.Join(scratch, fmt.Sprintf("%03d-%t.test", len(binaries), race))}
-		args := []string{"test", "-c", "-o", b.path}
-		if race {
-			args = append(args, "-race")
-		}
-		if err := command(ctx, "go", append(args, pkg)...).Run(); err != nil {
-			return nil, fmt.Errorf("compiling the tests of %s: %w", pkg, err)
-		}
-		binaries = append(binaries, b)
 	}
 	if len(binaries) == 0 {
 		return nil, fmt.Errorf("no tests in %s", strings.Join(packages, " "))
 	}
-	return binaries, nil
+	return binaries, compile(ctx, binaries, race)
+}
+
+// compile compiles tests, as many at a time as there are processors: each ends with a linker that uses one.
+func compile(ctx context.Context, binaries []binary, race bool) error {
+	errs := make([]error, len(binaries))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for k, b := range binaries {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			args := []string{"test", "-c", "-o", b.path}
+			if race {
+				args = append(args, "-race")
+			}
+			if err := command(ctx, "go", append(args, b.pkg)...).Run(); err != nil {
+				errs[k] = fmt.Errorf("compiling the tests of %s: %w", b.pkg, err)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
