@@ -1,0 +1,198 @@
+package codegen
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+var updateCorpus = flag.Bool("update-corpus", false, "write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
+
+const corpusFile = "testdata/corpus.jsonl.gz"
+
+// corpusEntry is a schedule and the code that was printed for it.
+type corpusEntry struct {
+	Target   string `json:"target"` // a preset, with corpusThreads
+	Workload string `json:"workload"`
+	Trace    string `json:"trace"`
+	// SHA256 is that of the translation unit with the kernel and the functions that pack its constants.
+	SHA256 string `json:"sha256"`
+}
+
+const corpusThreads = 2
+
+var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
+
+// TestTheCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and compares it with what was
+// printed when the corpus was made. Who changes what is printed on purpose writes the corpus anew and says why; who moves code about
+// sees that nothing changed.
+func TestTheCorpusPrintsAsBefore(t *testing.T) {
+	if *updateCorpus {
+		writeCorpus(t)
+	}
+	changed := 0
+	entries := readCorpus(t)
+	for _, e := range entries {
+		source, err := e.print()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", e.Target, err, e.Workload, e.Trace)
+		}
+		if sum(source) == e.SHA256 {
+			continue
+		}
+		if changed++; changed <= 3 {
+			t.Errorf("prints otherwise than before on %s:\n%s%s\n%s", e.Target, e.Workload, e.Trace, source)
+		}
+	}
+	if changed > 0 {
+		t.Errorf("%d of %d print otherwise", changed, len(entries))
+	}
+	if len(entries) < 500 {
+		t.Errorf("the corpus has %d schedules, want 500 at least", len(entries))
+	}
+}
+
+// print is the translation unit of the entry's schedule.
+func (e corpusEntry) print() (string, error) {
+	machine, err := target.Parse(e.Target, corpusThreads)
+	if err != nil {
+		return "", err
+	}
+	w, err := expr.Parse(e.Workload)
+	if err != nil {
+		return "", err
+	}
+	s, err := schedule.Replay(w, []byte(e.Trace))
+	if err != nil {
+		return "", err
+	}
+	u := NewUnit(machine)
+	_, err = u.AddWithPacks("k", "k", s)
+	return u.Source(), err
+}
+
+func sum(source string) string {
+	digest := sha256.Sum256([]byte(source))
+	return hex.EncodeToString(digest[:])
+}
+
+func readCorpus(t *testing.T) (entries []corpusEntry) {
+	t.Helper()
+	f, err := os.Open(corpusFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(text); ; {
+		var e corpusEntry
+		err := dec.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			return entries
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+}
+
+// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is drawn in turns.
+func writeCorpus(t *testing.T) {
+	t.Helper()
+	var out bytes.Buffer
+	packed := gzip.NewWriter(&out)
+	enc := json.NewEncoder(packed)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i, w := range corpusWorkloads(t) {
+		for j, name := range corpusTargets {
+			if (i+j)%2 == 0 {
+				continue
+			}
+			e := corpusEntry{Target: name, Workload: w.Text(), Trace: string(corpusTrace(t, w, name, i%4 < 2, rng))}
+			source, err := e.print()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.SHA256 = sum(source)
+			if err := enc.Encode(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(packed.Close(), os.WriteFile(corpusFile, out.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// corpusTrace is the default schedule of a workload on a target, or one that is drawn.
+func corpusTrace(t *testing.T, w *expr.Workload, name string, drawn bool, rng *rand.Rand) []byte {
+	t.Helper()
+	machine, err := target.Parse(name, corpusThreads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := space.New(w, machine, schedule.Fast)
+	point := s.Default()
+	if p, ok := s.Random(rng); ok && drawn {
+		point = p
+	}
+	made, err := s.Apply(point)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Trace()
+}
+
+// corpusWorkloads are those of the built-in models, and of the files named as arguments, once each.
+func corpusWorkloads(t *testing.T) (list []*expr.Workload) {
+	t.Helper()
+	var models []*onnx.Model
+	for _, name := range model.Names() {
+		m, err := model.Build(name, model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	for _, path := range flag.Args() {
+		m, err := onnx.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	seen := map[string]bool{}
+	for _, m := range models {
+		p, err := graph.Import(m, graph.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range p.Tasks {
+			if text := task.Workload.Text(); !seen[text] {
+				seen[text] = true
+				list = append(list, task.Workload)
+			}
+		}
+	}
+	return list
+}
