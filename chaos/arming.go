@@ -17,8 +17,8 @@ type arming struct {
 // syncsSuffix ends the name of the file in which the syncs are told that failed.
 const syncsSuffix = ".syncs"
 
-// failSync begins a command line whose process sees a sync fail as it would on a disk that cannot write. The process stays
-// the one that was started: strace follows it from beside.
+// failSync begins a command line whose process sees a sync fail as it would on a disk that cannot write. The process
+// stays the one that was started: strace follows it from beside.
 func (a arming) failSync(told string) []string {
 	if a.failingSync == 0 {
 		return nil

@@ -30,7 +30,9 @@ type loss struct {
 }
 
 func (d *draw) loss() *loss {
-	l := &loss{backupAt: d.span(d.within/8, d.within/2), after: d.span(50*time.Millisecond, 1500*time.Millisecond), artifacts: d.IntN(2) == 0}
+	l := &loss{
+		backupAt: d.span(d.within/8, d.within/2), after: d.span(50*time.Millisecond, 1500*time.Millisecond), artifacts: d.IntN(2) == 0,
+	}
 	if d.IntN(2) == 0 {
 		for range 1 + d.IntN(200) {
 			l.rot = append(l.rot, d.Int64())
@@ -44,10 +46,12 @@ func (l *loss) String() string {
 	if l.artifacts {
 		what += " and all artifacts"
 	}
-	return fmt.Sprintf("%v backup; %v later %d bits flip, and %s are lost and restored", l.backupAt.Round(time.Millisecond), l.after.Round(time.Millisecond), len(l.rot), what)
+	return fmt.Sprintf("%v backup; %v later %d bits flip, and %s are lost and restored",
+		l.backupAt.Round(time.Millisecond), l.after.Round(time.Millisecond), len(l.rot), what)
 }
 
-// gap is the time whose work is lost, from the beginning of the backup to the end of restoring it, by the machine's monotonic clock.
+// gap is the time whose work is lost, from the beginning of the backup to the end of restoring it, by the machine's
+// monotonic clock.
 type gap struct {
 	From      int64 `json:"from"`
 	To        int64 `json:"to"`
@@ -166,7 +170,8 @@ func (f *farm) backUp(ctx context.Context, path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. No call's is without a gap.
+// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. Without a gap
+// no call's is.
 func (g *gap) has(c *call) bool { return g != nil && c.end > g.From && c.begin < g.To }
 
 // ofLostLife says whether a call was made after the gap under a lease from before its end.
@@ -175,8 +180,8 @@ func (c *checker) ofLostLife(call *call, token *tilthv1.LeaseToken) bool {
 	return c.gap != nil && known && call.begin >= c.gap.To && lease.begin < c.gap.To
 }
 
-// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted, or may have been,
-// before the gap.
+// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted, or may
+// have been, before the gap.
 func (c *checker) checkLives() {
 	sent := map[string]bool{}
 	for _, call := range c.calls {

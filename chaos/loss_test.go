@@ -10,8 +10,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup amid its work. What was done between is lost, and
-// the checker takes it for that: no more, and no less.
+// TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup amid its work. What was done
+// between is lost, and the checker takes it for that: no more, and no less.
 func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	dir := t.TempDir()

@@ -25,8 +25,8 @@ type Limits struct {
 // noCore is too small for any core file; 0 would have cores piped to where the machine collects them.
 const noCore = 1
 
-// limits sets those that the kernel counts for each process. Processes are counted for each user, so they are bounded where the user
-// is the process's own.
+// limits sets those that the kernel counts for each process. Processes are counted for each user, so they are bounded
+// where the user is the process's own.
 func (s *script) limits(l Limits, ownUser bool) {
 	s.layer = ""
 	s.atMost("core files", unix.RLIMIT_CORE, noCore)

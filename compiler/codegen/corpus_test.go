@@ -22,7 +22,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-var updateCorpus = flag.Bool("update-corpus", false, "write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
+var updateCorpus = flag.Bool("update-corpus", false,
+	"write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
 
 const corpusFile = "testdata/corpus.jsonl.gz"
 
@@ -39,9 +40,9 @@ const corpusThreads = 2
 
 var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
 
-// TestTheCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and compares it with what was
-// printed when the corpus was made. Who changes what is printed on purpose writes the corpus anew and says why; who moves code about
-// sees that nothing changed.
+// TestTheCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and
+// compares it with what was printed when the corpus was made. Who changes what is printed on purpose writes the corpus
+// anew and says why; who moves code about sees that nothing changed.
 func TestTheCorpusPrintsAsBefore(t *testing.T) {
 	if *updateCorpus {
 		writeCorpus(t)
@@ -116,7 +117,8 @@ func readCorpus(t *testing.T) (entries []corpusEntry) {
 	}
 }
 
-// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is drawn in turns.
+// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is drawn
+// in turns.
 func writeCorpus(t *testing.T) {
 	t.Helper()
 	var out bytes.Buffer
