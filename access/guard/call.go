@@ -79,7 +79,7 @@ func (c *call) receive(decode func(any) error, m any) error {
 	in := incoming{message: m}
 	err := decode(&in)
 	if c != nil && in.fault == nil {
-		in.fault = c.tooLong()
+		in.fault = c.unfit()
 	}
 	if in.fault == nil {
 		return err
@@ -90,14 +90,17 @@ func (c *call) receive(decode func(any) error, m any) error {
 	return in.fault
 }
 
-// tooLong is the refusal of a message that is too long; nil when none was. The transport's own, which is worded otherwise, has gone out before.
-func (c *call) tooLong() error {
-	length := c.intake.tooLong.Load()
-	if length == 0 {
-		return nil
+// unfit is the refusal of a message that is compressed or too long; nil when none was. The transport's own, which is worded otherwise, has
+// gone out before.
+func (c *call) unfit() error {
+	method, length := strings.TrimPrefix(c.method, "/"), c.intake.tooLong.Load()
+	switch {
+	case c.intake.compressed.Load():
+		return status.Errorf(codes.Unimplemented, "%s takes no compressed messages: send them as they are", method)
+	case length > 0:
+		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", method, c.intake.most, length)
 	}
-	return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d",
-		strings.TrimPrefix(c.method, "/"), c.intake.most, length)
+	return nil
 }
 
 // unary is called when the request is there.

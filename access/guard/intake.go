@@ -12,7 +12,7 @@ import (
 // prefixBytes is what comes before each message of gRPC: whether it is compressed, and its length.
 const prefixBytes = 5
 
-var errTooLong = errors.New("a message is longer than its method allows")
+var errUnfit = errors.New("a message is compressed, or longer than its method allows")
 
 // intake is what comes of one call's request. It takes of the server's room as its bytes come, and at most what the transport keeps of them: a
 // window's worth of what the server has not asked for, and a message that it has asked for.
@@ -28,7 +28,8 @@ type intake struct {
 	begun  int // bytes of the prefix that are there
 	left   int // bytes of the message that are still to come
 
-	tooLong atomic.Uint32 // the length of a message that is too long; 0 = none was
+	tooLong    atomic.Uint32 // the length of a message that is too long; 0 = none was
+	compressed atomic.Bool   // a message was
 
 	mu      sync.Mutex
 	came    int // bytes
@@ -91,8 +92,8 @@ func (i *intake) need(bytes int) int64 {
 	return int64(kept) - i.held
 }
 
-// follow reads a part of the request's messages. One that is too long gets a length that no message may have, so that the transport refuses
-// it before it asks for any of it.
+// follow reads a part of the request's messages. One that is too long, or compressed, gets a length that no message may have, so that the
+// transport refuses it before it asks for any of it.
 func (i *intake) follow(b []byte) error {
 	for len(b) > 0 {
 		if i.left > 0 {
@@ -107,11 +108,10 @@ func (i *intake) follow(b []byte) error {
 			return nil
 		}
 		length := binary.BigEndian.Uint32(i.prefix[1:])
-		if uint64(length) > uint64(i.most) {
+		if !i.fits(length) {
 			if took < prefixBytes {
-				return errTooLong // a part of the prefix has been passed on
+				return errUnfit // a part of the prefix has been passed on
 			}
-			i.tooLong.Store(length)
 			binary.BigEndian.PutUint32(b[1:], math.MaxUint32)
 			length = math.MaxUint32
 		}
@@ -120,6 +120,20 @@ func (i *intake) follow(b []byte) error {
 		b = b[took:]
 	}
 	return nil
+}
+
+// fits says whether the message whose prefix is there may come. A compressed one may not: a few bytes could become any number of them, and
+// nobody counts what they become.
+func (i *intake) fits(length uint32) bool {
+	switch {
+	case i.prefix[0] != 0:
+		i.compressed.Store(true)
+	case uint64(length) > uint64(i.most):
+		i.tooLong.Store(length)
+	default:
+		return true
+	}
+	return false
 }
 
 func (i *intake) note(length int) {

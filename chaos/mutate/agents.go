@@ -56,5 +56,10 @@ var agents = slices.Concat(
 			from: "\tl.held--\n", to: "",
 			test: "TestConnectionsAreBounded",
 		},
+		{
+			name: "compressed messages are inflated", file: "intake.go",
+			from: "case i.prefix[0] != 0:", to: "case i.prefix[0] > 1:",
+			test: "TestACompressedMessageIsNotInflated",
+		},
 	}),
 )
