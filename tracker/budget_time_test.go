@@ -138,6 +138,15 @@ func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 	}
 }
 
+// TestATunerThatIsSilentSpendsNoTime: for half a lease's time it may be there yet.
+func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
+	inBubble(t, 10*time.Minute, func(f *staffed) {
+		f.live(10 * time.Second)
+		f.live(25*time.Second, f.builder, f.runner)
+		f.wantSpent(25 * time.Second)
+	})
+}
+
 func (f *farm) leave(session string) {
 	f.Helper()
 	must[*tilthv1.LeaveResponse](f)(f.agents.Leave(f.Context(), &tilthv1.LeaveRequest{Session: session}))

@@ -130,3 +130,10 @@ func TestALongReasonIsCutBeforeItIsStored(t *testing.T) {
 		t.Errorf("the reason has %d bytes", len(got))
 	}
 }
+
+// Each method has a bound of its own, far below the largest message's.
+func TestAMessageBeyondItsMethodsBoundIsRefusedByATracker(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	_, err := f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: "job-1", Reason: strings.Repeat("x", 64<<10)})
+	wantStatus(t, err, codes.ResourceExhausted, "", "larger than max")
+}

@@ -106,6 +106,45 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 		"queued for a tuner with random: 1 in hand, of ci; before it come 2 of ana")
 }
 
+// TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices: another job's artifacts hold up its builds.
+func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
+	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
+	f.runner()
+	builder := f.builder()
+	f.submit("first", specOf("ana", 10))
+	second := f.submit("second", specOf("ana", 10)).GetId()
+	propose := func() {
+		lease := f.mustLease(f.tuner())
+		f.propose(lease.GetLease(), 0, 0, "a of "+lease.GetSearch().GetJob().GetId())
+	}
+	propose()
+	f.reportBuild(f.buildReport(f.mustLease(builder)))
+	propose()
+	f.wantWait(second, tilthv1.WaitReason_WAIT_REASON_QUOTA, false, `owner "ana" has 34 bytes of artifacts waiting for devices, and may have 10`)
+}
+
+// TestAJobSaysWhenWhatFailedIsTriedAgain, and that all agents rest from it.
+func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		id := f.submitOf("ana", "job", 0, 3)
+		f.joinAs("board", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		only := f.joinAs("only", builderKind)
+		fail := func(times int, want tilthv1.WaitReason, part string) {
+			t.Helper()
+			for range times {
+				f.broken(f.build(only))
+			}
+			if w := f.jobOf(id).GetWait(); w.GetReason() != want || !strings.Contains(w.GetMessage(), part) {
+				t.Errorf("the job waits for %v, want %v, %q", w, want, part)
+			}
+		}
+		fail(1, tilthv1.WaitReason_WAIT_REASON_RETRY, "failed on only and is tried again at "+time.Now().UTC().Format("2006-"))
+		fail(2, tilthv1.WaitReason_WAIT_REASON_RESTING, "each builder with clang-19 rests from this job")
+	})
+}
+
 // TestTheFarmSaysBeforehandWhatAJobWouldWaitFor.
 func TestTheFarmSaysBeforehandWhatAJobWouldWaitFor(t *testing.T) {
 	f := newFarm(t, tracker.Config{})

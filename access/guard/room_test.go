@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -157,6 +158,34 @@ func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
 	r.give(on("a", 0), 100)
 	if !r.take(on("e", 10), 100) {
 		t.Error("no room after some was given back")
+	}
+}
+
+// However short their messages are, strangers have little on a connection, from an address, and all together.
+func TestStrangersHaveNextToNoRoom(t *testing.T) {
+	r := newRoom(1<<40, 0)
+	calls := func(hosts, connections int) (taken int64) {
+		for host := range hosts {
+			for range connections {
+				who := taker{caller: fmt.Sprint("host ", host), stranger: true, conn: new(int64)}
+				for r.take(who, callBytes) {
+					taken += callBytes
+				}
+			}
+		}
+		return taken
+	}
+	if got := calls(1, 1); got != strangerConnBytes {
+		t.Errorf("a connection takes %d bytes", got)
+	}
+	if got := calls(1, 1000); got != strangerHostBytes-strangerConnBytes {
+		t.Errorf("the other connections of its address take %d bytes", got)
+	}
+	if got := calls(1000, 1000); got != strangersBytes-strangerHostBytes {
+		t.Errorf("other addresses take %d bytes", got)
+	}
+	if !r.take(taker{caller: "a", conn: new(int64)}, 1<<30) {
+		t.Error("there is no room for who is known")
 	}
 }
 

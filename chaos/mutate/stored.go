@@ -28,18 +28,6 @@ var stored = slices.Concat(
 			test: "TestATrackerThatStoodStillSpendsNobodysTime",
 		},
 	}),
-	in("artifact", []mutation{
-		{
-			name: "what is announced takes room", file: "put.go",
-			from: "err = s.grow(u, int64(len(b)))", to: "err = s.grow(u, sizeBytes)",
-			test: "TestAnUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome",
-		},
-		{
-			name: "what somebody wrote to is believed", file: "check.go",
-			from: "|| !modified(f.path).Equal(stamp)", to: "|| modified(f.path).Before(stamp)",
-			test: "TestWhatSomebodyWroteToIsReadBeforeItIsBelieved",
-		},
-	}),
 	[]mutation{
 		{
 			name: "two measurements of one instant are one", file: "records/write.go",
