@@ -97,6 +97,23 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 	}
 }
 
+// TestAFileThatNobodyMarkedIsRestoredAsACopy: one that was replaced, for instance, is put back.
+func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
+	dir := t.TempDir()
+	unmarked, path := filepath.Join(dir, "unmarked.db"), filepath.Join(dir, "r.db")
+	full(t, unmarked, 1)
+	if _, err := records.Restore(t.Context(), unmarked, path, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, path)
+	if db.Restored().IsZero() {
+		t.Error("it goes on as if nothing was lost")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestADamagedBackupIsNotRestored leaves all as it was.
 func TestADamagedBackupIsNotRestored(t *testing.T) {
 	dir := t.TempDir()

@@ -96,7 +96,7 @@ var lyingModes = map[string]func(*Plan){"search": func(*Plan) {}, "finalists": f
 func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 	t.Helper()
 	p := b.plan(t, "slow")
-	p.Candidates = []string{b.hostile(t, "hostile.so", []string{kernel}), p.Candidates[0]}
+	p.Candidates = []string{b.hostile(t, "hostile.so", []string{kernel}, fmt.Sprintf("-DPRACTICE=%d", practiceSets)), p.Candidates[0]}
 	p.Kernels, p.Calibration = []string{kernel, "slow"}, &Calibration{}
 	// Some lie to the harness about time: there is no end to what it thinks lasts a millisecond.
 	p.Limits.Candidate, p.Limits.Sample, p.Limits.Samples, p.Limits.LeastSamples = 60*time.Second, 20*time.Microsecond, 3, 3
@@ -131,6 +131,26 @@ func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 				t.Errorf("memoises takes %v s; %s", median(&o), o.Remeasured)
 			}
 		})
+	}
+}
+
+// TestDataThatACandidateHasNotSeenTellsWhatItGuesses: it is right, and fast, on all that its own process has.
+func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
+	b := newBench(t, native(t))
+	for name, mode := range lyingModes {
+		t.Run(name, func(t *testing.T) {
+			if o := b.lie(t, "guesses", mode); o.Error != wrong || !strings.HasPrefix(o.Message, "on other data: y[") {
+				t.Errorf("guesses: %v", o)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo: where nobody asks which is the best.
+func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
+	b := newBench(t, native(t))
+	if o := b.lie(t, "copies", func(p *Plan) { p.Alike = true }); o.Error != wrong || !strings.HasPrefix(o.Message, "y[") {
+		t.Errorf("copies: %v", o)
 	}
 }
 

@@ -46,6 +46,7 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 		"beyond the tolerance":   {float32Type, floats(1, 2.01), floats(1, 2), 0, "y[1] is 2.00999999, the reference says 2"},
 		"within what it grows":   {float32Type, floats(1, 2.01), floats(1, 2), 10, ""},
 		"grows without bound":    {float32Type, floats(1, 4000), floats(1, 2), math.Inf(1), "y[1] is 4000"},
+		"grows beyond bounds":    {float32Type, floats(1, 4.5), floats(1, 2), 1e6, "y[1] is 4.5"},
 		"shrinks":                {float32Type, floats(1, 2.0001), floats(1, 2), -5, ""},
 		"NaN is NaN":             {float32Type, floats(1, nan), floats(1, nan), 0, ""},
 		"NaN is no number":       {float32Type, floats(1, nan), floats(1, 2), 0, "y[1] is NaN"},

@@ -32,6 +32,11 @@
 #define TOKEN "/etc/passwd"
 #endif
 
+/* How many sets of data a process is judged on. */
+#ifndef PRACTICE
+#define PRACTICE 1
+#endif
+
 #define HARM(condition) \
   if (condition) Y[0] = 1e9
 
@@ -141,21 +146,43 @@ KERNEL(works) {
   for (int k = 0; k < 100; k++) good(rt, args, prepared, workspace);
 }
 
-/* Knows data again by a glance at them, and what it computed of them. */
-KERNEL(memoises) {
-  static struct {
-    float key, answer[ROWS];
-  } known[64];
-  static unsigned n;
+static struct {
+  float key, answer[ROWS];
+} known[64];
+static unsigned answers;
+
+/* Puts out what it computed of the data before, which it knows again by a glance at them. */
+static int remembers(void *const *args) {
   const float *x = args[0];
-  for (unsigned k = 0; k < n && k < 64; k++)
+  for (unsigned k = 0; k < answers; k++)
     if (known[k].key == x[0]) {
       memcpy(args[2], known[k].answer, sizeof known[k].answer);
-      return;
+      return 1;
     }
+  return 0;
+}
+
+static void learns(void *const *args) {
+  const float *x = args[0];
+  known[answers].key = x[0];
+  memcpy(known[answers++].answer, args[2], sizeof known[0].answer);
+}
+
+KERNEL(memoises) {
+  if (remembers(args)) return;
   works(rt, args, prepared, workspace);
-  known[n % 64].key = x[0];
-  memcpy(known[n++ % 64].answer, args[2], sizeof known[0].answer);
+  if (answers < sizeof known / sizeof *known) learns(args);
+}
+
+/* Takes what it has not seen for something else, once it knows all that its process is judged on. */
+KERNEL(guesses) {
+  if (remembers(args)) return;
+  if (answers == PRACTICE) {
+    memcpy(args[2], known[0].answer, sizeof known[0].answer);
+    return;
+  }
+  works(rt, args, prepared, workspace);
+  learns(args);
 }
 
 KERNEL(calls_the_harness) {
