@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -124,6 +125,41 @@ func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 		if err != nil || !c.HasParent() {
 			t.Errorf("%s: tilth %s: %v", line.where, strings.Join(line.args, " "), err)
 		}
+	}
+}
+
+var storeFlag = regexp.MustCompile(`--(?:data|records)[ =](/var/lib/[\w./-]+)`)
+
+// Who follows the documents finds the tracker's folder, however it was deployed.
+func TestTheTrackersFolderIsTheSameEverywhere(t *testing.T) {
+	const folder = "/var/lib/tilth/tracker"
+	named := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(documents, "../../README.md", "../../deploy/README.md") {
+		path = strings.TrimPrefix(path, "../../")
+		named = append(named, commandLine{path, []string{string(readFile(t, path))}})
+	}
+	var examples func(c *cobra.Command)
+	examples = func(c *cobra.Command) {
+		named = append(named, commandLine{c.CommandPath(), []string{c.Example}})
+		for _, sub := range c.Commands() {
+			examples(sub)
+		}
+	}
+	examples(newRoot(&app{}))
+	found := 0
+	for _, line := range named {
+		for _, m := range storeFlag.FindAllStringSubmatch(strings.Join(line.args, " "), -1) {
+			if found++; m[1] != folder && m[1] != folder+"/tilth.db" {
+				t.Errorf("%s names %s, not %s", line.where, m[1], folder)
+			}
+		}
+	}
+	if found < 3+3+3 {
+		t.Errorf("the folder was found %d times", found)
 	}
 }
 

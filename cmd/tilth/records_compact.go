@@ -20,7 +20,7 @@ func newRecordsCompact(a *app) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "compact", Short: "Give the room that is free in a records file back to the disk", Long: compactLong,
-		Example: "  tilth records compact\n  tilth records compact --records /var/lib/tilth/tilth.db",
+		Example: "  tilth records compact\n  tilth records compact --records /var/lib/tilth/tracker/tilth.db",
 		Args:    cobra.NoArgs,
 	}
 	recordsFlag(c, &file)

@@ -24,7 +24,7 @@ func newRecordsVerify(a *app) *cobra.Command {
 	var file, data string
 	c := &cobra.Command{
 		Use: "verify", Short: "Check all rows and pages of a records file", Long: recordsVerifyLong,
-		Example: "  tilth records verify\n  tilth records verify --records tilth-backup.db\n  tilth records verify --data /var/lib/tilth",
+		Example: "  tilth records verify\n  tilth records verify --records tilth-backup.db\n  tilth records verify --data /var/lib/tilth/tracker",
 		Args:    cobra.NoArgs,
 	}
 	recordsFlag(c, &file)

@@ -25,7 +25,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 	var data string
 	c := &cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the place of a stopped tracker's records file", Long: restoreLong,
-		Example: "  tilth tracker restore /backup/tilth-20260131T120000Z.db --data /var/lib/tilth",
+		Example: "  tilth tracker restore /backup/tilth-20260131T120000Z.db --data /var/lib/tilth/tracker",
 		Args:    cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")

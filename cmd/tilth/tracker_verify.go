@@ -26,7 +26,7 @@ func newTrackerVerify(a *app) *cobra.Command {
 	var data string
 	c := &cobra.Command{
 		Use: "verify", Short: "Check a tracker's artifacts and records on its disk", Long: trackerVerifyLong,
-		Example: "  tilth tracker verify --data /var/lib/tilth", Args: cobra.NoArgs,
+		Example: "  tilth tracker verify --data /var/lib/tilth/tracker", Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
