@@ -33,7 +33,7 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 	}{
 		{"nothing is said to be lost", func() error { return os.Remove(filepath.Join(journals, gapName)) }, "was acknowledged"},
 		{"the loss is said to have ended later", func() error {
-			return (&gap{From: kept.From, To: kept.To + int64(200*time.Millisecond)}).write(journals)
+			return (&gap{From: kept.From, To: amidALease(t, journals, kept)}).write(journals)
 		}, "of the life that was lost was accepted"},
 		{"all is as it was", func() error { return kept.write(journals) }, ""},
 		{"a bit of an artifact flips", func() error { return flipBit(stored[0], 12345) }, "has other bytes"},
@@ -50,6 +50,23 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 			t.Errorf("%s: found %v, want %q", c.what, first(v.Violations, 5), c.want)
 		}
 	}
+}
+
+// amidALease is an instant after the gap between a lease and the first report under it that was accepted.
+func amidALease(t *testing.T, journals string, after *gap) int64 {
+	t.Helper()
+	calls, err := readCalls(journals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &checker{calls: calls, leases: leases(calls), measured: map[string]map[string]bool{}}
+	for _, call := range calls {
+		if a, is := c.reported(call); is && call.accepted() && c.leases[tokenKey(a.token)].begin > after.To {
+			return c.leases[tokenKey(a.token)].begin + 1
+		}
+	}
+	t.Fatal("no report was accepted after the gap under a lease from after it")
+	return 0
 }
 
 // keptData is the folder of the tracker's data of a round that has ended.

@@ -121,8 +121,7 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Who was killed may have left the name of the file, or its last transaction, to the page cache. What is seen from here on is on the disk:
-	// a transaction syncs all of the file even when it changes nothing.
+	// Who was killed may have left the name of the file to the page cache. What is seen from here on is on the disk.
 	if db.life = opts.Life; db.life == "" {
 		db.life = newLife()
 	}
@@ -221,6 +220,13 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	}
 	if replaced(path, file) {
 		return nil, errors.Join(errReplaced, bolt.Close())
+	}
+	// Who was killed may have left its last transaction to the page cache. The next one writes over pages that only the transaction
+	// before that needs, on which a power cut falls back for as long as the last one's meta page is not on the disk.
+	if !readOnly {
+		if err := guard(bolt.Sync); err != nil {
+			return nil, errors.Join(explain(path, err), guard(bolt.Close))
+		}
 	}
 	db := &DB{path: path, bolt: bolt, noted: map[string]bool{}}
 	// Before anything is looked up: on pages that lead in a circle bbolt fills its stack, which ends the process.

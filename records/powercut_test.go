@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/chaos/powercut"
@@ -135,5 +137,97 @@ func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// tornProcessEnv has this binary be a process that dies between the write of a transaction's meta page and its sync, and then the one that
+// opens the file next and adds a record.
+const (
+	tornProcessEnv = "TILTH_TEST_TORN"
+	nextSuffix     = ".next" // the file after the transaction
+	testPageBytes  = 16 << 10
+)
+
+func tornProcess(path string) {
+	if err := errors.Join(tear(path), addOne(path)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// tear brings a file to where the next one is, in the order of a transaction, but for the last sync.
+func tear(path string) error {
+	next, err := os.ReadFile(path + nextSuffix)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteAt(next[2*testPageBytes:], 2*testPageBytes)
+	if err := errors.Join(err, f.Sync()); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(next[:2*testPageBytes], 0)
+	return err
+}
+
+func addOne(path string) error {
+	db, err := records.Open(path, records.Options{})
+	if err != nil {
+		return err
+	}
+	w := &records.Write{}
+	w.AddRecord(newRecord("cpu", "another", 1, 1))
+	return errors.Join(db.Commit(w).Wait(context.Background()), db.Close())
+}
+
+// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins: the next one writes over pages that only the transaction before the
+// killed one's needs, and a power cut may fall back on just that as long as the killed one's meta page is not synced.
+func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "data", "r.db")
+	content := full(t, path, 20)
+	if _, _, err := records.Compact(path); err != nil { // no page is free then but those that the transaction frees
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err := errors.Join(err, os.WriteFile(path+nextSuffix, b, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, path+nextSuffix)
+	trace := recordSelf(t, dir, tornProcessEnv+"="+path)
+	err = trace.Everywhere(1, 20, "data", func(left string, at int) error {
+		db, err := records.OpenReadOnly(filepath.Join(left, "r.db"), records.Options{})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if n := len(list(t, db, "", "")); n != len(content) && n != len(content)+1 {
+			return fmt.Errorf("%d records after step %d, want %d or one more", n, at, len(content))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// rewrite writes all rows of a file anew in one transaction, which leaves each of its pages to the next.
+func rewrite(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o644, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, rows *bbolt.Bucket) error {
+			return rows.ForEach(func(key, value []byte) error { return rows.Put(bytes.Clone(key), bytes.Clone(value)) })
+		})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // TestMain lets this binary be a process that is killed.
 func TestMain(m *testing.M) {
 	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess, importProcessEnv: importProcess, renameProcessEnv: renameProcess,
-		records.AddressesProcessEnv: records.AddressesProcess} {
+		tornProcessEnv: tornProcess, records.AddressesProcessEnv: records.AddressesProcess} {
 		if path := os.Getenv(name); path != "" {
 			process(path)
 			return
