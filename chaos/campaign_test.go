@@ -84,7 +84,8 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 	binary := buildProgram(t)
 	c := newCampaign(t, "seed")
 	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
-		c.run(Round{Seed: *seed + uint64(c.done), Binary: binary, Points: boundaries, Restored: c.done%3 == 2})
+		n := *seed + uint64(c.done)
+		c.run(Round{Seed: n, Binary: binary, Points: boundaries, Restored: n%3 == 0})
 	}
 	c.tell()
 }

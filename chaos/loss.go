@@ -90,7 +90,18 @@ func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1
 	if err := r.lose(ctx, r.lost, whims); err != nil {
 		return nil, err
 	}
-	return r.farm.follow(ctx, 1, make([]whim, jobsPerRound), r.Spec)
+	return r.farm.follow(ctx, 1, resuming(whims), r.Spec)
+}
+
+// resuming has the jobs resumed that a client before wanted to pause: it may have gone without.
+func resuming(before []whim) []whim {
+	now := make([]whim, len(before))
+	for n, w := range before {
+		if w.method == "pause" {
+			now[n] = whim{method: w.method, lasts: 50 * time.Millisecond}
+		}
+	}
+	return now
 }
 
 // lose has a client do its part until the records are lost, and restores them.
@@ -117,7 +128,7 @@ func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 	if len(lost.rot) > 0 {
 		r.happened("bit rot in the records")
 		for _, bit := range lost.rot {
-			if err := flipBit(path, bit); err != nil {
+			if err := flipBit(path, bit); err != nil && !errors.Is(err, unix.ENOSPC) { // a hole, and the disk is full
 				return err
 			}
 		}
