@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -220,8 +221,10 @@ func TestWhoWatchesAJobHearsWhyItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarm(t, tracker.Config{})
 		j := f.submit("r1", spec("conv"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // by the bubble's clock
+		defer cancel()
 		stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](t)(
-			f.jobs.WatchJob(t.Context(), &tilthv1.WatchJobRequest{JobId: j.GetId(), Status: true}))
+			f.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId(), Status: true}))
 		next := func() *tilthv1.JobStatus {
 			t.Helper()
 			for {

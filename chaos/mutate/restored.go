@@ -1,0 +1,62 @@
+package main
+
+import "slices"
+
+// restored are mutations of what promises 1 and 2 say of copies: backups, what is verified, and lives that are lost.
+var restored = slices.Concat(
+	in("records", []mutation{
+		{
+			name: "verifying passes over rows whose checksum is wrong", file: "verify.go",
+			from: "\t\t\tr.damaged(err)\n\t\t\treturn\n", to: "\t\t\treturn\n",
+			test: "TestADamagedBackupIsNotRestored",
+		},
+		{
+			name: "a backup counts whatever was found in it", file: "backup.go",
+			from: "return report, report.Failure(path)", to: "return report, nil",
+			test: "TestABackupThatIsDamagedDoesNotCount",
+		},
+		{
+			name: "a backup is restored under a tracker that runs", file: "restore.go",
+			from: "case errors.Is(err, ErrLocked):\n\t\treturn heldFile{}, fmt.Errorf(\"%w: stop the tracker first\", ErrLocked)",
+			to:   "case errors.Is(err, ErrLocked):\n\t\treturn heldFile{}, nil",
+			test: "TestARestoredBackupSaysWhatIsLost",
+		},
+		{
+			name: "what a backup replaces is gone", file: "restore.go",
+			from: "os.Link(path, r.Aside)", to: "os.WriteFile(r.Aside, nil, 0o600)",
+			test: "TestARestoredBackupSaysWhatIsLost",
+		},
+		{
+			name: "records of a workload that the backup has are not lost", file: "loss.go",
+			from: "if number == nil || !rows.has(", to: "if number == nil && !rows.has(",
+			test: "TestARestoredBackupSaysWhatIsLost",
+		},
+		{
+			name: "a restored backup goes on with the life before", file: "restore.go",
+			from: "SealCopy(ctx, fresh, made.ModTime()); err", to: "Verify(ctx, fresh); err",
+			test: "TestAFileThatNobodyMarkedIsRestoredAsACopy",
+		},
+	}),
+	[]mutation{
+		{
+			name: "all lives have one name", file: "records/life.go",
+			from: "strings.ToLower(rand.Text()[:lifeLetters])", to: "strings.ToLower(rand.Text()[:0] + \"AAAAAA\")",
+			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
+		},
+		{
+			name: "a restored backup honours the sessions of the lost life", file: "records/life.go",
+			from: "return errors.Join(tx.voidSessions(), meta.Delete(keyCopied))", to: "return meta.Delete(keyCopied)",
+			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
+		},
+		{
+			name: "who asks for a best that is damaged gets none", file: "records/numerics.go",
+			from: "if !tx.passOver(err) {\n\t\treturn key, r, err", to: "if !tx.passOver(err) || err != nil {\n\t\treturn key, r, err",
+			pkg: "./tracker", test: "TestADamagedBestGivesWayToTheNext",
+		},
+		{
+			name: "a job of which a batch is damaged goes on", file: "tracker/recover_damaged.go",
+			from: "\t\t\t\tlost[id] = j\n", to: "",
+			pkg: "./tracker", test: "TestADamagedJobEndsAndTheOthersGoOn",
+		},
+	},
+)

@@ -1,0 +1,95 @@
+package main
+
+// waits are mutations of promise 12: nothing waits in silence, and no budget's time runs while nothing can run.
+var waits = in("tracker", []mutation{
+	{
+		name: "a lack keeps no job from going on", file: "supply.go",
+		from: "if reason := s.lacking(j); reason != 0 {", to: "if reason := s.lacking(j); reason != 0 && s.usable > 0 {",
+		test: "TestAJobSaysWhyItWaits",
+	},
+	{
+		name: "a cordoned device counts as there", file: "supply.go",
+		from: "case a.device != nil && a.device.cordon != nil:", to: "case a.device != nil && a.device.cordon != nil && a.unheard:",
+		test: "TestAJobSaysWhyItWaits",
+	},
+	{
+		name: "who was not heard since the start counts as there", file: "supply.go",
+		from: "return a.unheard || now", to: "return now",
+		test: "TestAJobSaysWhyItWaits",
+	},
+	{
+		name: "a device in quarantine counts as there", file: "supply.go",
+		from: "case a.device != nil && a.device.quarantine != nil:", to: "case a.device != nil && a.device.quarantine != nil && a.unheard:",
+		test: "TestAJobSaysThatItsDeviceIsInQuarantine",
+	},
+	{
+		name: "an agent that rests from a job counts as there for it", file: "supply.go",
+		from: "if j != nil && s.resting[j.id] == s.usable {", to: "if j != nil && s.resting[j.id] > s.usable {",
+		test: "TestAJobSaysWhenWhatFailedIsTriedAgain",
+	},
+	{
+		name: "nobody hears that work is tried again later", file: "wait.go",
+		from: "case h.retry != nil:", to: "case h.retry != nil && h.lease != nil:",
+		test: "TestAJobSaysWhenWhatFailedIsTriedAgain",
+	},
+	{
+		name: "nobody hears that a quota holds up builds", file: "wait.go",
+		from: "!t.mayBuild(w.parent().spec.GetOwner()):", to: "!t.mayBuild(\"\"):",
+		test: "TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices",
+	},
+	{
+		name: "nobody hears behind whom a job waits", file: "wait_turn.go",
+		from: "\tif before != nil {", to: "\tif before == nil {",
+		test: "TestAJobSaysBehindWhomItWaits",
+	},
+	{
+		name: "a job waits since now", file: "wait.go",
+		from: "if j.blocked == reason {", to: "if j.blocked != reason {",
+		test: "TestWhoWatchesAJobHearsWhyItWaits",
+	},
+	{
+		name: "who watches hears once why a job waits", file: "watch_status.go",
+		from: "a.GetReason() == b.GetReason() && a.GetMessage() == b.GetMessage() &&", to: "a.GetReason() != 0 &&",
+		test: "TestWhoWatchesAJobHearsWhyItWaits",
+	},
+	{
+		name: "jobs that wait are not counted", file: "wait_turn.go",
+		from: "counts[show.WaitReason(reason)]++", to: "counts[show.WaitReason(reason)] = 0",
+		test: "TestMetricsCountJobsByWhatTheyWaitFor",
+	},
+	{
+		name: "whether a device is there is not said beforehand", file: "wait.go",
+		from: "&tilthv1.RunSpec{Device: req.GetDevice()}", to: "&tilthv1.RunSpec{}",
+		test: "TestTheFarmSaysBeforehandWhatAJobWouldWaitFor",
+	},
+	{
+		name: "a budget's time runs while nothing can run", file: "budget_time.go",
+		from: "_, reason := t.blocked(known, j)\n\treturn reason == 0", to: "_, _ = t.blocked(known, j)\n\treturn true",
+		test: "TestNoBudgetRunsWhileNothingCanRun",
+	},
+	{
+		name: "a budget's time runs while its tuner is silent", file: "budget_time.go",
+		from: "|| t.isSilent(j.lease.agent, t.cfg.Clock()) {", to: "{",
+		test: "TestATunerThatIsSilentSpendsNoTime",
+	},
+	{
+		name: "time in which the tracker stood still is the job's", file: "budget_time.go",
+		from: "j.spent += min(max(j.counted.Sub(since), 0), mostCounted)", to: "j.spent += max(j.counted.Sub(since), 0)",
+		test: "TestATrackerThatStoodStillSpendsNobodysTime",
+	},
+	{
+		name: "a budget's time is never over", file: "budget_time.go",
+		from: "case left <= 0:", to: "case left <= -1<<40:",
+		test: "TestTheTimeOfABudgetEndsTheJobThatMeasured",
+	},
+	{
+		name: "a tuner is told of all of a budget's time", file: "budget_time.go",
+		from: "work.TimeLeft = durationpb.New(max(left, 0))", to: "work.TimeLeft = durationpb.New(max(left, j.spec.GetBudget().GetTime().AsDuration()))",
+		test: "TestATunerIsToldWhatIsLeft",
+	},
+	{
+		name: "a job of which nothing came is done", file: "budget_time.go",
+		from: "c.end(j, tilthv1.JobState_JOB_STATE_FAILED, reason)", to: "c.end(j, tilthv1.JobState_JOB_STATE_DONE, reason)",
+		test: "TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway",
+	},
+})
