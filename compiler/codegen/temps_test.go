@@ -13,7 +13,7 @@ import (
 func TestBordersAndLoadsAreNamedOnce(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 8)
 	y := expr.Compute("y", []int64{8, 4}, func(i []expr.Expr) expr.Expr {
-		padded := &expr.Select{Cond: expr.Bin(expr.Lt, i[0], expr.I(7)), A: x.At(expr.AddE(i[0], expr.I(1))), B: expr.Zero(array.Float32)}
+		padded := expr.Sel(expr.Bin(expr.Lt, i[0], expr.I(7)), x.At(expr.AddE(i[0], expr.I(1))), expr.Zero(array.Float32))
 		return expr.MulE(padded, expr.To(array.Float32, i[1]))
 	})
 	w, err := expr.NewWorkload([]*expr.Tensor{y})

@@ -49,7 +49,29 @@ func Bin(op BinaryOp, a, b Expr) Expr {
 			return e
 		}
 	}
-	return &Binary{Op: op, A: a, B: b}
+	return newBinary(op, a, b)
+}
+
+// The nodes below know their types from the start: each node of a long chain that asked its operand would ask the whole chain.
+
+func newBinary(op BinaryOp, a, b Expr) *Binary {
+	d := a.DType()
+	if op.IsComparison() {
+		d = array.Bool
+	}
+	return &Binary{Op: op, A: a, B: b, dtype: d}
+}
+
+func newUnary(op UnaryOp, a Expr) *Unary {
+	d := a.DType()
+	if op == IsNaN || op == IsInf {
+		d = array.Bool
+	}
+	return &Unary{Op: op, A: a, dtype: d}
+}
+
+func newSelect(cond, a, b Expr) *Select {
+	return &Select{Cond: cond, A: a, B: b, dtype: a.DType()}
 }
 
 func foldInt(op BinaryOp, a, b int64) (int64, bool) {
@@ -148,7 +170,7 @@ func MinE(a, b Expr) Expr { return Bin(Min, a, b) }
 func MaxE(a, b Expr) Expr { return Bin(Max, a, b) }
 
 // Un applies a unary operator.
-func Un(op UnaryOp, a Expr) Expr { return &Unary{Op: op, A: a} }
+func Un(op UnaryOp, a Expr) Expr { return newUnary(op, a) }
 
 // InRange is lo <= v && v < hi, on Int64.
 func InRange(v Expr, lo, hi int64) Expr {
@@ -166,7 +188,7 @@ func Sel(cond, a, b Expr) Expr {
 		}
 		return b
 	}
-	return &Select{Cond: cond, A: a, B: b}
+	return newSelect(cond, a, b)
 }
 
 // To converts a to type d; nothing is added when it has it already.

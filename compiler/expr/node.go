@@ -39,22 +39,25 @@ type Load struct {
 	Index  []Expr
 }
 
-// Binary applies a two-operand operator; both operands have the same type.
+// Binary applies a two-operand operator; both operands have the same type. Bin makes one.
 type Binary struct {
-	Op   BinaryOp
-	A, B Expr
+	Op    BinaryOp
+	A, B  Expr
+	dtype array.DType
 }
 
-// Unary applies a one-operand operator.
+// Unary applies a one-operand operator. Un makes one.
 type Unary struct {
-	Op UnaryOp
-	A  Expr
+	Op    UnaryOp
+	A     Expr
+	dtype array.DType
 }
 
 // Select is A where Cond holds and B elsewhere. Only the chosen side is evaluated, so a load in A may be out of
-// bounds where Cond is false.
+// bounds where Cond is false. Sel makes one.
 type Select struct {
 	Cond, A, B Expr
+	dtype      array.DType
 }
 
 // Cast converts between types: anything to Bool tests for non-zero, integers wrap, and floating point to integer truncates
@@ -78,23 +81,13 @@ func (e *Float) DType() array.DType { return e.Type }
 func (e *Load) DType() array.DType { return e.Tensor.DType }
 
 // DType is Bool for comparisons and the operands' type otherwise.
-func (e *Binary) DType() array.DType {
-	if e.Op.IsComparison() {
-		return array.Bool
-	}
-	return e.A.DType()
-}
+func (e *Binary) DType() array.DType { return e.dtype }
 
 // DType is the operand's type; Bool for the tests IsNaN and IsInf.
-func (e *Unary) DType() array.DType {
-	if e.Op == IsNaN || e.Op == IsInf {
-		return array.Bool
-	}
-	return e.A.DType()
-}
+func (e *Unary) DType() array.DType { return e.dtype }
 
 // DType is that of the two sides.
-func (e *Select) DType() array.DType { return e.A.DType() }
+func (e *Select) DType() array.DType { return e.dtype }
 
 // DType is the type converted to.
 func (e *Cast) DType() array.DType { return e.Type }

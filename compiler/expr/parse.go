@@ -261,16 +261,16 @@ func (p *parser) call(depth int) (Expr, error) {
 		if len(xs) != 3 || xs[0].DType() != array.Bool || xs[1].DType() != xs[2].DType() {
 			return nil, fmt.Errorf("select does not fit its operands")
 		}
-		return &Select{Cond: xs[0], A: xs[1], B: xs[2]}, nil
+		return newSelect(xs[0], xs[1], xs[2]), nil
 	}
 	if k := slices.Index(binaryNames[:], op); k > 0 {
 		if len(xs) != 2 || xs[0].DType() != xs[1].DType() {
 			return nil, fmt.Errorf("%s does not fit its operands", op)
 		}
-		return &Binary{Op: BinaryOp(k), A: xs[0], B: xs[1]}, nil
+		return newBinary(BinaryOp(k), xs[0], xs[1]), nil
 	}
 	if k := slices.Index(unaryNames[:], op); k > 0 && len(xs) == 1 {
-		return &Unary{Op: UnaryOp(k), A: xs[0]}, nil
+		return newUnary(UnaryOp(k), xs[0]), nil
 	}
 	return nil, fmt.Errorf("%q is not an operator of %d operands", op, len(xs))
 }

@@ -119,9 +119,9 @@ func (g *graph) replaceAll(with map[*value]*value) {
 func (g *graph) users() map[*value][]*node {
 	users := map[*value][]*node{}
 	for _, n := range g.nodes {
-		for k, v := range n.in {
-			if v != nil && !slices.Contains(n.in[:k], v) {
-				users[v] = append(users[v], n)
+		for _, v := range n.in {
+			if of := users[v]; v != nil && (len(of) == 0 || of[len(of)-1] != n) {
+				users[v] = append(of, n)
 			}
 		}
 	}
