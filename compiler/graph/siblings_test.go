@@ -1,10 +1,13 @@
 package graph
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 func TestProductsOfOneOperandAreMerged(t *testing.T) {
@@ -64,5 +67,38 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 			checkProgram(t, p)
 			checkMeaning(t, c.model, p)
 		})
+	}
+}
+
+// pairs has so many pairs of products of one operand, each pair with a bound of its own, so that no two pairs are merged.
+func pairs(n int) *onnx.Model {
+	m := newSketch().input("x", 1, 4)
+	var sums []string
+	for k := range n {
+		m = m.known(fmt.Sprint("bound", k), array.FromFloat32([]float32{float32(k)}))
+		for _, side := range []string{"l", "r"} {
+			name := fmt.Sprint(side, k)
+			m = m.constant("w"+name, 4, 4).node(fmt.Sprintf("p%s = MatMul x w%s", name, name)).
+				node(fmt.Sprintf("c%s = Clip p%s _ bound%d", name, name, k)).node(fmt.Sprintf("s%s = ReduceSum c%s", name, name))
+			sums = append(sums, "s"+name)
+		}
+	}
+	return m.node("y = Sum " + strings.Join(sums, " ")).output("y")
+}
+
+// Each pair that was merged had the whole graph gone through again. What import allocates stands for what it does.
+func TestMergingSiblingsCostsInProportionToTheirNumber(t *testing.T) {
+	cost := func(n int) uint64 {
+		p, bytes, err := importCost(op.DefaultLimits, pairs(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := n + 2*n; len(p.Calls) != want {
+			t.Fatalf("%d pairs take %d calls, want %d: a product each, and two sums", n, len(p.Calls), want)
+		}
+		return bytes
+	}
+	if once, twice := cost(200), cost(400); twice > once*5/2 {
+		t.Errorf("import allocates %d bytes, and %d for twice as much", once, twice)
 	}
 }
