@@ -185,7 +185,6 @@ var messages = map[string]proto.Message{
 	string(bucketSpecs): &tilthv1.JobSpec{}, string(bucketJobs): &storev1.JobRow{}, string(bucketProgress): &tilthv1.TaskProgress{},
 	string(bucketEvents): &storev1.EventRow{}, string(bucketBatches): &storev1.BatchRow{}, string(bucketClosed): &storev1.BatchRow{},
 	string(bucketEnded): &storev1.EndedRow{}, string(bucketAgents): &tilthv1.Agent{}, string(bucketDevices): &storev1.DeviceRow{}, string(bucketRecords): &tilthv1.Record{},
-	string(bucketEnded): &storev1.EndedRow{},
 }
 
 // contextReader reads until a context ends.
