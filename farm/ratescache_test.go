@@ -11,38 +11,74 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Every command measured the machine for itself, and each got other rates.
-func TestAMachineIsMeasuredOnceADay(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rates", "machine.json")
-	measured := 0
-	ask := func(now time.Time) roofline.Rates {
-		t.Helper()
-		rates, err := daily(path, now, func() (roofline.Rates, error) {
-			measured++
-			return roofline.Rates{FlopPerSecond: float64(measured), Stores: []roofline.Store{{Name: "memory", BytesPerSecond: 1}}}, nil
-		})
-		if err != nil {
+// measuring asks for a machine's rates of an instant, of which each measurement finds the next ones.
+type measuring struct {
+	*testing.T
+	path  string
+	finds []float64
+}
+
+func (m *measuring) at(now time.Time) float64 {
+	m.Helper()
+	rates, err := daily(m.path, now, func() (roofline.Rates, error) {
+		if len(m.finds) == 0 {
+			return roofline.Rates{}, errors.New("no compiler")
+		}
+		found := m.finds[0]
+		m.finds = m.finds[1:]
+		return roofline.Rates{FlopPerSecond: found, Stores: []roofline.Store{{Name: "memory", BytesPerSecond: 1}}}, nil
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	return rates.FlopPerSecond
+}
+
+var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+
+// Every command measured the machine for itself, and each got other rates. Then one that was busy in the morning was slow all day.
+func TestAMachinesRatesAreTheMostOfTheDay(t *testing.T) {
+	m := &measuring{t, filepath.Join(t.TempDir(), "rates", "machine.json"), []float64{5, 9, 7, 6}}
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		want  float64
+	}{
+		{"a busy machine", 0, 5}, {"soon after", 9 * time.Minute, 5}, {"when it is idle", 10 * time.Minute, 9},
+		{"soon after that", 19 * time.Minute, 9}, {"when it is busy again", time.Hour, 9}, {"on the next day", 14 * time.Hour, 6},
+		{"without a compiler", 20 * time.Hour, 6},
+	} {
+		if got := m.at(morning.Add(step.after)); got != step.want {
+			t.Errorf("%s the rate is %g, want %g", step.name, got, step.want)
+		}
+	}
+}
+
+// Clocks are set back, and older versions did not say when they measured.
+func TestRatesWhoseTimeIsOddAreMeasuredAgain(t *testing.T) {
+	m := &measuring{t, filepath.Join(t.TempDir(), "machine.json"), []float64{5, 7, 3, 1}}
+	m.at(morning)
+	if got := m.at(morning.Add(-time.Minute)); got != 7 {
+		t.Errorf("when the clock was set back the rate is %g", got)
+	}
+	for content, want := range map[string]float64{
+		`{"day":"2026-03-01","rates":{"flop_per_second":4,"stores":[{"name":"memory","bytes_per_second":1}]}}`: 4,
+		`{"day":"2026-03-01","rates":{}}`: 3,
+	} {
+		m.finds = []float64{3}
+		if err := os.WriteFile(m.path, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return rates
-	}
-	day := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	for _, step := range []struct {
-		at   time.Time
-		want float64
-	}{{day, 1}, {day.Add(13 * time.Hour), 1}, {day.Add(15 * time.Hour), 2}, {day.Add(20 * time.Hour), 2}} {
-		if got := ask(step.at).FlopPerSecond; got != step.want {
-			t.Errorf("at %v the rates are those of measurement %g, want %g", step.at, got, step.want)
+		if got := m.at(morning); got != want || len(m.finds) > 0 {
+			t.Errorf("%s: the rate is %g, want %g", content, got, want)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`{"day":"2026-03-02","rates":{}}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := ask(day.Add(21 * time.Hour)).FlopPerSecond; got != 3 {
-		t.Errorf("a damaged file gives measurement %g", got)
-	}
+}
+
+func TestAMachineThatCannotBeMeasuredHasNoRates(t *testing.T) {
 	failure := errors.New("no compiler")
-	if _, err := daily(filepath.Join(t.TempDir(), "none"), day, func() (roofline.Rates, error) { return roofline.Rates{}, failure }); !errors.Is(err, failure) {
+	_, err := daily(filepath.Join(t.TempDir(), "none"), morning, func() (roofline.Rates, error) { return roofline.Rates{}, failure })
+	if !errors.Is(err, failure) {
 		t.Errorf("a failure becomes %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -30,6 +31,20 @@ type Store struct {
 
 // memoryBytes is far more than any cache holds.
 const memoryBytes = 1 << 40
+
+// Most has the higher of each two rates. Rates of other stores count for nothing.
+func (r Rates) Most(o Rates) Rates {
+	r.FlopPerSecond = max(r.FlopPerSecond, o.FlopPerSecond)
+	r.Stores = slices.Clone(r.Stores)
+	for i, s := range r.Stores {
+		for _, other := range o.Stores {
+			if s.Name == other.Name && s.Bytes == other.Bytes {
+				r.Stores[i].BytesPerSecond = max(s.BytesPerSecond, other.BytesPerSecond)
+			}
+		}
+	}
+	return r
+}
 
 // Encode writes the rates as JSON, which Decode reads.
 func (r Rates) Encode() []byte {

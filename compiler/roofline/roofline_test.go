@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,24 @@ func TestRatesThatAreNone(t *testing.T) {
 		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestTheMostOfTwoMeasurements(t *testing.T) {
+	rates := func(flop, cache, memory float64) Rates {
+		return Rates{FlopPerSecond: flop, Stores: []Store{{"L2", 4096, cache}, {"memory", memoryBytes, memory}}}
+	}
+	one, other := rates(10, 100, 20), rates(12, 90, 30)
+	if got, want := one.Most(other), rates(12, 100, 30); !slices.Equal(got.Stores, want.Stores) || got.FlopPerSecond != 12 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if one.Stores[1].BytesPerSecond != 20 {
+		t.Error("a measurement was changed")
+	}
+	larger := rates(10, 1000, 10)
+	larger.Stores[0].Bytes *= 2
+	if got := one.Most(larger).Stores[0]; got != one.Stores[0] {
+		t.Errorf("the rate of another cache is taken: %+v", got)
 	}
 }
 
