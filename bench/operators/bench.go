@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -144,10 +145,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	if len(list) == 0 {
 		return nil
 	}
-	if err := hostlock.Timed(ctx, func() error {
-		b.machine, err = roofline.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
-		return err
-	}); err != nil {
+	if b.machine, err = b.rates(ctx); err != nil {
 		return err
 	}
 	for few := range slices.Chunk(list, atOnce) {
@@ -160,6 +158,30 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 		}
 	}
 	return nil
+}
+
+// rates are what the machine does at most: those that all commands see latencies against, or what a launcher leaves of them.
+func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
+	if len(b.launcher) > 0 {
+		err = hostlock.Timed(ctx, func() error {
+			rates, err = roofline.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
+			return err
+		})
+		return rates, err
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return rates, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return rates, err
+	}
+	list, err := farm.MeasureRates(ctx, b.tc, []*target.Target{b.target}, lock, filepath.Join(cache, "tilth"))
+	if err != nil {
+		return rates, err
+	}
+	return list[0], nil
 }
 
 // measureFew builds the default schedules first, so that what is timed follows closely on one another, and then tunes.

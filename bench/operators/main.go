@@ -1,5 +1,5 @@
 // Command operators measures single operators: the set of Ansor's evaluation, or the tasks of a model. It writes a Markdown table
-// with, for each, the limit that the machine sets (its multiply-add rate and memory bandwidth are measured in the same run), the
+// with, for each, the limit that the machine sets (by its multiply-add rate and memory bandwidth, as 'tilth tune' measures them), the
 // latency of the default schedule and that of the best one after tuning.
 //
 //	go run ./bench/operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/farm"
 )
 
 func TestTheSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
@@ -96,6 +100,29 @@ func TestSpearmanComparesOrders(t *testing.T) {
 		if got := spearman(c.a, c.b); got < c.want-1e-9 || got > c.want+1e-9 {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// One kernel's share of the limit was another here than in what 'tilth tune' said.
+func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("TMPDIR", t.TempDir())
+	b, err := newBench(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := farm.MeasureRates(t.Context(), b.tc, []*target.Target{b.target}, lock, filepath.Join(cache, "tilth"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.rates(t.Context())
+	if err != nil || !bytes.Equal(got.Encode(), want[0].Encode()) {
+		t.Errorf("the machine does %v, %v; others see %v", got, err, want[0])
 	}
 }
 
