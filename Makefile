@@ -16,9 +16,11 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
 
+# One package may take so long: on a busy machine several times what it takes on an idle one.
+TIMEOUT ?= 45m
 test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
-	$(GO) test ./...
+	$(GO) test -timeout $(TIMEOUT) ./...
 
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test
@@ -26,7 +28,7 @@ test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that the
 
 race: ## the same under the race detector
 	@scripts/packages.sh test
-	CGO_ENABLED=1 $(GO) test -race ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
 
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and with the race detector; RUNS=20 SOAK='-limit 1h ./tracker'
