@@ -305,7 +305,7 @@ func TestReferenceResultsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoiled := slices.Clone(good)
-	for k := range practiceSets + mostExams {
+	for k := range len(good) / slotBytes { // on a busy machine there are fewer
 		spoiled[len(spoiled)-(k+1)*slotBytes+3] ^= 0x40 // the exponent of the first element
 	}
 	cases := map[string]struct {
