@@ -3,6 +3,7 @@
 # package, and compares both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset TILTH_TRACKER # all of it is on this machine
 
 tilth=bin/tilth
 dir=${DEMO_DIR:-demo}

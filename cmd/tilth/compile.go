@@ -27,7 +27,8 @@ import (
 
 const compileLong = `Compile a model to a package, each task with its best schedule.
 
-Best schedules come from the records file, or from a tracker. A task that was
+Best schedules come from the records file, or from the tracker that --tracker or
+TILTH_TRACKER names. A task that was
 never tuned for this target gets what a cost model, trained on the records of
 all others, thinks is best, or a default schedule where there is no record. A package is compiled for one
 number of threads. A schedule whose algorithm --numerics does not allow is not used.
@@ -88,7 +89,8 @@ func newCompile(a *app) *cobra.Command {
 	k.numerics.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
-	c.MarkFlagsMutuallyExclusive("tracker", "records", "untuned")
+	k.tracker.excludes(c, "records", "untuned")
+	c.MarkFlagsMutuallyExclusive("records", "untuned")
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
 	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, although an unchanged one was compiled before")
 	jsonFlag(c, &k.asJSON)

@@ -27,7 +27,7 @@ type recordsFlags struct {
 func (f *recordsFlags) addSource(c *cobra.Command) {
 	recordsFlag(c, &f.file)
 	f.tracker.add(c, "")
-	c.MarkFlagsMutuallyExclusive("records", "tracker")
+	f.tracker.excludes(c, "records")
 	f.log.level = slog.LevelWarn
 }
 

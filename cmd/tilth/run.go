@@ -35,7 +35,7 @@ least over the time taken, and a dash where no rate of theirs is known. LIMIT is
 direct sums and by the bytes that must be moved at least once; an algorithm that
 needs fewer operations, or data that are in a cache, may beat it.
 
-With --tracker the package runs on a device of a farm, which must be of the kind
+With --tracker, or TILTH_TRACKER, the package runs on a device of a farm, which must be of the kind
 that it was compiled for, under the farm's leases and limits: package and inputs
 are uploaded, unless the tracker has them, and outputs and times come back.
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,15 +38,15 @@ func (a *app) service(c *cobra.Command, check func() error, work func(ctx contex
 // callerVariables are the flags that every command which calls a tracker takes from the environment too.
 var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 
-// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER does not turn work that would be done
-// here into a farm's.
+// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but yields to a flag that
+// keeps the work here.
 func fromEnvironment(c *cobra.Command) error {
 	tracker := c.Flags().Lookup("tracker")
 	if tracker == nil || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so
 		return nil
 	}
 	names := callerVariables
-	if tracker.DefValue != "" {
+	if !slices.ContainsFunc(tracker.Annotations[localFlags], c.Flags().Changed) {
 		names = append([]string{tracker.Name}, names...)
 	}
 	if err := config.Environment(c.Flags(), os.LookupEnv, names...); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -34,6 +36,58 @@ func TestEveryFlagOfAServiceIsASetting(t *testing.T) {
 		if again := checkConfig(t, service, marshal(t, first)); !reflect.DeepEqual(again, first) {
 			t.Errorf("%s: settings %v became %v", service, first, again)
 		}
+	}
+}
+
+// reached is the tracker that a command line is for.
+func reached(t *testing.T, args ...string) string {
+	t.Helper()
+	c, rest, err := newRoot(&app{}).Find(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.ParseFlags(rest), c.ValidateFlagGroups(), fromEnvironment(c)); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return c.Flags().Lookup("tracker").Value.String()
+}
+
+// 'tilth tune' worked here although the environment named a farm, which other commands called.
+func TestATrackerOfTheEnvironmentIsThatOfEveryCommand(t *testing.T) {
+	t.Setenv("TILTH_TRACKER", "farm:9190")
+	called := 0
+	var walk func(c *cobra.Command, path []string)
+	walk = func(c *cobra.Command, path []string) {
+		if f := c.Flags(); f.Lookup("tracker") != nil && f.Lookup("config") == nil {
+			called++
+			for flag, want := range map[string]string{"": "farm:9190", "--tracker=": "", "--tracker=other:1": "other:1"} {
+				if got := reached(t, append(slices.Clone(path), flag)...); got != want {
+					t.Errorf("tilth %s %s calls %q, want %q", strings.Join(path, " "), flag, got, want)
+				}
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub, append(slices.Clone(path), sub.Name()))
+		}
+	}
+	walk(newRoot(&app{}), nil)
+	if called < 20 {
+		t.Errorf("%d commands call a tracker", called)
+	}
+}
+
+func TestAFlagOfWorkHereOutweighsTheEnvironmentsTracker(t *testing.T) {
+	t.Setenv("TILTH_TRACKER", "farm:9190")
+	for _, line := range []string{
+		"tune m.onnx --records r.db", "tune m.onnx --target x86-64-v3", "tune m.onnx --sandbox off", "compile m.onnx --untuned",
+		"compile m.onnx --records r.db", "records list --records r.db", "records prune --records r.db",
+	} {
+		if got := reached(t, strings.Fields(line)...); got != "" {
+			t.Errorf("tilth %s calls %s", line, got)
+		}
+	}
+	if got := reached(t, strings.Fields("tune m.onnx --device rack=3")...); got != "farm:9190" {
+		t.Errorf("a job for a farm's device is for the tracker %q", got)
 	}
 }
 

@@ -16,13 +16,28 @@ type trackerFlags struct {
 	proof caller.Proof
 }
 
-// add adds --tracker and what belongs to it.
+// localFlags is the annotation of --tracker that names the flags of work here.
+const localFlags = "tilth_local_flags"
+
+// add adds --tracker and what belongs to it. Without a default the command works here unless a tracker is named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
-	c.Flags().StringVar(&f.addr, "tracker", byDefault, "`address` of the tracker: host:port or unix:PATH")
+	usage := "`address` of the tracker: host:port or unix:PATH; stronger than TILTH_TRACKER"
+	if byDefault == "" {
+		usage += ", which '' overrides: no farm"
+	}
+	c.Flags().StringVar(&f.addr, "tracker", byDefault, usage)
 	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of the authorities that the tracker's certificate is checked against, or system; turns TLS on")
 	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the certificate that proves who calls")
 	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of its key")
 	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that proves who calls")
+}
+
+// excludes says which flags are of work here, and make no sense with a tracker.
+func (f *trackerFlags) excludes(c *cobra.Command, local ...string) {
+	for _, name := range local {
+		c.MarkFlagsMutuallyExclusive("tracker", name)
+	}
+	_ = c.Flags().SetAnnotation("tracker", localFlags, local) // it fails for a flag that is not there, as the line before does
 }
 
 func (f *trackerFlags) options(log *slog.Logger) ([]grpc.DialOption, error) {

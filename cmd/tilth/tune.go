@@ -24,8 +24,8 @@ const partingTimeout = 10 * time.Second
 const tuneLong = `Tune a model's tasks: search for the fastest schedule of each, and remember it.
 
 Without --tracker everything happens in this process, on this machine, and what
-is measured goes to the records file. With --tracker the job is handed to a
-farm; when the tracker goes away this waits for it and goes on. A farm that has
+is measured goes to the records file. With --tracker, or with TILTH_TRACKER in
+the environment, the job is handed to a farm; when the tracker goes away this waits for it and goes on. A farm that has
 no device, builder or tuner that could begin is an error, which says what is
 missing; --wait waits for it. The time of a budget runs while the farm can work.
 
@@ -66,9 +66,7 @@ func newTune(a *app) *cobra.Command {
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
-	for _, local := range []string{"target", "records", "compiler", "cost-model", "sandbox"} {
-		c.MarkFlagsMutuallyExclusive("tracker", local)
-	}
+	t.tracker.excludes(c, "target", "records", "compiler", "cost-model", "sandbox")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := t.check(len(args)); err != nil {
 			return err
