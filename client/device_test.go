@@ -51,8 +51,8 @@ func TestChooseDevice(t *testing.T) {
 		if message := errorText(err); message != c.message {
 			t.Errorf("%s: error %q, want %q", c.name, message, c.message)
 		}
-		if err == nil && (got.Arch != c.arch || got.Threads != c.want) {
-			t.Errorf("%s: %s on %d threads, want %s on %d", c.name, got.Arch, got.Threads, c.arch, c.want)
+		if err == nil && (got.CPU.Arch != c.arch || got.CPU.Threads != c.want) {
+			t.Errorf("%s: %s on %d threads, want %s on %d", c.name, got.CPU.Arch, got.CPU.Threads, c.arch, c.want)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
 	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
 	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")
 	bad.Spec.Capabilities, board.Spec.Capabilities = []string{capability}, []string{capability}
-	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, "", 0); err != nil || got.Arch != target.ARM {
+	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, "", 0); err != nil || got.CPU.Arch != target.ARM {
 		t.Errorf("chose %v, %v", got, err)
 	}
 	if _, err := chooseDevice([]*tilthv1.Agent{bad, board}, "bad", 0); err == nil || !strings.Contains(err.Error(), "device bad: class") {

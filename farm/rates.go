@@ -25,14 +25,14 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*targe
 		return nil, err
 	}
 	many := few
-	if last.Threads > first.Threads {
+	if last.CPU.Threads > first.CPU.Threads {
 		if many, err = measureRates(ctx, tc, last, lock, cacheDir); err != nil {
 			return nil, err
 		}
 	}
 	rates := make([]roofline.Rates, len(targets))
 	for i, t := range targets {
-		rates[i] = roofline.Between(few, many, first.Threads, last.Threads, t)
+		rates[i] = roofline.Between(few, many, first.CPU.Threads, last.CPU.Threads, t)
 	}
 	rates[0], rates[len(rates)-1] = few, many
 	return rates, nil

@@ -49,7 +49,7 @@ type batch struct {
 }
 
 func newTask(w workload, b *bench) (*task, error) {
-	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads, w.Digest()))}
+	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.CPU.Threads, w.Digest()))}
 	var err error
 	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 // plan measures what was built of a task.
 func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
-		Emulator: b.launcher, Threads: b.target.Threads, Seed: 1, BestSeconds: t.best, Limits: b.limits,
+		Emulator: b.launcher, Threads: b.target.CPU.Threads, Seed: 1, BestSeconds: t.best, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }
 

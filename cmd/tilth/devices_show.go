@@ -77,8 +77,8 @@ func (r deviceRow) writeClasses(w io.Writer) error {
 	table := show.NewTable("CLASS", "CPU", ">THREADS", ">VECTOR", ">L1", ">L2", ">L3")
 	for _, c := range r.Classes {
 		if t := c.Target; t != nil {
-			table.Row(c.Class, t.CPU, strconv.Itoa(t.Threads), show.Bytes(int64(t.VectorBytes)), show.Bytes(t.L1DataBytes),
-				show.Bytes(t.L2Bytes), show.Bytes(t.L3Bytes))
+			table.Row(c.Class, t.CPU.Model, strconv.Itoa(t.CPU.Threads), show.Bytes(int64(t.CPU.VectorBytes)), show.Bytes(t.CPU.L1DataBytes),
+				show.Bytes(t.CPU.L2Bytes), show.Bytes(t.CPU.L3Bytes))
 		} else {
 			table.Row(c.Class)
 		}

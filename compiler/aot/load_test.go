@@ -106,7 +106,7 @@ func TestLoadRefusesBadPackages(t *testing.T) {
 		"manifest no JSON":    {edit(func(m map[string][]byte) { m[manifestName] = []byte("{") }), "manifest.json is not valid"},
 		"newer format":        {manifest(func(m *Manifest) { m.Format = Format + 1 }), "format is version 3, this program reads version 2; compile"},
 		"no target":           {manifest(func(m *Manifest) { m.Target = nil }), "names no target"},
-		"bad target":          {manifest(func(m *Manifest) { m.Target.Threads = 0 }), "0 threads"},
+		"bad target":          {manifest(func(m *Manifest) { m.Target.CPU.Threads = 0 }), "0 threads"},
 		"other architecture":  {manifest(func(m *Manifest) { m.Target, _ = target.Parse("riscv64", 1) }), "compiled for riscv64, this machine is"},
 		"unknown dtype":       {manifest(func(m *Manifest) { m.Inputs[0].DType = "f33" }), `unknown type "f33"`},
 		"negative shape":      {manifest(func(m *Manifest) { m.Inputs[0].Shape[0] = -1 }), "negative extent"},
@@ -138,10 +138,10 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older := *machine
-	older.Features = slices.DeleteFunc(slices.Clone(machine.Features), func(f string) bool { return f == machine.Features[0] })
-	_, err = Loader{Machine: &older}.load(path)
-	if err == nil || !strings.Contains(err.Error(), "it needs "+machine.Features[0]+", which this processor lacks") {
+	older := machine.Clone()
+	older.CPU.Features = slices.DeleteFunc(slices.Clone(machine.CPU.Features), func(f string) bool { return f == machine.CPU.Features[0] })
+	_, err = Loader{Machine: older}.load(path)
+	if err == nil || !strings.Contains(err.Error(), "it needs "+machine.CPU.Features[0]+", which this processor lacks") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -134,12 +134,12 @@ func (m *Manifest) check() error {
 
 // runsHere says why the package cannot run on a machine, if so.
 func (m *Manifest) runsHere(machine *target.Target) error {
-	if m.Target.Arch != machine.Arch {
-		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.Arch, machine.Arch)
+	if m.Target.CPU.Arch != machine.CPU.Arch {
+		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.CPU.Arch, machine.CPU.Arch)
 	}
 	var missing []string
-	for _, f := range m.Target.Features {
-		if !machine.Has(f) {
+	for _, f := range m.Target.CPU.Features {
+		if !machine.CPU.Has(f) {
 			missing = append(missing, f)
 		}
 	}

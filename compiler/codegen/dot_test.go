@@ -159,7 +159,7 @@ func assembly(t *testing.T, source string, d *target.Target) string {
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("clang-19", append(d.ClangFlags(), "-std=gnu11", "-O1", "-w", "-S", "-o", "-", file)...).Output()
+	out, err := exec.Command("clang-19", append(d.CPU.ClangFlags(), "-std=gnu11", "-O1", "-w", "-S", "-o", "-", file)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

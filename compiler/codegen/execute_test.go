@@ -67,7 +67,7 @@ func (m mode) description(t testing.TB) *target.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Features = slices.Sorted(slices.Values(slices.Concat(d.Features, m.features)))
+	d.CPU.Features = slices.Sorted(slices.Values(slices.Concat(d.CPU.Features, m.features)))
 	return d
 }
 
@@ -126,7 +126,7 @@ func runsHere(t testing.TB, d *target.Target) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Arch != native.Arch || d.RunsOn(native) == nil
+	return d.CPU.Arch != native.CPU.Arch || d.RunsOn(native) == nil
 }
 
 func (m mode) compile(t testing.TB, text string) (program string, err error) {
@@ -135,9 +135,9 @@ func (m mode) compile(t testing.TB, text string) (program string, err error) {
 		// What the code generator decides for 64-byte vectors is still tested; the compiler makes two halves of each.
 		d = mode{target: "x86-64-v3"}.description(t)
 	}
-	flags := d.ClangFlags()
+	flags := d.CPU.ClangFlags()
 	if m.compiler == "gcc" {
-		flags = d.GCCFlags()
+		flags = d.CPU.GCCFlags()
 	}
 	flags = append(flags, "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-w")
 	return toolchaintest.Program(t, m.compiler, append(flags, m.flags...), text)

@@ -25,7 +25,7 @@ output t4
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine.L2Bytes = 1 << 20
+	machine.CPU.L2Bytes = 1 << 20
 	for rows, want := range map[int]int{3072: 12, 96: 0} { // 6 rows of a line each, read and written
 		w, err := expr.Parse(strings.ReplaceAll(text, "ROWS", fmt.Sprint(rows)))
 		if err != nil {

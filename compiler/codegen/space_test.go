@@ -17,9 +17,8 @@ import (
 func drawPoint(t *rapid.T, d *target.Target) testCase {
 	w := drawWorkload(t).Merge()
 	if rapid.Bool().Draw(t, "small caches") { // of which there are more points: results may be stored past them
-		small := *d
-		small.L2Bytes, small.L3Bytes = 256, 512
-		d = &small
+		d = d.Clone()
+		d.CPU.L2Bytes, d.CPU.L3Bytes = 256, 512
 	}
 	s := space.New(w, d, schedule.Default)
 	point := s.Default()

@@ -37,8 +37,8 @@ type Info struct {
 
 // NewUnit is an empty translation unit for a target.
 func NewUnit(t *target.Target) *Unit {
-	u := newUnit(int64(t.VectorBytes))
-	u.lineBytes, u.cacheBytes, u.vectorRegisters = cmp.Or(int64(t.CacheLineBytes), 64), t.L2Bytes, int64(t.VectorRegisters)
+	u := newUnit(int64(t.CPU.VectorBytes))
+	u.lineBytes, u.cacheBytes, u.vectorRegisters = cmp.Or(int64(t.CPU.CacheLineBytes), 64), t.CPU.L2Bytes, int64(t.CPU.VectorRegisters)
 	return u
 }
 

@@ -30,7 +30,7 @@ func TestVectorMathIsAccurate(t *testing.T) {
 			if m.emulator != "" || m.name == "sanitized" {
 				stride *= 16
 			}
-			sweepVectorMath(t, m, vectorMathSource(m.description(t).VectorBytes, stride))
+			sweepVectorMath(t, m, vectorMathSource(m.description(t).CPU.VectorBytes, stride))
 		})
 	}
 }

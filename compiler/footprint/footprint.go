@@ -61,14 +61,14 @@ type Level struct {
 
 // Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there is one.
 func Levels(t *target.Target) []Level {
-	line := float64(max(1, t.CacheLineBytes))
+	line := float64(max(1, t.CPU.CacheLineBytes))
 	list := []Level{
-		{Capacity: 0.8 * float64(t.L1DataBytes) / line, Cycles: 1},
-		{Capacity: 0.7 * float64(t.L2Bytes) / line, Cycles: 3},
+		{Capacity: 0.8 * float64(t.CPU.L1DataBytes) / line, Cycles: 1},
+		{Capacity: 0.7 * float64(t.CPU.L2Bytes) / line, Cycles: 3},
 		{Capacity: 64, Pages: true, Cycles: 6},
 	}
-	if t.L3Bytes > 0 {
-		list = append(list, Level{Capacity: 0.5 * float64(t.L3Bytes) / line, Cycles: 8, Shared: true})
+	if t.CPU.L3Bytes > 0 {
+		list = append(list, Level{Capacity: 0.5 * float64(t.CPU.L3Bytes) / line, Cycles: 8, Shared: true})
 	}
 	return list
 }

@@ -8,7 +8,7 @@ func Between(few, many Rates, fewThreads, manyThreads int, t *target.Target) Rat
 	if manyThreads <= fewThreads || len(few.Stores) != len(many.Stores) {
 		return many
 	}
-	share := float64(t.Threads-fewThreads) / float64(manyThreads-fewThreads)
+	share := float64(t.CPU.Threads-fewThreads) / float64(manyThreads-fewThreads)
 	mix := func(a, b float64) float64 { return a + share*(b-a) }
 	r := Rates{FlopPerSecond: mix(few.FlopPerSecond, many.FlopPerSecond), Stores: storesOf(t)}
 	last := len(r.Stores) - 1
@@ -16,6 +16,6 @@ func Between(few, many Rates, fewThreads, manyThreads int, t *target.Target) Rat
 		r.Stores[i].BytesPerSecond = mix(few.Stores[i].BytesPerSecond, many.Stores[i].BytesPerSecond)
 	}
 	alone := few.Stores[last].BytesPerSecond / float64(fewThreads)
-	r.Stores[last].BytesPerSecond = min(many.Stores[last].BytesPerSecond, alone*float64(t.Threads))
+	r.Stores[last].BytesPerSecond = min(many.Stores[last].BytesPerSecond, alone*float64(t.CPU.Threads))
 	return r
 }

@@ -21,12 +21,12 @@ var source string
 func Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (Rates, error) {
 	path := filepath.Join(dir, "machine")
 	build := toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},
-		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.VectorBytes)}}
+		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}
 	if err := tc.Build(ctx, build, path); err != nil {
 		return Rates{}, err
 	}
 	m := Rates{Stores: storesOf(t)}
-	command := append(append([]string{}, launcher...), path, strconv.Itoa(t.Threads))
+	command := append(append([]string{}, launcher...), path, strconv.Itoa(t.CPU.Threads))
 	for _, s := range m.Stores {
 		command = append(command, strconv.FormatInt(s.Bytes/2, 10)) // what fits well
 	}
@@ -46,8 +46,8 @@ func Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir
 
 // storesOf are the stores of a target, their rates still unknown.
 func storesOf(t *target.Target) []Store {
-	list := []Store{{Name: "L2", Bytes: t.L2Bytes * int64(t.Threads)}, {Name: "L3", Bytes: t.L3Bytes}, {Name: "memory", Bytes: memoryBytes}}
-	if t.L3Bytes == 0 {
+	list := []Store{{Name: "L2", Bytes: t.CPU.L2Bytes * int64(t.CPU.Threads)}, {Name: "L3", Bytes: t.CPU.L3Bytes}, {Name: "memory", Bytes: memoryBytes}}
+	if t.CPU.L3Bytes == 0 {
 		list = append(list[:1], list[2])
 	}
 	return list

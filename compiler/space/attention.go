@@ -44,7 +44,7 @@ func newAttention(w *expr.Workload, t *target.Target) *attention {
 	if !a.findStages(s) || !a.findAxes(s) {
 		return nil
 	}
-	a.lanes = max(1, int64(t.VectorBytes)/out.Tensor.DType.Bytes())
+	a.lanes = max(1, int64(t.CPU.VectorBytes)/out.Tensor.DType.Bytes())
 	a.m, a.e = out.Axes[a.row].Extent, out.Axes[a.column].Extent
 	a.n, a.d = s.Stages[a.mixed].Reduce[0].Extent, s.Stages[a.scores].Reduce[0].Extent
 	a.batches = 1

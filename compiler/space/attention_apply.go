@@ -70,7 +70,7 @@ func (a *attention) cost(t *target.Target, set settings) float64 {
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
 	step := max(acc/2, loads, 4.5) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, set["ku"]))
-	if int64(acc)+tv+1 >= int64(t.VectorRegisters) {
+	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
 		step *= 1.1 // nothing is left for what else the loop needs
 	}
 	width := tv * a.lanes
@@ -81,10 +81,10 @@ func (a *attention) cost(t *target.Target, set settings) float64 {
 		cycles *= 1.01
 	}
 	cycles += float64(block) * (float64(ceilDiv(a.n, a.lanes))*softmax + across)
-	if 4*block*a.n > t.L2Bytes/4 {
+	if 4*block*a.n > t.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
-	blocks, workers := ceilDiv(a.m, block), int64(max(1, t.Threads))
+	blocks, workers := ceilDiv(a.m, block), int64(max(1, t.CPU.Threads))
 	chunks := a.batches * blocks
 	lay := a.layCycles(set)
 	if a.inBatch(set) {

@@ -31,20 +31,20 @@ type instruction struct {
 
 // dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
 func dotInstruction(t *target.Target, data, weights array.DType) instruction {
-	vnni := t.Has("avxvnni") || t.Has("avx512vnni") && t.Has("avx512vl")
+	vnni := t.CPU.Has("avxvnni") || t.CPU.Has("avx512vnni") && t.CPU.Has("avx512vl")
 	narrow := data.Bytes() == 1 && weights.Bytes() == 1
 	signed := weights == array.Int8
 	switch {
 	case data.Bytes() > 2 || weights.Bytes() > 2 || data == array.Uint16 || weights == array.Uint16:
 		return instruction{}
-	case t.Arch == target.X86 && vnni && data == array.Uint8 && signed:
+	case t.CPU.Arch == target.X86 && vnni && data == array.Uint8 && signed:
 		return instruction{terms: 4, slots: 0.5, operations: 1}
-	case t.Arch == target.X86 && vnni:
+	case t.CPU.Arch == target.X86 && vnni:
 		return instruction{terms: 2, wide: array.Int16, slots: 0.5, operations: 1}
-	case t.Arch == target.X86 && (t.VectorBytes <= 32 || t.Has("avx512bw")):
+	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
 		// Additions compete for the units that multiply.
 		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
-	case t.Arch == target.ARM && narrow && data == weights && t.Has("dotprod"), t.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.Has("i8mm"):
+	case t.CPU.Arch == target.ARM && narrow && data == weights && t.CPU.Has("dotprod"), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
 		return instruction{terms: 4, slots: 0.5, operations: 1}
 	}
 	return instruction{}

@@ -25,7 +25,7 @@ func newFlat(s *schedule.Schedule, g *schedule.Stage, t *target.Target) *flat {
 			f.vec = k
 		}
 	}
-	f.lanes = max(1, int64(t.VectorBytes)/g.Tensor.DType.Bytes())
+	f.lanes = max(1, int64(t.CPU.VectorBytes)/g.Tensor.DType.Bytes())
 	return f
 }
 
@@ -65,7 +65,7 @@ func (f *flat) cost(t *target.Target, set settings) float64 {
 	if rows > 1 && span < vectors {
 		work += pieceStart * float64(outer*ceilDiv(vectors, span))
 	}
-	workers := int64(max(1, t.Threads))
+	workers := int64(max(1, t.CPU.Threads))
 	balance := float64(ceilDiv(chunks, workers)*workers) / float64(chunks)
 	return work*balance/float64(workers) + 4*float64(chunks) + f.results.cost(t, set)
 }

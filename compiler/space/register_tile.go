@@ -30,18 +30,18 @@ func (r registerTile) legal(t *target.Target) error {
 	if !broadcasts(t) {
 		need++
 	}
-	if registers := int64(t.VectorRegisters); need > registers {
+	if registers := int64(t.CPU.VectorRegisters); need > registers {
 		return fmt.Errorf("space: a tile of %dx%d vectors needs %d vector registers of %d", r.rows, r.vectors, need, registers)
 	}
 	most := unrolledOps
 	if r.whole {
 		most = straightOps
 	}
-	if r.rows*r.vectors*r.unroll > most*int64(t.VectorRegisters) {
+	if r.rows*r.vectors*r.unroll > most*int64(t.CPU.VectorRegisters) {
 		return fmt.Errorf("space: a tile of %dx%d vectors unrolled %d times is too much code", r.rows, r.vectors, r.unroll)
 	}
 	return nil
 }
 
 // broadcasts reports whether vector instructions read one operand as a broadcast from memory.
-func broadcasts(t *target.Target) bool { return t.Has("avx512f") }
+func broadcasts(t *target.Target) bool { return t.CPU.Has("avx512f") }

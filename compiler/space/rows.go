@@ -176,7 +176,7 @@ func (r *rows) fits(s *schedule.Schedule, t *target.Target) bool {
 			return false
 		}
 	}
-	r.lanes = max(1, int64(t.VectorBytes)/widest)
+	r.lanes = max(1, int64(t.CPU.VectorBytes)/widest)
 	// A single reduction for which rows are contiguous is what the sketch of register tiles is made for.
 	return reductions > 0 && (!r.across || reductions > 1)
 }

@@ -32,7 +32,7 @@ func (r *rows) cost(t *target.Target, set settings) float64 {
 	if r.across {
 		row += float64(r.length) * 2 / acc
 	}
-	workers := min(int64(max(1, t.Threads)), r.count)
+	workers := min(int64(max(1, t.CPU.Threads)), r.count)
 	return row * float64(ceilDiv(r.count, workers))
 }
 
@@ -41,7 +41,7 @@ const minPiece = 8 << 10
 
 // pieces is into how many pieces rows are cut; 1 where there are rows enough.
 func (r *rows) pieces(t *target.Target) int64 {
-	workers := int64(max(1, t.Threads))
+	workers := int64(max(1, t.CPU.Threads))
 	if r.across || r.count >= workers || workers == 1 {
 		return 1
 	}

@@ -12,7 +12,7 @@ func (s *Space) Seeds() []Point {
 	var texts []string
 	switch x := u.sketch.(type) {
 	case *tile:
-		tiles, settings := tilesFor(s.Target.VectorRegisters, s.Target.VectorBytes), blockings
+		tiles, settings := tilesFor(s.Target.CPU.VectorRegisters, s.Target.CPU.VectorBytes), blockings
 		if x.loadsOwn {
 			tiles, settings = append(tiles, windowTiles...), slices.Concat(windowBlockings, blockings)
 		}
@@ -22,10 +22,10 @@ func (s *Space) Seeds() []Point {
 			}
 		}
 		if s.others > 0 {
-			texts = append(texts, u.other.seeds(s.Target.VectorRegisters)...)
+			texts = append(texts, u.other.seeds(s.Target.CPU.VectorRegisters)...)
 		}
 	case *attention:
-		texts = attentionSeeds(s.Target.VectorRegisters, s.Target.VectorBytes)
+		texts = attentionSeeds(s.Target.CPU.VectorRegisters, s.Target.CPU.VectorBytes)
 	}
 	return s.sorted(s.read(texts))
 }

@@ -30,7 +30,7 @@ func newStrassen(s *schedule.Schedule, acc *schedule.Stage, t *target.Target, di
 	}
 	bytes := acc.Tensor.DType.Bytes()
 	return &strassen{
-		lanes: max(1, int64(t.VectorBytes)/bytes), row: p.Row, col: p.Column, p: p, bytes: bytes,
+		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), row: p.Row, col: p.Column, p: p, bytes: bytes,
 		rows: acc.Tensor.Shape[p.Row], columns: acc.Tensor.Shape[p.Column],
 		m: ceilDiv(acc.Tensor.Shape[p.Row], 2), k: ceilDiv(p.Inner, 2),
 		ends: append(slices.Clone(direct.ends), direct.accesses[len(direct.accesses)-1]),

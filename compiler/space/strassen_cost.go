@@ -74,7 +74,7 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 	z := x.sizes(set)
 	p := x.products(t)
 	tile := p.sizes(settings{"tv": z.vectors, "tw": z.rows, "hb": z.rowTiles, "ku": z.ku, "pf": z.pf})
-	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.Threads))
+	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.CPU.Threads))
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles * wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
 	work := few*p.arithmetic(t, tile, multiplyAddLatency) + x.right(t, z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
@@ -86,9 +86,9 @@ func (x *strassen) cost(t *target.Target, set settings) float64 {
 // handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
 func (x *strassen) handedOn(t *target.Target) float64 {
 	bytes := float64(seven*x.m*x.k) * float64(x.bytes)
-	lines := bytes / float64(max(1, t.CacheLineBytes))
+	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
 	switch {
-	case bytes <= 0.7*float64(t.L2Bytes):
+	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return 0
 	case bytes <= 0.5*lastCache(t):
 		return sumsNear * lines
@@ -109,9 +109,9 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for
 // every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
 func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
-	line, bytes := float64(max(1, t.CacheLineBytes)), float64(x.bytes)
+	line, bytes := float64(max(1, t.CPU.CacheLineBytes)), float64(x.bytes)
 	fill := func(size float64) float64 { // from the second cache, or from the next
-		if size <= 0.7*float64(t.L2Bytes) {
+		if size <= 0.7*float64(t.CPU.L2Bytes) {
 			return 1
 		}
 		return 2

@@ -38,7 +38,7 @@ func newStreaming(s *schedule.Schedule, out *schedule.Stage) streaming {
 }
 
 // lastCache is the size of the cache that is farthest from a core.
-func lastCache(t *target.Target) float64 { return float64(max(t.L3Bytes, t.L2Bytes)) }
+func lastCache(t *target.Target) float64 { return float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)) }
 
 func (x streaming) knobs(t *target.Target) []Knob {
 	if x.bytes == 0 || x.bytes < streamedPart*lastCache(t) {
@@ -49,7 +49,7 @@ func (x streaming) knobs(t *target.Target) []Knob {
 
 // cost is the cycles that the choice adds.
 func (x streaming) cost(t *target.Target, set settings) float64 {
-	lines, lost := x.bytes/float64(max(1, t.CacheLineBytes)), x.bytes >= lostPart*lastCache(t)
+	lines, lost := x.bytes/float64(max(1, t.CPU.CacheLineBytes)), x.bytes >= lostPart*lastCache(t)
 	switch streamed := set[streamKnob] == 1; {
 	case lost && !streamed:
 		return lines * savedLine
@@ -78,7 +78,7 @@ func (x *tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 
 // wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
 func (x *tile) wholeLines(t *target.Target, z sizes, set settings) error {
-	if line := int64(max(1, t.CacheLineBytes)); set[streamKnob] == 1 && (z.tv*int64(t.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
+	if line := int64(max(1, t.CPU.CacheLineBytes)); set[streamKnob] == 1 && (z.tv*int64(t.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
 	}
 	return nil

@@ -82,11 +82,11 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage
 	}
 	x.findPacks(s, acc)
 	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
-	x.findGroups(acc, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
+	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
 	if contiguous(acc, x.vec, x.panels, x.group) {
-		x.lanes = max(1, int64(t.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
 	} else {
 		x.panels = nil

@@ -60,7 +60,7 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	if z.pack {
 		work += x.copyCycles(t, n)
 	}
-	chunks, workers := float64(x.chunks(z)), float64(max(1, t.Threads))
+	chunks, workers := float64(x.chunks(z)), float64(max(1, t.CPU.Threads))
 	work += chunkStart*chunks + x.results.cost(t, set)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
@@ -95,7 +95,7 @@ func (x *tile) places(z sizes) float64 {
 // wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a line of one vector
 // has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had it before.
 func wide(t *target.Target) float64 {
-	return max(1, 2*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
+	return max(1, 2*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
 }
 
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
@@ -118,7 +118,7 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	if x.loadsOwn {
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of which a tile uses
 		// only a part is loaded again for the others.
-		parts := min(1, tv*float64(t.VectorBytes)/float64(max(1, t.CacheLineBytes)))
+		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
 		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
 	if x.loadsShared && x.loadsScalar {
@@ -146,7 +146,7 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 // instructions share; and where a loop has two steps, it keeps no accumulator in its register: a tile of 7 x 4 vectors of 32 takes
 // twice as long as with one or four.
 func crowded(t *target.Target, acc, vectors float64, unroll int64) float64 {
-	over := acc + vectors + 1 - float64(t.VectorRegisters)
+	over := acc + vectors + 1 - float64(t.CPU.VectorRegisters)
 	switch {
 	case over <= 0:
 		return 0
@@ -158,12 +158,12 @@ func crowded(t *target.Target, acc, vectors float64, unroll int64) float64 {
 
 // spilled is how many loads a step has because acc accumulators leave few registers.
 func spilled(t *target.Target, acc float64) float64 {
-	return 0.8 * max(0, 2*acc-float64(t.VectorRegisters))
+	return 0.8 * max(0, 2*acc-float64(t.CPU.VectorRegisters))
 }
 
 // addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of constants and loops.
 func addressRegisters(t *target.Target) float64 {
-	if t.Arch == target.X86 {
+	if t.CPU.Arch == target.X86 {
 		return 6
 	}
 	return 20
@@ -174,9 +174,9 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 	if len(x.packs) == 0 {
 		return 0
 	}
-	bytes := float64(product(x.steps)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.VectorBytes)
-	lines := bytes / float64(max(1, t.CacheLineBytes))
-	if work := float64(z.th*z.tw) / 2 * float64(t.CacheLineBytes) / float64(max(1, t.VectorBytes)); z.pf > 0 && work >= streamedWork {
+	bytes := float64(product(x.steps)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
+	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
+	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= streamedWork {
 		return lines * (prefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
 	}
 	return lines * coldLine
@@ -251,7 +251,7 @@ func (x *tile) nest(z sizes, set settings) nest {
 // one iteration touches, and is filled anew each time in one that does not.
 func (n nest) waiting(t *target.Target, list []access) float64 {
 	total := 0.0
-	line := int64(max(1, t.CacheLineBytes))
+	line := int64(max(1, t.CPU.CacheLineBytes))
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
 	for depth, l := range footprint.Levels(t) {
@@ -345,10 +345,10 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 	for d := range x.fed.shape {
 		elements *= float64(x.fed.extent(d, extents))
 	}
-	lanes := float64(max(1, int64(t.VectorBytes)/x.fed.elementBytes))
+	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.elementBytes))
 	cycles := times * elements / lanes * (1.5*wide(t) + 0.5*float64(x.feedOps))
 	if set["feed"] == feedRoot { // to the second cache and back, and a region of its own
-		return 2*cycles + regionStart*float64(min(1, t.Threads-1))
+		return 2*cycles + regionStart*float64(min(1, t.CPU.Threads-1))
 	}
 	return cycles + 60*times
 }

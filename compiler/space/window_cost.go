@@ -50,7 +50,7 @@ func (x *tile) windowLoads(t *target.Target, tv float64, z sizes) float64 {
 	if z.pf > 0 {
 		total += tv * float64(product(x.reduce)) / 2
 	}
-	return total + windowSpill*max(0, live-float64(t.VectorRegisters))
+	return total + windowSpill*max(0, live-float64(t.CPU.VectorRegisters))
 }
 
 // tileExtents are those of a tile of one vector and one step of the reduction.

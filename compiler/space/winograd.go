@@ -31,7 +31,7 @@ func newWinograd(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *w
 	}
 	bytes := acc.Tensor.DType.Bytes()
 	x := &winograd{
-		lanes: max(1, int64(t.VectorBytes)/bytes), line: max(1, int64(t.CacheLineBytes)/bytes), constant: c.Constant,
+		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
 		batch: c.Batch, y: c.Y, x: c.X, c: c.OC, images: 1,
 		height: acc.Tensor.Shape[c.Y], width: acc.Tensor.Shape[c.X], ic: c.IC, oc: acc.Tensor.Shape[c.OC],
 	}

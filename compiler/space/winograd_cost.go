@@ -64,7 +64,7 @@ func (x *winograd) covered(z winogradSizes) int64 {
 
 // scratch is the size of the transformed data and its product, in bytes.
 func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) float64 {
-	bytes := float64(t.VectorBytes) / float64(x.lanes)
+	bytes := float64(t.CPU.VectorBytes) / float64(x.lanes)
 	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
 }
 
@@ -72,7 +72,7 @@ func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) fl
 // product, and for the bytes that they hand on to each other and the weights that they read.
 func (x *winograd) cost(t *target.Target, set settings) float64 {
 	f, z := x.filterings[set[AlgorithmKnob]], x.sizes(set)
-	workers := float64(max(1, t.Threads))
+	workers := float64(max(1, t.CPU.Threads))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(ceilDiv(x.ic, x.lanes)), float64(ceilDiv(x.oc, x.lanes))
@@ -115,11 +115,11 @@ func (x *winograd) productCycles(t *target.Target, z winogradSizes, products int
 // handedOn is the traffic of the transformed data and the product of a block, each written and read once.
 func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := x.scratch(t, z, products)
-	lines := 2 * bytes / float64(max(1, t.CacheLineBytes))
+	lines := 2 * bytes / float64(max(1, t.CPU.CacheLineBytes))
 	switch {
-	case bytes <= 0.7*float64(t.L2Bytes):
+	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return lines
-	case bytes <= 0.7*float64(max(t.L3Bytes, t.L2Bytes)):
+	case bytes <= 0.7*float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)):
 		return 3 * lines
 	}
 	return 10 * lines
@@ -128,14 +128,14 @@ func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) f
 // weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them for every block. Without
 // blocks workers share it.
 func (x *winograd) weightCycles(t *target.Target, z winogradSizes, products int64, blocks, workers float64) float64 {
-	bytes := float64(products*x.ic*x.oc) * float64(t.VectorBytes) / float64(x.lanes)
-	lines := bytes / float64(max(1, t.CacheLineBytes))
+	bytes := float64(products*x.ic*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
+	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
 	first := 0.7 * coldLine * lines // the products hide the rest
 	if !z.blocked() {
 		return first / min(workers, 2)
 	}
 	again := 1.5 * lines
-	if bytes <= 0.5*float64(t.L2Bytes) {
+	if bytes <= 0.5*float64(t.CPU.L2Bytes) {
 		again = 0.4 * lines
 	}
 	return first + max(0, math.Ceil(blocks/workers)-1)*again

@@ -65,15 +65,15 @@ func (a arch) fromFlags(flags []string) []string {
 }
 
 // setVectors derives the vector register file from the features.
-func (t *Target) setVectors() {
+func (c *CPU) setVectors() {
 	switch {
-	case t.Has("avx512f") && t.Has("avx512vl"):
-		t.VectorBytes, t.VectorRegisters = 64, 32
-	case t.Has("avx2"):
-		t.VectorBytes, t.VectorRegisters = 32, 16
-	case t.Arch == X86:
-		t.VectorBytes, t.VectorRegisters = 16, 16
+	case c.Has("avx512f") && c.Has("avx512vl"):
+		c.VectorBytes, c.VectorRegisters = 64, 32
+	case c.Has("avx2"):
+		c.VectorBytes, c.VectorRegisters = 32, 16
+	case c.Arch == X86:
+		c.VectorBytes, c.VectorRegisters = 16, 16
 	default: // Neon; the V extension's guaranteed minimum; without it the compiler splits vectors into scalars
-		t.VectorBytes, t.VectorRegisters = 16, 32
+		c.VectorBytes, c.VectorRegisters = 16, 32
 	}
 }

@@ -17,28 +17,36 @@ func (t *Target) Fingerprint() string {
 	return strings.Join(append(parts, t.hash()), "-")
 }
 
-// DeviceClass names the hardware and the threads used on it, whatever the toolchain: two devices of one class
+// DeviceClass names the hardware and the threads used on it, whatever makes code for it: two devices of one class
 // measure the same.
 func (t *Target) DeviceClass() string {
-	hardware := t.WithToolchain("")
+	hardware := t.WithToolchain("").WithBackend(Default)
 	return hardware.readable() + "-" + hardware.hash()
 }
 
 func (t *Target) readable() string {
-	return fmt.Sprintf("%s-%s-%dt", slug(t.CPU), t.level(), t.Threads)
+	name := t.CPU.readable()
+	if t.Backend != Default {
+		name = t.Backend + "-" + name
+	}
+	return name
+}
+
+func (c *CPU) readable() string {
+	return fmt.Sprintf("%s-%s-%dt", slug(c.Model), c.level(), c.Threads)
 }
 
 // level is the readable summary of the instruction set.
-func (t *Target) level() string {
+func (c *CPU) level() string {
 	switch {
-	case t.Has("avx512f"):
+	case c.Has("avx512f"):
 		return "avx512"
-	case t.Has("avx2"):
+	case c.Has("avx2"):
 		return "avx2"
-	case t.Has("sve"):
+	case c.Has("sve"):
 		return "sve"
 	default:
-		return t.Arch
+		return c.Arch
 	}
 }
 

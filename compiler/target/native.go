@@ -20,7 +20,7 @@ func Native(threads int) (*Target, error) {
 func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // IsHost reports whether programs for the target run on this machine's architecture.
-func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.Arch }
+func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 
 // goArches are the names of the architectures in Go.
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "riscv64": RISCV}
@@ -36,17 +36,18 @@ func native(root fs.FS, goarch string, logical, threads int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Arch: name, Features: arches[name].fromFlags(info.flags(name)), CPU: info.model(name)}
-	t.Cores = min(physicalCores(root, logical), logical)
+	c := &CPU{Arch: name, Features: arches[name].fromFlags(info.flags(name)), Model: info.model(name)}
+	c.Cores = min(physicalCores(root, logical), logical)
 	if threads > logical {
 		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, logical)
 	}
-	t.Threads = threads
+	c.Threads = threads
 	if threads == 0 {
-		t.Threads = t.Cores
+		c.Threads = c.Cores
 	}
-	t.setVectors()
-	t.setCaches(root)
+	c.setVectors()
+	c.setCaches(root)
+	t := &Target{Backend: Default, CPU: c}
 	return t, t.Check()
 }
 
@@ -74,8 +75,8 @@ const (
 	defaultLine = 64
 )
 
-func (t *Target) setCaches(root fs.FS) {
-	t.L1DataBytes, t.L2Bytes, t.CacheLineBytes = defaultL1, defaultL2, defaultLine
+func (c *CPU) setCaches(root fs.FS) {
+	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
 	dirs, _ := fs.Glob(root, cpuDir+"/cpu0/cache/index*")
 	for _, dir := range dirs {
 		size := parseSize(readString(root, path.Join(dir, "size")))
@@ -84,14 +85,14 @@ func (t *Target) setCaches(root fs.FS) {
 		}
 		switch readString(root, path.Join(dir, "level")) {
 		case "1":
-			t.L1DataBytes = size
+			c.L1DataBytes = size
 		case "2":
-			t.L2Bytes = size
+			c.L2Bytes = size
 		case "3":
-			t.L3Bytes = size
+			c.L3Bytes = size
 		}
 		if line, err := strconv.Atoi(readString(root, path.Join(dir, "coherency_line_size"))); err == nil && line >= 16 {
-			t.CacheLineBytes = line
+			c.CacheLineBytes = line
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// presets are the targets known by name, for machines that are not at hand. Caches are those of small common models.
-var presets = map[string]Target{
+// presets are the processors known by name, for machines that are not at hand. Caches are those of small common models.
+var presets = map[string]CPU{
 	"x86-64-v2": {Arch: X86, Features: levelFeatures(v2)},
 	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},
 	"x86-64-v4": {Arch: X86, Features: levelFeatures(v2, v3, v4)},
@@ -48,14 +48,14 @@ func Parse(name string, threads int) (*Target, error) {
 		name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
 }
 
-func preset(t Target, threads int) *Target {
-	t.Features = slices.Clone(t.Features)
-	t.CPU = "generic"
-	t.Threads = max(threads, 1)
-	t.Cores = t.Threads
-	t.L1DataBytes, t.L2Bytes, t.CacheLineBytes = defaultL1, defaultL2, defaultLine
-	t.setVectors()
-	return &t
+func preset(c CPU, threads int) *Target {
+	c.Features = slices.Clone(c.Features)
+	c.Model = "generic"
+	c.Threads = max(threads, 1)
+	c.Cores = c.Threads
+	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
+	c.setVectors()
+	return &Target{Backend: Default, CPU: &c}
 }
 
 func parseFile(path string, threads int) (*Target, error) {
@@ -68,7 +68,7 @@ func parseFile(path string, threads int) (*Target, error) {
 		return nil, fmt.Errorf("%w (in %s)", err, path)
 	}
 	if threads > 0 {
-		t.Threads = threads
+		t = t.WithThreads(threads)
 	}
 	return t, nil
 }

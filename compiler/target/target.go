@@ -1,57 +1,37 @@
-// Package target describes the machines that kernels are compiled for: instruction set, caches, threads and toolchain.
+// Package target describes what kernels are compiled for: a device of some kind, and the compiler.
 package target
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"regexp"
 )
 
-// The architectures.
-const (
-	X86   = "x86-64"
-	ARM   = "arm64"
-	RISCV = "riscv64"
-)
-
-// maxThreads bounds Threads and Cores; larger counts are typing errors.
-const maxThreads = 4096
-
-// maxCacheBytes bounds a cache; larger ones are typing errors, too.
-const maxCacheBytes = 1 << 40
-
-// Target is everything about a machine that a schedule or the generated code may depend on.
+// Target is everything that a schedule or the generated code may depend on: the device, by the part for its kind, what makes code for
+// it, and the compiler. Parts are shared between copies: who changes one clones the target first.
 type Target struct {
-	// Arch is one of X86, ARM and RISCV.
-	Arch string `json:"arch"`
-	// Features are the instruction set extensions by their compiler names (avx2, fma, avx512f, neon, ...), sorted.
-	Features []string `json:"features"`
-	// CPU is the processor model, or "generic".
-	CPU string `json:"cpu"`
-	// Cores is the number of physical cores.
-	Cores int `json:"cores"`
-	// Threads is how many threads a kernel runs on.
-	Threads int `json:"threads"`
-	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon.
-	VectorBytes int `json:"vector_bytes"`
-	// VectorRegisters is the number of architectural vector registers of that width.
-	VectorRegisters int `json:"vector_registers"`
-	// L1DataBytes and L2Bytes are those of one core; L3Bytes is shared by all. Zero when there is no such cache.
-	L1DataBytes int64 `json:"l1_data_bytes"`
-	L2Bytes     int64 `json:"l2_bytes"`
-	L3Bytes     int64 `json:"l3_bytes"`
-	// CacheLineBytes is the unit of coherence.
-	CacheLineBytes int `json:"cache_line_bytes"`
+	// Backend names what makes code for the device; see the package backend.
+	Backend string
+	// CPU is the processor that kernels run on.
+	CPU *CPU
 	// Toolchain names the compiler and its version, e.g. "clang-19.1.7"; empty until one is chosen.
-	Toolchain string `json:"toolchain,omitempty"`
+	Toolchain string
 }
 
-// Has reports whether the target has an instruction set extension.
-func (t *Target) Has(feature string) bool {
-	_, ok := slices.BinarySearch(t.Features, feature)
-	return ok
+// Default is the backend of targets that name none.
+const Default = "cpu"
+
+// backendName keeps names of backends fit for paths and for the texts that identify targets.
+var backendName = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
+
+// form is a target as JSON. A processor's fields stand among the target's own, as they did when there were no other devices:
+// fingerprints are made of this text.
+type form struct {
+	Backend string `json:"backend,omitempty"`
+	*CPU
+	Toolchain string `json:"toolchain,omitempty"`
 }
 
 // WithToolchain is a copy of the target for a given compiler.
@@ -61,39 +41,56 @@ func (t *Target) WithToolchain(toolchain string) *Target {
 	return &c
 }
 
-// Check says what is wrong with the target, if anything.
-func (t *Target) Check() error {
-	arch, ok := arches[t.Arch]
-	if !ok {
-		return fmt.Errorf("target: architecture %q is not known; use one of %s", t.Arch, strings.Join(archNames(), ", "))
-	}
-	for k, f := range t.Features {
-		if !arch.knows(f) {
-			return fmt.Errorf("target: %s has no feature %q; use some of %s", t.Arch, f, strings.Join(arch.featureNames(), ", "))
-		}
-		if k > 0 && f <= t.Features[k-1] {
-			return fmt.Errorf("target: feature %s comes twice, or is not sorted", f)
-		}
-	}
-	if t.Threads < 1 || t.Threads > maxThreads || t.Cores < 1 || t.Cores > maxThreads {
-		return fmt.Errorf("target: %d threads on %d cores; both must be between 1 and %d", t.Threads, t.Cores, maxThreads)
-	}
-	return t.checkSizes()
+// WithBackend is a copy of the target for a given backend.
+func (t *Target) WithBackend(name string) *Target {
+	c := *t
+	c.Backend = name
+	return &c
 }
 
-func (t *Target) checkSizes() error {
-	if n := t.VectorBytes; n < 8 || n > 256 || n&(n-1) != 0 {
-		return fmt.Errorf("target: vector_bytes %d is not a power of two between 8 and 256", n)
+// Clone is a copy whose parts may be changed.
+func (t *Target) Clone() *Target {
+	c, cpu := *t, *t.CPU
+	c.CPU = &cpu
+	return &c
+}
+
+// WithThreads is a copy of the target on which kernels run on so many threads.
+func (t *Target) WithThreads(threads int) *Target {
+	c := t.Clone()
+	c.CPU.Threads = threads
+	return c
+}
+
+// Check says what is wrong with the target, if anything.
+func (t *Target) Check() error {
+	if !backendName.MatchString(t.Backend) {
+		return fmt.Errorf("target: %q is no name of a backend", t.Backend)
 	}
-	if t.VectorRegisters < 1 || t.VectorRegisters > 256 {
-		return fmt.Errorf("target: vector_registers %d is not between 1 and 256", t.VectorRegisters)
+	if t.CPU == nil {
+		return errors.New("target: the description has no device")
 	}
-	if t.L1DataBytes <= 0 || t.L2Bytes < 0 || t.L3Bytes < 0 || max(t.L1DataBytes, t.L2Bytes, t.L3Bytes) > maxCacheBytes {
-		return fmt.Errorf("target: cache sizes %d, %d, %d bytes are not all valid", t.L1DataBytes, t.L2Bytes, t.L3Bytes)
+	return t.CPU.check()
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t *Target) MarshalJSON() ([]byte, error) {
+	f := form{CPU: t.CPU, Toolchain: t.Toolchain}
+	if t.Backend != Default {
+		f.Backend = t.Backend
 	}
-	if n := t.CacheLineBytes; n < 16 || n > 1024 || n&(n-1) != 0 {
-		return fmt.Errorf("target: cache_line_bytes %d is not a power of two between 16 and 1024", n)
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Unknown fields are refused: they would silently be ignored.
+func (t *Target) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	f := form{Backend: Default}
+	if err := dec.Decode(&f); err != nil {
+		return err
 	}
+	*t = Target{Backend: f.Backend, CPU: f.CPU, Toolchain: f.Toolchain}
 	return nil
 }
 
@@ -106,10 +103,9 @@ func (t *Target) Encode() []byte {
 	return append(data, '\n')
 }
 
-// Decode reads and checks a target from its JSON form. Unknown fields are refused: they would silently be ignored.
+// Decode reads and checks a target from its JSON form.
 func Decode(data []byte) (*Target, error) {
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.DisallowUnknownFields()
+	dec := json.NewDecoder(bytes.NewReader(data))
 	t := &Target{}
 	if err := dec.Decode(t); err != nil {
 		return nil, fmt.Errorf("target: not a target description: %w", err)

@@ -52,9 +52,9 @@ func TestNativeReadsTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Target{Arch: X86, CPU: "Intel Xeon Processor 6.143.8", Cores: 2, Threads: 2, VectorBytes: 64, VectorRegisters: 32,
+	want := &Target{Backend: Default, CPU: &CPU{Arch: X86, Model: "Intel Xeon Processor 6.143.8", Cores: 2, Threads: 2, VectorBytes: 64, VectorRegisters: 32,
 		Features:    []string{"avx", "avx2", "avx512f", "avx512vl", "avx512vnni", "bmi", "fma", "sse3", "sse4.1", "sse4.2", "ssse3"},
-		L1DataBytes: 48 << 10, L2Bytes: 2 << 20, L3Bytes: 105 << 20, CacheLineBytes: 64}
+		L1DataBytes: 48 << 10, L2Bytes: 2 << 20, L3Bytes: 105 << 20, CacheLineBytes: 64}}
 	if string(got.Encode()) != string(want.Encode()) {
 		t.Errorf("got %s\nwant %s", got.Encode(), want.Encode())
 	}
@@ -68,11 +68,11 @@ func TestNativeOnArm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.VectorBytes != 16 || got.VectorRegisters != 32 || got.Threads != 3 || got.Cores != 4 ||
-		!slices.Equal(got.Features, []string{"dotprod", "fp16", "lse", "neon"}) {
+	if got.CPU.VectorBytes != 16 || got.CPU.VectorRegisters != 32 || got.CPU.Threads != 3 || got.CPU.Cores != 4 ||
+		!slices.Equal(got.CPU.Features, []string{"dotprod", "fp16", "lse", "neon"}) {
 		t.Errorf("got %s", got.Encode())
 	}
-	if flags := strings.Join(got.ClangFlags(), " "); flags != "--target=aarch64-linux-gnu -march=armv8-a+dotprod+fp16+lse" {
+	if flags := strings.Join(got.CPU.ClangFlags(), " "); flags != "--target=aarch64-linux-gnu -march=armv8-a+dotprod+fp16+lse" {
 		t.Errorf("flags %s", flags)
 	}
 }
@@ -82,10 +82,10 @@ func TestNativeHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Threads != 1 || got.Cores < 1 {
+	if got.CPU.Threads != 1 || got.CPU.Cores < 1 {
 		t.Errorf("got %s", got.Encode())
 	}
-	if slices.Contains(got.ClangFlags(), "-march=native") {
+	if slices.Contains(got.CPU.ClangFlags(), "-march=native") {
 		t.Error("flags depend on the machine that compiles")
 	}
 }
@@ -103,8 +103,8 @@ func TestParse(t *testing.T) {
 	if err != nil || again.Fingerprint() != v4.Fingerprint() {
 		t.Errorf("read back %v, %v", again, err)
 	}
-	if !slices.Contains(v4.ClangFlags(), "-mprefer-vector-width=512") || v4.VectorBytes != 64 {
-		t.Errorf("x86-64-v4: %v", v4.ClangFlags())
+	if !slices.Contains(v4.CPU.ClangFlags(), "-mprefer-vector-width=512") || v4.CPU.VectorBytes != 64 {
+		t.Errorf("x86-64-v4: %v", v4.CPU.ClangFlags())
 	}
 }
 

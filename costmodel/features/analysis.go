@@ -155,4 +155,4 @@ func (a *analysis) visit(k int, seen []float64) {
 }
 
 // line is the bytes of a cache line.
-func (a *analysis) line() int64 { return int64(max(1, a.t.CacheLineBytes)) }
+func (a *analysis) line() int64 { return int64(max(1, a.t.CPU.CacheLineBytes)) }

@@ -47,18 +47,18 @@ func (a *analysis) ideal() float64 {
 const bytesCycle = 12
 
 // flopCycle is the operations that a core does in a cycle: two multiplications and additions of vectors.
-func (a *analysis) flopCycle() float64 { return 4 * float64(max(1, a.t.VectorBytes/4)) }
+func (a *analysis) flopCycle() float64 { return 4 * float64(max(1, a.t.CPU.VectorBytes/4)) }
 
-func (a *analysis) workers() float64 { return float64(max(1, a.t.Threads)) }
+func (a *analysis) workers() float64 { return float64(max(1, a.t.CPU.Threads)) }
 
 // machine describes the target.
 var machine = []column{
-	{"machine_lanes", func(a *analysis) float64 { return float64(a.t.VectorBytes) / 4 }},
-	{"machine_registers", func(a *analysis) float64 { return float64(a.t.VectorRegisters) }},
-	{"machine_threads", func(a *analysis) float64 { return float64(a.t.Threads) }},
-	{"machine_l1", func(a *analysis) float64 { return log(float64(a.t.L1DataBytes)) }},
-	{"machine_l2", func(a *analysis) float64 { return log(float64(a.t.L2Bytes)) }},
-	{"machine_l3", func(a *analysis) float64 { return log(float64(a.t.L3Bytes)) }},
+	{"machine_lanes", func(a *analysis) float64 { return float64(a.t.CPU.VectorBytes) / 4 }},
+	{"machine_registers", func(a *analysis) float64 { return float64(a.t.CPU.VectorRegisters) }},
+	{"machine_threads", func(a *analysis) float64 { return float64(a.t.CPU.Threads) }},
+	{"machine_l1", func(a *analysis) float64 { return log(float64(a.t.CPU.L1DataBytes)) }},
+	{"machine_l2", func(a *analysis) float64 { return log(float64(a.t.CPU.L2Bytes)) }},
+	{"machine_l3", func(a *analysis) float64 { return log(float64(a.t.CPU.L3Bytes)) }},
 }
 
 // work is what the workload asks for, and the analytic cost.
@@ -104,8 +104,8 @@ var parts = []column{
 	{"sum_cold_loss", func(a *analysis) float64 { return a.loss(a.constant.bytes / float64(a.line()) * coldLine) }},
 	{"sum_elapsed_loss", func(a *analysis) float64 { return ratio(a.total.elapsed, a.ideal()) }},
 	{"sum_elapsed_cost", func(a *analysis) float64 { return ratio(a.total.elapsed, a.cycles) }},
-	{"sum_scratch", func(a *analysis) float64 { return ratio(a.total.scratch, float64(a.t.L2Bytes)) }},
-	{"sum_nearby", func(a *analysis) float64 { return ratio(a.total.nearby, float64(a.t.L1DataBytes)) }},
+	{"sum_scratch", func(a *analysis) float64 { return ratio(a.total.scratch, float64(a.t.CPU.L2Bytes)) }},
+	{"sum_nearby", func(a *analysis) float64 { return ratio(a.total.nearby, float64(a.t.CPU.L1DataBytes)) }},
 	{"constant_bytes", func(a *analysis) float64 { return log(a.constant.bytes) }},
 	{"constant_growth", func(a *analysis) float64 { return ratio(a.constant.bytes, a.constant.given) }},
 	{"constant_packed", func(a *analysis) float64 { return share(a.constant.packed, a.constant.bytes) }},

@@ -13,7 +13,7 @@ var details = []column{
 	{"main_accumulators", func(a *analysis) float64 { return a.heaviest.inner.accumulators }},
 	{"main_registers", func(a *analysis) float64 {
 		w := &a.heaviest.inner
-		return w.registers() / float64(max(1, a.t.VectorRegisters))
+		return w.registers() / float64(max(1, a.t.CPU.VectorRegisters))
 	}},
 	{"main_vectors", func(a *analysis) float64 { return share(a.heaviest.inner.vectors, a.heaviest.inner.operations) }},
 	{"main_scalars", func(a *analysis) float64 { return share(a.heaviest.inner.scalars, a.heaviest.inner.operations) }},
@@ -135,7 +135,7 @@ func tensors() []column {
 		add("reuse", func(a *analysis, b *buffer) float64 {
 			return ratio(a.heaviest.iterations()*b.access.loads*float64(b.access.tensor.DType.Bytes()), b.inner.bytes)
 		})
-		add("distance", func(a *analysis, b *buffer) float64 { return ratio(b.distance, float64(a.t.L1DataBytes)) })
+		add("distance", func(a *analysis, b *buffer) float64 { return ratio(b.distance, float64(a.t.CPU.L1DataBytes)) })
 		add("step", func(a *analysis, b *buffer) float64 { return b.vectorStep(a.heaviest) })
 		add("row", func(_ *analysis, b *buffer) float64 { return b.rowPower() })
 	}

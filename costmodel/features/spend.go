@@ -59,7 +59,7 @@ func (a *analysis) spend(x *statement) cycles {
 		c.waits[s] = x.trace.fills[s] * store.Cycles
 	}
 	c.chunks = a.chunks(x)
-	workers := float64(max(1, a.t.Threads))
+	workers := float64(max(1, a.t.CPU.Threads))
 	c.share = math.Ceil(c.chunks/workers) / c.chunks
 	return c
 }

@@ -67,7 +67,7 @@ func writtenOut(k schedule.Kind) bool { return k != schedule.Serial && k != sche
 
 // lanesOf is how many elements of a stage's type fit a vector.
 func (a *analysis) lanesOf(g *schedule.Stage) float64 {
-	return float64(max(1, int64(a.t.VectorBytes)/g.Tensor.DType.Bytes()))
+	return float64(max(1, int64(a.t.CPU.VectorBytes)/g.Tensor.DType.Bytes()))
 }
 
 // lanes is how many elements an instruction computes on average where an axis is cut into vectors: one that is short is computed in
@@ -114,7 +114,7 @@ func (a *analysis) inRegisters(x *statement) bool {
 	for _, e := range x.nest.axes[:len(g.Axes)] {
 		n *= e
 	}
-	return n/a.lanesOf(g) <= 2*float64(a.t.VectorRegisters)
+	return n/a.lanesOf(g) <= 2*float64(a.t.CPU.VectorRegisters)
 }
 
 // depth is how many steps of a reduction are written out.
@@ -130,7 +130,7 @@ func (w *tile) registers() float64 {
 // too few, LLVM keeps no accumulator in its own.
 func (a *analysis) spilled(x *statement) float64 {
 	w := &x.inner
-	over := w.registers() - float64(a.t.VectorRegisters)
+	over := w.registers() - float64(a.t.CPU.VectorRegisters)
 	switch {
 	case x.nest.stage.Combiner == expr.None || over <= 0:
 		return 0

@@ -33,7 +33,7 @@ var readX86 = sync.OnceValues(func() (*costmodel.Model, error) {
 
 // For is the model for a target; nil when there is none of its architecture.
 func For(t *target.Target) (*costmodel.Model, error) {
-	if t.Arch != target.X86 {
+	if t.CPU.Arch != target.X86 {
 		return nil, nil
 	}
 	return readX86()

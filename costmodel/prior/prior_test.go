@@ -33,7 +33,7 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 //
 //	tilth bench record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/prior/testdata
 func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
-	m, err := For(&target.Target{Arch: target.X86})
+	m, err := For(&target.Target{CPU: &target.CPU{Arch: target.X86}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 }
 
 func TestOtherArchitecturesHaveNoPrior(t *testing.T) {
-	if m, err := For(&target.Target{Arch: target.ARM}); m != nil || err != nil {
+	if m, err := For(&target.Target{CPU: &target.CPU{Arch: target.ARM}}); m != nil || err != nil {
 		t.Errorf("arm64 has %v, %v", m, err)
 	}
 }

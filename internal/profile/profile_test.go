@@ -12,7 +12,7 @@ import (
 var (
 	peak     = aot.Peak{FlopsPerSecond: 100e9, BytesPerSecond: 10e9}
 	manifest = &aot.Manifest{
-		Target: &target.Target{Threads: 2},
+		Target: &target.Target{CPU: &target.CPU{Threads: 2}},
 		Tasks: []aot.TaskInfo{
 			{Name: "conv", Origin: "tuned", Flop: 2e9, Bytes: 1e6, Algorithms: []string{"F(4x4,3x3)"}, Multiplications: 0.25},
 			{Name: "relu", Origin: "default", Flop: 1e6, Bytes: 4e6},
@@ -76,7 +76,7 @@ func TestProfileForPeople(t *testing.T) {
 // TestSumsOfIntegersHaveAPeakOfTheirOwn: a quantised product of 4 G operations with a float behind each of a million.
 func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 	quantised := &aot.Manifest{
-		Target: &target.Target{Threads: 1},
+		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
 		Tasks:  []aot.TaskInfo{{Name: "qconv", Origin: "default", Flop: 1e6, IntegerOps: 4e9, Bytes: 1e6}},
 		Calls:  []aot.CallInfo{{Name: "a"}},
 	}

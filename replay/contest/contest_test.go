@@ -121,9 +121,9 @@ func TestTransferNeverKnowsTheWorkloadItself(t *testing.T) {
 
 func TestTransferIsWithinATarget(t *testing.T) {
 	devices := testDevices(t)
-	other := *devices[1].set.Target
-	other.Threads++
-	devices[1].set.Target = &other
+	other := devices[1].set.Target.Clone()
+	other.CPU.Threads++
+	devices[1].set.Target = other
 	for _, task := range newPast(devices, nil, testBatches).othersOf(0) {
 		if task.Target.Fingerprint() == other.Fingerprint() {
 			t.Error("a task of another target is known")

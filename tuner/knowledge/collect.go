@@ -32,14 +32,13 @@ type group struct {
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	c := &Collector{own: own, targets: map[string]*target.Target{}, groups: map[string]*group{}}
 	for _, t := range siblings {
-		if t.Arch == own.Arch {
+		if t.CPU.Arch == own.CPU.Arch {
 			c.targets[t.Fingerprint()] = t
 		}
 	}
-	for n := 1; n <= own.Cores; n++ {
-		t := *own
-		t.Threads = n
-		c.targets[t.Fingerprint()] = &t
+	for n := 1; n <= own.CPU.Cores; n++ {
+		t := own.WithThreads(n)
+		c.targets[t.Fingerprint()] = t
 	}
 	c.targets[own.Fingerprint()] = own
 	return c

@@ -20,7 +20,7 @@ func machine(t testing.TB, threads int) *target.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Cores = 2
+	m.CPU.Cores = 2
 	return m
 }
 
@@ -129,7 +129,7 @@ func record(w *expr.Workload, m *target.Target, origin string, at int64, seconds
 func TestRecordsAreCollected(t *testing.T) {
 	w, own, sibling := exprtest.Product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
 	stranger := machine(t, 1)
-	stranger.CPU = "another"
+	stranger.CPU.Model = "another"
 	c := NewCollector(own)
 	for _, r := range []*tilthv1.Record{
 		record(w, own, "ku=1", 1, 3e-3), record(w, own, "ku=2", 2, 0), record(w, own, "ku=1", 3, 2e-3), record(w, own, "", 4, 1e-3),

@@ -1,0 +1,85 @@
+package target
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The architectures.
+const (
+	X86   = "x86-64"
+	ARM   = "arm64"
+	RISCV = "riscv64"
+)
+
+// maxThreads bounds Threads and Cores; larger counts are typing errors.
+const maxThreads = 4096
+
+// maxCacheBytes bounds a cache; larger ones are typing errors, too.
+const maxCacheBytes = 1 << 40
+
+// CPU is everything about a processor that a schedule or the generated code may depend on.
+type CPU struct {
+	// Arch is one of X86, ARM and RISCV.
+	Arch string `json:"arch"`
+	// Features are the instruction set extensions by their compiler names (avx2, fma, avx512f, neon, ...), sorted.
+	Features []string `json:"features"`
+	// Model is the processor model, or "generic".
+	Model string `json:"cpu"`
+	// Cores is the number of physical cores.
+	Cores int `json:"cores"`
+	// Threads is how many threads a kernel runs on.
+	Threads int `json:"threads"`
+	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon.
+	VectorBytes int `json:"vector_bytes"`
+	// VectorRegisters is the number of architectural vector registers of that width.
+	VectorRegisters int `json:"vector_registers"`
+	// L1DataBytes and L2Bytes are those of one core; L3Bytes is shared by all. Zero when there is no such cache.
+	L1DataBytes int64 `json:"l1_data_bytes"`
+	L2Bytes     int64 `json:"l2_bytes"`
+	L3Bytes     int64 `json:"l3_bytes"`
+	// CacheLineBytes is the unit of coherence.
+	CacheLineBytes int `json:"cache_line_bytes"`
+}
+
+// Has reports whether the processor has an instruction set extension.
+func (c *CPU) Has(feature string) bool {
+	_, ok := slices.BinarySearch(c.Features, feature)
+	return ok
+}
+
+func (c *CPU) check() error {
+	arch, ok := arches[c.Arch]
+	if !ok {
+		return fmt.Errorf("target: architecture %q is not known; use one of %s", c.Arch, strings.Join(archNames(), ", "))
+	}
+	for k, f := range c.Features {
+		if !arch.knows(f) {
+			return fmt.Errorf("target: %s has no feature %q; use some of %s", c.Arch, f, strings.Join(arch.featureNames(), ", "))
+		}
+		if k > 0 && f <= c.Features[k-1] {
+			return fmt.Errorf("target: feature %s comes twice, or is not sorted", f)
+		}
+	}
+	if c.Threads < 1 || c.Threads > maxThreads || c.Cores < 1 || c.Cores > maxThreads {
+		return fmt.Errorf("target: %d threads on %d cores; both must be between 1 and %d", c.Threads, c.Cores, maxThreads)
+	}
+	return c.checkSizes()
+}
+
+func (c *CPU) checkSizes() error {
+	if n := c.VectorBytes; n < 8 || n > 256 || n&(n-1) != 0 {
+		return fmt.Errorf("target: vector_bytes %d is not a power of two between 8 and 256", n)
+	}
+	if c.VectorRegisters < 1 || c.VectorRegisters > 256 {
+		return fmt.Errorf("target: vector_registers %d is not between 1 and 256", c.VectorRegisters)
+	}
+	if c.L1DataBytes <= 0 || c.L2Bytes < 0 || c.L3Bytes < 0 || max(c.L1DataBytes, c.L2Bytes, c.L3Bytes) > maxCacheBytes {
+		return fmt.Errorf("target: cache sizes %d, %d, %d bytes are not all valid", c.L1DataBytes, c.L2Bytes, c.L3Bytes)
+	}
+	if n := c.CacheLineBytes; n < 16 || n > 1024 || n&(n-1) != 0 {
+		return fmt.Errorf("target: cache_line_bytes %d is not a power of two between 16 and 1024", n)
+	}
+	return nil
+}
