@@ -156,7 +156,8 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 	}
 }
 
-// TestKeptObjectsMakeTheSamePackage: whether a kernel was compiled now or is kept from an earlier compilation shows nowhere.
+// TestKeptObjectsMakeTheSamePackage: whether a kernel was compiled now or is kept from an earlier compilation shows
+// nowhere.
 func TestKeptObjectsMakeTheSamePackage(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)

@@ -100,7 +100,8 @@ func index(f *os.File) (map[string]extent, error) {
 // maxMembers bounds the members of a package, which has four.
 const maxMembers = 64
 
-// maxMemberBytes bounds a member that is read into memory: the manifest, before anything is known to be right, and code.
+// maxMemberBytes bounds a member that is read into memory: the manifest, before anything is known to be right, and
+// code.
 var maxMemberBytes = map[string]int64{manifestName: 64 << 20, objectName: 1 << 30}
 
 // readMember reads a member into memory.

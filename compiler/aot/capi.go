@@ -104,9 +104,9 @@ func (l Loader) unpack(object []byte) (path string, done func(), err error) {
 	return l.Object.Name(), func() {}, nil
 }
 
-// objectFile gives the bytes a path until done is called. The path is never the same twice: the dynamic linker takes an
-// equal path for an object that it has loaded already. The file itself is in memory where the kernel has such files, because
-// nothing may be executed from some temporary folders.
+// objectFile gives the bytes a path until done is called. The path is never the same twice: the dynamic linker takes
+// an equal path for an object that it has loaded already. The file itself is in memory where the kernel has such
+// files, because nothing may be executed from some temporary folders.
 func objectFile(object []byte) (path string, done func(), err error) {
 	dir, err := os.MkdirTemp("", "tilth-run-*")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package aot compiles a program with a schedule for each of its tasks to a package, and loads and runs packages.
 //
-// A package is a tar archive: model.so has the kernels, the function that calls them, the thread pool and the C interface
-// of tilth.h; weights.bin the constants as the kernels want them, which are used in place; manifest.json says what all
-// that is.
+// A package is a tar archive: model.so has the kernels, the function that calls them, the thread pool and the C
+// interface of tilth.h; weights.bin the constants as the kernels want them, which are used in place; manifest.json
+// says what all that is.
 package aot
 
 import (
@@ -33,7 +33,8 @@ type Choice struct {
 	Origin string
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
 	LatencySeconds float64
-	// RelativeError is the largest difference from the reference that was measured, relative to the largest value; 0 = not known.
+	// RelativeError is the largest difference from the reference that was measured, relative to the largest value; 0 =
+	// not known.
 	RelativeError float64
 }
 
@@ -103,8 +104,8 @@ const unitsPerCompiler = 3
 // unitTime is the processor time that a compiler may take for a unit. A unit holds many kernels, and boards are slow.
 const unitTime = 10 * time.Minute
 
-// lower prints the kernels into translation units, each task into the next one in turn. Schedules may come from imported
-// records, so what the printer did not foresee is an error, too.
+// lower prints the kernels into translation units, each task into the next one in turn. Schedules may come from
+// imported records, so what the printer did not foresee is an error, too.
 func (c *compilation) lower() (err error) {
 	defer trap.AsError(&err)
 	n := c.options.units()

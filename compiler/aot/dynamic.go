@@ -4,8 +4,8 @@ package aot
 
 import "github.com/ebitengine/purego"
 
-// Shared objects are loaded by the system's dynamic linker, without cgo. A program that is built so needs the linker; one that is built
-// with the tag static has none, and can do everything but load packages.
+// Shared objects are loaded by the system's dynamic linker, without cgo. A program that is built so needs the linker;
+// one that is built with the tag static has none, and can do everything but load packages.
 
 // Loads says whether this program can load packages.
 const Loads = true

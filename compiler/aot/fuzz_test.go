@@ -13,7 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// FuzzReadManifest reads archives and manifests of any bytes: what is read can be used, and the rest is refused in an error.
+// FuzzReadManifest reads archives and manifests of any bytes: what is read can be used, and the rest is refused in an
+// error.
 func FuzzReadManifest(f *testing.F) {
 	machine, err := target.Native(1)
 	if err != nil {
@@ -54,7 +55,8 @@ func FuzzReadManifest(f *testing.F) {
 	})
 }
 
-// FuzzArchive indexes archives of any bytes: members lie within the file, there are few, and each has a name of its own.
+// FuzzArchive indexes archives of any bytes: members lie within the file, there are few, and each has a name of its
+// own.
 func FuzzArchive(f *testing.F) {
 	whole := func(headers ...*tar.Header) []byte {
 		var b bytes.Buffer

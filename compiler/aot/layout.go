@@ -50,8 +50,8 @@ func newLayout(p *graph.Program, infos []codegen.Info, workers int) *layout {
 	return l
 }
 
-// planArena gives values and scratch their places. Inputs stay for the whole run, so that a model can be run again on the
-// same ones; outputs stay from their computation on.
+// planArena gives values and scratch their places. Inputs stay for the whole run, so that a model can be run again on
+// the same ones; outputs stay from their computation on.
 func (l *layout) planArena() {
 	p := l.program
 	last := len(p.Calls)

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file, which
-// must not change while the model is open. Errors are one line and name the package and the remedy.
+// Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file,
+// which must not change while the model is open. Errors are one line and name the package and the remedy.
 func Load(path string) (*Model, error) {
 	machine, err := target.Native(0)
 	if err != nil {
@@ -23,8 +23,8 @@ func Load(path string) (*Model, error) {
 type Loader struct {
 	// Machine is what packages must fit.
 	Machine *target.Target
-	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to. It is for one
-	// package. nil = a file in memory.
+	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to.
+	// It is for one package. nil = a file in memory.
 	Object *os.File
 }
 

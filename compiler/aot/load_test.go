@@ -146,7 +146,8 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	}
 }
 
-// Packages once were all loaded by the path of a file descriptor, which is often the same, and shared the first one's code.
+// Packages once were all loaded by the path of a file descriptor, which is often the same, and shared the first one's
+// code.
 func TestDifferentModelsAtATime(t *testing.T) {
 	p, path := compiled(t)
 	shorter := residual(t)

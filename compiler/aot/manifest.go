@@ -54,13 +54,14 @@ type TaskInfo struct {
 	LatencySeconds float64 `json:"latency_seconds,omitempty"`
 	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
 	Algorithms []string `json:"algorithms,omitempty"`
-	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older versions.
+	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older
+	// versions.
 	Multiplications float64 `json:"multiplications,omitempty"`
-	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to the largest
-	// value; 0 = not measured.
+	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to
+	// the largest value; 0 = not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`
-	// Flop is the floating point operations of one execution if every sum is computed directly, IntegerOps those of sums of integers,
-	// Bytes the least that it reads and writes.
+	// Flop is the floating point operations of one execution if every sum is computed directly, IntegerOps those of
+	// sums of integers, Bytes the least that it reads and writes.
 	Flop       float64 `json:"flop"`
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	Bytes      int64   `json:"bytes"`

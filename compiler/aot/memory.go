@@ -20,10 +20,11 @@ type span struct {
 
 func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
-// place gives each span an offset such that spans alive at the same time do not share bytes, and returns the size of the
-// whole. Finding the least size is NP-hard; greedy placement is tried in several orders (among them largest first, after
-// Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and the best order is then
-// improved: what sticks out at the top is placed earlier, until the size is the lower bound or nothing helps.
+// place gives each span an offset such that spans alive at the same time do not share bytes, and returns the size of
+// the whole. Finding the least size is NP-hard; greedy placement is tried in several orders (among them largest first,
+// after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and the best
+// order is then improved: what sticks out at the top is placed earlier, until the size is the lower bound or nothing
+// helps.
 func place(spans []span) (offsets []int64, total int64) {
 	best := placement{total: math.MaxInt64}
 	for _, order := range orders(spans) {

@@ -57,8 +57,8 @@ func buffers(tensors []Tensor, describe func(int32) *ctensor, at func(int32) *by
 // Manifest is what the package says of itself. It must not be changed.
 func (m *Model) Manifest() *Manifest { return m.manifest }
 
-// SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be there, of its
-// type and shape.
+// SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be there, of
+// its type and shape.
 func (m *Model) SetInputs(inputs map[string]*array.Array) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool { return t.Name == name }) {
@@ -121,8 +121,8 @@ func (m *Model) Run(inputs map[string]*array.Array) (map[string]*array.Array, er
 	return m.Outputs(), nil
 }
 
-// Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the mean
-// seconds of an execution. When ctx ends it stops after the execution that is under way, and returns the cause.
+// Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the
+// mean seconds of an execution. When ctx ends it stops after the execution that is under way, and returns the cause.
 func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error) {
 	m.Execute()
 	seconds := make([]float64, repeat)
@@ -150,7 +150,8 @@ func (m *Model) Profile() []float64 {
 type Peak struct {
 	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
 	FlopsPerSecond float64 `json:"flops_per_second"`
-	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for those, two operations each.
+	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for
+	// those, two operations each.
 	IntegersPerSecond float64 `json:"integers_per_second,omitempty"`
 	// BytesPerSecond is of reading from memory.
 	BytesPerSecond float64 `json:"bytes_per_second"`

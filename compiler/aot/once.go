@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
-// RunOnce compiles programs into one package, as graph.Join has them, runs it once and returns what each computes on its inputs, by
-// name. The options' schedules are asked for the tasks of the joined program, and its Choices and Output are not used: the package is
-// gone afterwards.
+// RunOnce compiles programs into one package, as graph.Join has them, runs it once and returns what each computes on
+// its inputs, by name. The options' schedules are asked for the tasks of the joined program, and its Choices and
+// Output are not used: the package is gone afterwards.
 func RunOnce(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, o Options,
 	schedules func(tasks []graph.Task) ([]Choice, error)) (outputs []map[string]*array.Array, err error) {
 	dir, err := os.MkdirTemp("", "tilth-once-*")

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// planSource prints the generated part of a package: the tables and the function that runs the calls one after another.
+// planSource prints the generated part of a package: the tables and the function that runs the calls one after
+// another.
 func (l *layout) planSource() string {
 	var b strings.Builder
 	b.WriteString("#include \"model.h\"\n\n")

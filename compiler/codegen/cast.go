@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// isHalf reports whether a type is one of the 16-bit floating point types, which are storage: arithmetic on them is done in
-// float32.
+// isHalf reports whether a type is one of the 16-bit floating point types, which are storage: arithmetic on them is
+// done in float32.
 func isHalf(d array.DType) bool { return d == array.Float16 || d == array.BFloat16 }
 
 // cast is a C expression of a value of another type, in scalars (lanes 1) or vectors.
@@ -34,7 +34,8 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 	return fmt.Sprintf("__builtin_convertvector(%s, %s)", code, u.vector(to, lanes))
 }
 
-// truncate is a cast of float32 or float64 to an integer type: through the integer of 32 or 64 bits that package expr asks for.
+// truncate is a cast of float32 or float64 to an integer type: through the integer of 32 or 64 bits that package expr
+// asks for.
 func (u *Unit) truncate(code string, from, to array.DType, lanes int64) string {
 	wide := array.Int32
 	switch to {
@@ -47,7 +48,8 @@ func (u *Unit) truncate(code string, from, to array.DType, lanes int64) string {
 	return u.cast(whole, wide, to, lanes)
 }
 
-// isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before it is narrowed.
+// isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before
+// it is narrowed.
 func isClamped(e expr.Expr) bool {
 	outer, ok := e.(*expr.Binary)
 	if !ok || outer.Op != expr.Min || isHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
@@ -123,7 +125,8 @@ func (u *Unit) toBFloat16(lanes int64) string {
 `, bits, u.vector(array.Uint16, lanes))
 }
 
-// limits are the bounds of an integer type: those of the floating point values that fit, and its least and greatest value.
+// limits are the bounds of an integer type: those of the floating point values that fit, and its least and greatest
+// value.
 type limits struct{ low, high, least, most string }
 
 var integerLimits = map[array.DType]limits{

@@ -117,8 +117,8 @@ func readCorpus(t *testing.T) (entries []corpusEntry) {
 	}
 }
 
-// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is drawn
-// in turns.
+// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is
+// drawn in turns.
 func writeCorpus(t *testing.T) {
 	t.Helper()
 	var out bytes.Buffer

@@ -11,23 +11,24 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// dotStep is a vectorized step of a sum of products, acc[lane] += a[lane,k] * b[lane,k] for all k of a dotted loop at once.
+// dotStep is a vectorized step of a sum of products, acc[lane] += a[lane,k] * b[lane,k] for all k of a dotted loop at
+// once.
 type dotStep struct {
 	lane  *loop.For
 	store *loop.Store
 	a, b  dotOperand
 }
 
-// dotOperand is where the elements of one operand lie: those of a lane side by side, and either those of the next lane behind them
-// or the same for all lanes.
+// dotOperand is where the elements of one operand lie: those of a lane side by side, and either those of the next lane
+// behind them or the same for all lanes.
 type dotOperand struct {
 	tensor *expr.Tensor
 	first  expr.Linear
 	shared bool
 }
 
-// dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop. The steps of a sum may be taken
-// apart, since each adds to elements of its own; other statements stay together.
+// dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop. The steps of a sum
+// may be taken apart, since each adds to elements of its own; other statements stay together.
 func (p *printer) dot(n *loop.For) {
 	if slices.ContainsFunc(n.Body, func(st loop.Stmt) bool { return !p.isStep(st) }) {
 		p.serial(n)
@@ -115,7 +116,8 @@ func (p *printer) dotProduct(d dotStep, terms int64) {
 	p.storeVector(d.store, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a, b))
 }
 
-// dotElements is a vector of the terms of all lanes. The terms of a lane are 32 bits, which are loaded as one number to be spread.
+// dotElements is a vector of the terms of all lanes. The terms of a lane are 32 bits, which are loaded as one number
+// to be spread.
 func (p *printer) dotElements(o dotOperand, terms int64) string {
 	d := o.tensor.DType
 	t := p.unit.vector(d, p.lanes*terms)
@@ -140,7 +142,8 @@ type dotForm struct {
 	by    []dotInstruction
 }
 
-// dotInstruction is what a compiler makes an instruction for vectors of some lanes of, where the macros say that the machine has it.
+// dotInstruction is what a compiler makes an instruction for vectors of some lanes of, where the macros say that the
+// machine has it.
 type dotInstruction struct {
 	lanes     int64
 	condition string
@@ -171,8 +174,8 @@ func x86Dot(name string, lanes int64) string {
 	return fmt.Sprintf("  typedef %s words;\n  return ({acc})__builtin_ia32_%s((words)acc, (words)a, (words)b);\n", words, name)
 }
 
-// x86MultiplyAdd adds products to acc. The empty assembly keeps compilers from adding up the products of an unrolled loop in another
-// order, for which the registers do not suffice.
+// x86MultiplyAdd adds products to acc. The empty assembly keeps compilers from adding up the products of an unrolled
+// loop in another order, for which the registers do not suffice.
 func x86MultiplyAdd(bits, lanes int64) string {
 	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
 	return fmt.Sprintf(`  typedef %s halves;

@@ -17,7 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dotModes are the modes whose targets have instructions for products of small integers that the other modes' targets have not.
+// dotModes are the modes whose targets have instructions for products of small integers that the other modes' targets
+// have not.
 var dotModes = []mode{
 	{name: "vnni", target: "x86-64-v4", features: []string{"avx512vnni"}, compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "dotprod", target: "arm64", features: []string{"dotprod", "i8mm"}, compiler: "clang-19",
@@ -70,7 +71,8 @@ func drawIntegerPoint(t *rapid.T, d *target.Target) testCase {
 	return testCase{workload: w, schedule: applied(t, s, p), workers: rapid.IntRange(1, 2).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
-// TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the last bit.
+// TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
+// last bit.
 func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	for _, m := range slices.Concat(modes, dotModes) {
 		t.Run(m.name, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	}
 }
 
-// TestExtremesOfSmallIntegersDoNotSaturate: pairs of products of the largest magnitudes are what pmaddubsw would saturate.
+// TestExtremesOfSmallIntegersDoNotSaturate: pairs of products of the largest magnitudes are what pmaddubsw would
+// saturate.
 func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	w := integerMatMul(t, array.Uint8, array.Int8)
 	args := fillArgs(w, 1)
@@ -117,7 +120,8 @@ func integerMatMul(t *testing.T, data, weights array.DType) *expr.Workload {
 	return w
 }
 
-// TestProductsOfSmallIntegersAreInstructions looks at what becomes of the default schedule on machines that are not at hand.
+// TestProductsOfSmallIntegersAreInstructions looks at what becomes of the default schedule on machines that are not at
+// hand.
 func TestProductsOfSmallIntegersAreInstructions(t *testing.T) {
 	const u8, i8 = array.Uint8, array.Int8
 	for _, c := range []struct {

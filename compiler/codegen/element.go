@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// element is an element of a buffer in memory, as C. What varies of its index is in a pointer of its own, so that the many accesses of an
-// unrolled tile differ by constants only, which an instruction has room for. The pointer adds up its terms from the outermost loop's
-// inwards: each sum but the last is the same in all iterations of the innermost loop, and compilers move it out by the cheapest of
-// their passes.
+// element is an element of a buffer in memory, as C. What varies of its index is in a pointer of its own, so that the
+// many accesses of an unrolled tile differ by constants only, which an instruction has room for. The pointer adds up
+// its terms from the outermost loop's inwards: each sum but the last is the same in all iterations of the innermost
+// loop, and compilers move it out by the cheapest of their passes.
 func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	if len(at.Terms) > 0 && p.guarded > 0 {
 		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), intLiteral(at.Const, array.Int64))
@@ -20,8 +20,8 @@ func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	return fmt.Sprintf("%s[%s]", p.origin(t, at.Terms), intLiteral(at.Const, array.Int64))
 }
 
-// origin is a variable that points as many elements behind a buffer's begin as the terms of an index add up to, declared once in each
-// block that needs it. It may point out of the buffer where a constant leads back into it.
+// origin is a variable that points as many elements behind a buffer's begin as the terms of an index add up to,
+// declared once in each block that needs it. It may point out of the buffer where a constant leads back into it.
 func (p *printer) origin(t *expr.Tensor, terms []expr.Term) string {
 	if len(terms) == 0 {
 		return p.buffer(t)

@@ -23,7 +23,8 @@ import (
 //go:embed testdata/driver.c
 var driver string
 
-// runLimit bounds a compilation or run of a batch: sanitizers take seconds on a loaded machine, a hung kernel for ever.
+// runLimit bounds a compilation or run of a batch: sanitizers take seconds on a loaded machine, a hung kernel for
+// ever.
 const runLimit = 5 * time.Minute
 
 // testCase is a schedule with the data to run it on.
@@ -34,7 +35,8 @@ type testCase struct {
 	args     []*array.Array
 }
 
-// GoString is short because a failing property shows all cases of its batch; the one that failed is told with its text.
+// GoString is short because a failing property shows all cases of its batch; the one that failed is told with its
+// text.
 func (c testCase) GoString() string { return fmt.Sprintf("case of %d stages", len(c.workload.Stages)) }
 
 // text is the form of the files in testdata/schedules.
@@ -71,7 +73,8 @@ func (m mode) description(t testing.TB) *target.Target {
 	return d
 }
 
-// source is the translation unit of the cases, and the numbers of those whose schedules cannot be lowered with the reason.
+// source is the translation unit of the cases, and the numbers of those whose schedules cannot be lowered with the
+// reason.
 func (m mode) source(t testing.TB, cases []testCase) (text string, refused map[int]error) {
 	at := 0
 	u, refused := NewUnit(m.description(t)), map[int]error{}
@@ -99,7 +102,8 @@ func (m mode) source(t testing.TB, cases []testCase) (text string, refused map[i
 	return fmt.Sprintf("%s\nconst struct tilth_kernel *const test_kernels[] = {%s};\n%s", u.Source(), strings.Join(table, ", "), driver), refused
 }
 
-// execute compiles the cases and runs those that can be lowered. The error tells what went wrong and for which case (-1: all).
+// execute compiles the cases and runs those that can be lowered. The error tells what went wrong and for which case
+// (-1: all).
 func (m mode) execute(t testing.TB, cases []testCase) (outputs [][]*array.Array, refused map[int]error, at int, err error) {
 	text, refused := m.source(t, cases)
 	program, err := m.compile(t, text)
@@ -191,7 +195,8 @@ func spread(t *expr.Tensor, a *array.Array) []byte {
 	return data
 }
 
-// collect takes a tensor's elements out of its memory; where a gap was written, the array that comes back is of no size.
+// collect takes a tensor's elements out of its memory; where a gap was written, the array that comes back is of no
+// size.
 func collect(t *expr.Tensor, data []byte) *array.Array {
 	a := array.New(t.DType, t.Shape...)
 	array.CopyStrided(t.DType, t.Shape, array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)},

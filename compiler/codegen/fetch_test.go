@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestTilesFetchWhatTheirEndStreams: once a line, where a residual and the results are more than the second cache holds.
+// TestTilesFetchWhatTheirEndStreams: once a line, where a residual and the results are more than the second cache
+// holds.
 func TestTilesFetchWhatTheirEndStreams(t *testing.T) {
 	const text = `tilth-workload 1
 input t0 f32[ROWS,64]

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/loop"
 )
 
-// horizontal prints the vectorized step of a reduction, x = x op term with one x for all lanes, as a combination of the term's
-// lanes; false when the store is no such step.
+// horizontal prints the vectorized step of a reduction, x = x op term with one x for all lanes, as a combination of
+// the term's lanes; false when the store is no such step.
 func (p *printer) horizontal(n *loop.Store) bool {
 	step, ok := n.Value.(*expr.Binary)
 	d := n.Buffer.Tensor.DType

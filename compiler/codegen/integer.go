@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Integers have an answer for every operand, as package expr defines them: they wrap around, divisions by zero are zero, and
-// shifts by more than their bits leave the sign. C leaves these cases open or traps, so that signed arithmetic on data goes
-// through unsigned types. Index arithmetic cannot overflow, since tensors are smaller than the address space, and is printed
-// plainly.
+// Integers have an answer for every operand, as package expr defines them: they wrap around, divisions by zero are
+// zero, and shifts by more than their bits leave the sign. C leaves these cases open or traps, so that signed
+// arithmetic on data goes through unsigned types. Index arithmetic cannot overflow, since tensors are smaller than the
+// address space, and is printed plainly.
 
 // unsignedOf is the C type in which arithmetic on an integer type wraps; at least as wide as int, to which C promotes.
 func unsignedOf(d array.DType) string {
@@ -32,8 +32,8 @@ func wrapping(op expr.BinaryOp, d array.DType, a, b string) string {
 	return fmt.Sprintf("((%s)((%s)%s %s (%s)%s))", ctypes[d].scalar, u, a, infix[op], u, b)
 }
 
-// integerBodies are the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and has {bits} bits.
-// The first is for signed types, the second for unsigned ones.
+// integerBodies are the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and has
+// {bits} bits. The first is for signed types, the second for unsigned ones.
 var integerBodies = map[string][2]string{
 	"div": {
 		"return b == 0 ? 0 : b == -1 ? ({t})(0 - ({u})a) : ({t})(a / b);",

@@ -71,8 +71,8 @@ func (k *kernelPrinter) run() string {
 	return b.String()
 }
 
-// pointers declares the arguments and packed constants. The ABI aligns them, but saying so would gain nothing, since vectors are loaded
-// from any address at the same speed, and cost the compiler time.
+// pointers declares the arguments and packed constants. The ABI aligns them, but saying so would gain nothing, since
+// vectors are loaded from any address at the same speed, and cost the compiler time.
 func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
 	declare := func(b *loop.Buffer, constant, array, name string) {

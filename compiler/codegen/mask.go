@@ -7,10 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// A vector of Bool is a mask while it is computed: lanes of 0 or -1, signed integers as wide as what was compared. In memory,
-// and as a value of p.vector, it has bytes of 0 or 1.
+// A vector of Bool is a mask while it is computed: lanes of 0 or -1, signed integers as wide as what was compared. In
+// memory, and as a value of p.vector, it has bytes of 0 or 1.
 
-// mask is a condition as a mask; d is the type of its lanes. ok is false where it can only be computed lane by lane, as Bool.
+// mask is a condition as a mask; d is the type of its lanes. ok is false where it can only be computed lane by lane,
+// as Bool.
 func (p *printer) mask(cond expr.Expr) (code string, d array.DType, ok bool) {
 	if !expr.Uses(cond, p.lane) {
 		p.unit.vector(array.Int8, p.lanes)
@@ -107,8 +108,8 @@ func (p *printer) nonZero(e expr.Expr) (string, array.DType, bool) {
 	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d, true
 }
 
-// harmless reports whether an expression may be computed where its value is not wanted: its loads are inside of their buffers
-// for all values of the variables.
+// harmless reports whether an expression may be computed where its value is not wanted: its loads are inside of their
+// buffers for all values of the variables.
 func (p *printer) harmless(e expr.Expr) bool {
 	for _, l := range expr.Loads(e) {
 		lo, hi, ok := expr.Linearize(l.Index[0]).Bounds()

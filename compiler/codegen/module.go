@@ -24,7 +24,8 @@ type Printed struct {
 	unit *Unit
 }
 
-// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule cannot be lowered.
+// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule
+// cannot be lowered.
 func Print(symbol string, k Kernel, t *target.Target) (*Printed, error) {
 	return printIn(NewUnit(t), symbol, k)
 }
@@ -37,11 +38,12 @@ func printIn(u *Unit, symbol string, k Kernel) (*Printed, error) {
 	return &Printed{k, p, u}, nil
 }
 
-// Size is the length of its functions in bytes, which a compiler's time grows with. Those that pack its constants are not among them.
+// Size is the length of its functions in bytes, which a compiler's time grows with. Those that pack its constants are
+// not among them.
 func (p *Printed) Size() int { return p.unit.code.Len() }
 
-// Link is a translation unit of printed kernels, with the functions that pack their constants and the table tilth_module. All must be
-// of w and t.
+// Link is a translation unit of printed kernels, with the functions that pack their constants and the table
+// tilth_module. All must be of w and t.
 func Link(w *expr.Workload, kernels []*Printed, t *target.Target) (string, error) {
 	return linkIn(NewUnit(t), w, kernels)
 }

@@ -32,8 +32,8 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 	}
 }
 
-// maxKernels is the most kernels of a case that is compiled here. What is written as many operators has kernels like those
-// of other cases; package conformance compiles and runs it as a whole.
+// maxKernels is the most kernels of a case that is compiled here. What is written as many operators has kernels like
+// those of other cases; package conformance compiles and runs it as a whole.
 const maxKernels = 2
 
 // kernelsOf are the kernels of a case that were not seen yet, with the data that they run on.

@@ -61,7 +61,8 @@ func binaryHasMeaning(op expr.BinaryOp, d array.DType) bool {
 	return d != array.Bool
 }
 
-// operatorArgs are pairs of values of either sign, the limits of the type, zero, and, where it has them, infinities and NaN.
+// operatorArgs are pairs of values of either sign, the limits of the type, zero, and, where it has them, infinities
+// and NaN.
 func operatorArgs(d array.DType, n int64) []*array.Array {
 	values := []float64{0, 1, -1, 2, 3, -3, 5, 7, 9, -8, 15, 31, 33, 64, 100, -100, 127, -128}
 	if d.IsFloat() {

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/loop"
 )
 
-// packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and returns its name; "0" when
-// there are none.
+// packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and
+// returns its name; "0" when there are none.
 func (u *Unit) packTable(symbol string, inputs int, packs []loop.Pack) (string, error) {
 	if len(packs) == 0 {
 		return "0", nil
@@ -25,8 +25,8 @@ func (u *Unit) packTable(symbol string, inputs int, packs []loop.Pack) (string, 
 	return symbol + "_packs", nil
 }
 
-// pack prints the function that fills a packed constant, and its description, unless the unit has them: the candidates of a batch
-// share a few layouts. Argument arg is the constant.
+// pack prints the function that fills a packed constant, and its description, unless the unit has them: the candidates
+// of a batch share a few layouts. Argument arg is the constant.
 func (u *Unit) pack(arg int, p loop.Pack) (name string, err error) {
 	key := fmt.Sprintf("%d %s", arg, p.Workload.Text())
 	if name, ok := u.packs[key]; ok {

@@ -15,8 +15,8 @@ type part struct {
 	// base is the index of its first element, bytes its size, repeats how often it is read.
 	base           expr.Linear
 	bytes, repeats int64
-	// inner are the loops over the part, innermost first, with the elements that a step moves; turns are those that repeat it, with
-	// the number of repetitions in a step.
+	// inner are the loops over the part, innermost first, with the elements that a step moves; turns are those that
+	// repeat it, with the number of repetitions in a step.
 	inner, turns []expr.Term
 }
 
@@ -43,8 +43,8 @@ func (p *printer) partOf(at expr.Linear, elementBytes int64) (found part, ok boo
 	return found, found.repeats > 1
 }
 
-// prefetch fetches what will be read behind an element, once in the body of a loop, where the buffer is to be fetched ahead. That is twice
-// for a line of two vectors; once made the best Winograd convolutions slower by a fiftieth.
+// prefetch fetches what will be read behind an element, once in the body of a loop, where the buffer is to be fetched
+// ahead. That is twice for a line of two vectors; once made the best Winograd convolutions slower by a fiftieth.
 func (p *printer) prefetch(t *expr.Tensor, at expr.Linear) {
 	ahead := p.kernel.ahead[t]
 	if ahead == 0 {
@@ -56,9 +56,9 @@ func (p *printer) prefetch(t *expr.Tensor, at expr.Linear) {
 	}
 }
 
-// prefetchNext fetches what lies behind the part of a constant that is being read several times, or behind the part that a buffer which
-// is being read several times was computed from: each time a share of it, spread over the time that a repetition takes. The first
-// reading of a part need not wait for memory then, which it could not keep up with.
+// prefetchNext fetches what lies behind the part of a constant that is being read several times, or behind the part
+// that a buffer which is being read several times was computed from: each time a share of it, spread over the time
+// that a repetition takes. The first reading of a part need not wait for memory then, which it could not keep up with.
 func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 	if p.kernel.ahead[t] == 0 {
 		return

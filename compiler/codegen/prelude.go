@@ -14,8 +14,9 @@ typedef uint16_t tilth_bfloat16;
 typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 `
 
-// vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns its name.
-// To clang a splat is a cast: there may be hundreds in a kernel, and each call that it has to inline takes it a tenth of a millisecond.
+// vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns
+// its name. To clang a splat is a cast: there may be hundreds in a kernel, and each call that it has to inline takes
+// it a tenth of a millisecond.
 func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
 		return ctypes[d].scalar
@@ -84,8 +85,8 @@ func (u *Unit) extremeHelper(op expr.BinaryOp, d array.DType, lanes int64) strin
 	return u.helper(op.String(), d, lanes)
 }
 
-// extreme is the smaller or larger of two values; where one is NaN, so is the answer. On vectors it takes processors one
-// instruction when only the second may be NaN, and three otherwise: op_nan.
+// extreme is the smaller or larger of two values; where one is NaN, so is the answer. On vectors it takes processors
+// one instruction when only the second may be NaN, and three otherwise: op_nan.
 func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	base, counts := strings.CutSuffix(op, "_nan")
 	test := map[string]string{"min": "<", "max": ">"}[base]

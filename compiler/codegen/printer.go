@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take; others
-// lie in the workspace.
+// maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take;
+// others lie in the workspace.
 const (
 	maxStackBytes = 16 << 10
 	maxFrameBytes = 128 << 10
@@ -32,7 +32,8 @@ type printer struct {
 	lanes int64
 	// loops are the serial loops around what is being printed, outermost first.
 	loops []*loop.For
-	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it fetches.
+	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it
+	// fetches.
 	fetched map[string]bool
 	// stepped has the accumulators that the current step of the innermost loop has changed.
 	stepped map[string]bool
@@ -44,8 +45,8 @@ type printer struct {
 	memory map[*expr.Tensor]string
 	// temps has the variables of loads already done, until memory changes; nil inside a guard.
 	temps map[string]temporary
-	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are around the
-	// declaration of a variable.
+	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are
+	// around the declaration of a variable.
 	pointers map[string]string
 	depths   map[*expr.Var]int
 	guarded  int
@@ -186,8 +187,8 @@ func (p *printer) serial(n *loop.For) {
 	p.line("}")
 }
 
-// alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the stack,
-// else a part of the workspace.
+// alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the
+// stack, else a part of the workspace.
 func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
 	name := p.kernel.fresh("s")
 	t := ctypes[b.Tensor.DType].scalar

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// batchSize is how many schedules go into one translation unit; starting a compiler costs as much as compiling several.
+// batchSize is how many schedules go into one translation unit; starting a compiler costs as much as compiling
+// several.
 const batchSize = 40
 
 func drawCase(t *rapid.T) testCase {
@@ -23,8 +24,8 @@ func drawCase(t *rapid.T) testCase {
 	}
 }
 
-// TestSchedulesKeepTheMeaning is the property the compiler stands on: whatever primitives are applied to whatever workload,
-// either lowering says why it refuses, or the kernel computes what the evaluator does.
+// TestSchedulesKeepTheMeaning is the property the compiler stands on: whatever primitives are applied to whatever
+// workload, either lowering says why it refuses, or the kernel computes what the evaluator does.
 func TestSchedulesKeepTheMeaning(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -76,8 +77,9 @@ func (c testCase) wrong(got []*array.Array) string {
 // seedVariable is what the environment may set to draw other cases than the usual ones.
 const seedVariable = "TILTH_TEST_SEED"
 
-// TestMain draws fewer cases than rapid's default of 100, since each is a batch, and the same ones in every run, so that they are
-// compiled once. -rapid.checks asks for more; -rapid.seed, or TILTH_TEST_SEED in the environment, for others.
+// TestMain draws fewer cases than rapid's default of 100, since each is a batch, and the same ones in every run, so
+// that they are compiled once. -rapid.checks asks for more; -rapid.seed, or TILTH_TEST_SEED in the environment, for
+// others.
 func TestMain(m *testing.M) {
 	seed := os.Getenv(seedVariable)
 	if seed == "" {
@@ -93,7 +95,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestReplayedSchedulesPrintTheSameText: a candidate travels as its trace, and its text must not depend on who prints it.
+// TestReplayedSchedulesPrintTheSameText: a candidate travels as its trace, and its text must not depend on who prints
+// it.
 func TestReplayedSchedulesPrintTheSameText(t *testing.T) {
 	d := modes[0].description(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Reference is a translation unit with a plain scalar kernel of the workload, against which candidates are verified. It must be more
-// exact than what it judges, so it adds floating point numbers in double: a single float that takes in millions of terms in their
-// order is further from their sum than any candidate, which has many partial sums.
+// Reference is a translation unit with a plain scalar kernel of the workload, against which candidates are verified.
+// It must be more exact than what it judges, so it adds floating point numbers in double: a single float that takes in
+// millions of terms in their order is further from their sum than any candidate, which has many partial sums.
 func Reference(w *expr.Workload) (string, error) {
 	s, err := plain(w)
 	if err != nil {
@@ -33,7 +33,8 @@ func plain(w *expr.Workload) (*schedule.Schedule, error) {
 	return s, onAllWorkers(s)
 }
 
-// exact is the workload with each sum of floating point numbers computed in double, and then rounded to its type by a stage of its own.
+// exact is the workload with each sum of floating point numbers computed in double, and then rounded to its type by a
+// stage of its own.
 func exact(w *expr.Workload) *expr.Workload {
 	replaced := map[*expr.Tensor]*expr.Tensor{}
 	e := &expr.Workload{Inputs: w.Inputs, Constants: w.Constants}
@@ -60,8 +61,8 @@ func exact(w *expr.Workload) *expr.Workload {
 	return e
 }
 
-// byRows computes the sums a row of the result at a time, with the row as the innermost loop, which reads most operands in the order in
-// which they lie; a C compiler can make vectors of it.
+// byRows computes the sums a row of the result at a time, with the row as the innermost loop, which reads most
+// operands in the order in which they lie; a C compiler can make vectors of it.
 func byRows(s *schedule.Schedule) error {
 	for _, g := range s.Stages {
 		row := rowAxis(g)
@@ -86,7 +87,8 @@ func byRows(s *schedule.Schedule) error {
 	return nil
 }
 
-// onAllWorkers splits each stage's outermost axis over the workers, but where it is the row: a large workload takes seconds on one.
+// onAllWorkers splits each stage's outermost axis over the workers, but where it is the row: a large workload takes
+// seconds on one.
 func onAllWorkers(s *schedule.Schedule) error {
 	for _, g := range s.Stages {
 		if g.At != nil || rowAxis(g) < 1 {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheReferenceIsRight: any workload has a reference, and it computes what the evaluator does. Its code is scalar, much the same for
-// any target.
+// TestTheReferenceIsRight: any workload has a reference, and it computes what the evaluator does. Its code is scalar,
+// much the same for any target.
 func TestTheReferenceIsRight(t *testing.T) {
 	for _, m := range []mode{modes[1], modes[len(modes)-1]} {
 		t.Run(m.name, func(t *testing.T) {
@@ -29,8 +29,8 @@ func TestTheReferenceIsRight(t *testing.T) {
 	}
 }
 
-// TestALongSumIsExact: a single float stays where it is once its terms are less than half of its last bit, which had the norm of a
-// 4096 x 1024 matrix refused as wrong.
+// TestALongSumIsExact: a single float stays where it is once its terms are less than half of its last bit, which had
+// the norm of a 4096 x 1024 matrix refused as wrong.
 func TestALongSumIsExact(t *testing.T) {
 	const terms = 1<<24 + 1024
 	one := expr.NewInput("one", array.Float32, 1)

@@ -32,8 +32,8 @@ func (p *printer) allocated(b *loop.Buffer) {
 	}
 }
 
-// filling takes note of the part of a prefetched constant that vectors of a buffer are computed from. When it is used and filled
-// again, that is from the part behind.
+// filling takes note of the part of a prefetched constant that vectors of a buffer are computed from. When it is used
+// and filled again, that is from the part behind.
 func (p *printer) filling(n *loop.Store) {
 	f := p.filled[n.Buffer.Tensor]
 	if f == nil {
@@ -49,8 +49,8 @@ func (p *printer) filling(n *loop.Store) {
 	}
 }
 
-// sourceOf is what the loops inside a buffer's scope read of a constant; ok is false where that does not begin at an index that is
-// known all over the scope.
+// sourceOf is what the loops inside a buffer's scope read of a constant; ok is false where that does not begin at an
+// index that is known all over the scope.
 func (p *printer) sourceOf(l *expr.Load, f *filled) (from *source, ok bool) {
 	from = &source{constant: l.Tensor, base: expr.Linearize(l.Index[0])}
 	extents := map[*expr.Var]int64{p.lane: p.lanes}

@@ -16,9 +16,9 @@ type slot struct {
 	base, lanes int64
 }
 
-// slots finds the variables that can stand for a scratch buffer: every store and load in its scope must have a constant
-// index, and vector accesses must agree. ok is false when the buffer has to be memory. This is what turns an unrolled
-// accumulator tile into named vector variables.
+// slots finds the variables that can stand for a scratch buffer: every store and load in its scope must have a
+// constant index, and vector accesses must agree. ok is false when the buffer has to be memory. This is what turns an
+// unrolled accumulator tile into named vector variables.
 func slots(scope loop.Block, b *loop.Buffer) (found []slot, ok bool) {
 	s := &slotScan{buffer: b.Tensor, ok: true}
 	s.block(scope, nil)

@@ -61,7 +61,8 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 	return replayed
 }
 
-// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any workload.
+// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any
+// workload.
 func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, batchSize, drawPoint) }
 
 // TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.

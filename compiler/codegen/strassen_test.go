@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawProduct draws a product of matrices that Strassen's algorithm computes: any extents, either operand transposed, with or without
-// what is before and after it, stored on the way or not.
+// drawProduct draws a product of matrices that Strassen's algorithm computes: any extents, either operand transposed,
+// with or without what is before and after it, stored on the way or not.
 func drawProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")

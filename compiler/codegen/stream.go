@@ -27,15 +27,16 @@ func (p *printer) stream(b *loop.Buffer, at expr.Linear, value string) {
 	p.streamed = true
 }
 
-// endStreams makes what the function stored past the caches visible before what it does next, such as telling others that it is done:
-// on x86 the only stores that overtake others.
+// endStreams makes what the function stored past the caches visible before what it does next, such as telling others
+// that it is done: on x86 the only stores that overtake others.
 func (p *printer) endStreams() {
 	if p.streamed {
 		p.line("tilth_end_streams();")
 	}
 }
 
-// streaming declares the store of a vector past the caches, once, and returns its name. A compiler that has none stores as usual.
+// streaming declares the store of a vector past the caches, once, and returns its name. A compiler that has none
+// stores as usual.
 func (u *Unit) streaming(d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := "tilth_stream_" + t

@@ -13,7 +13,8 @@ type temporary struct {
 	from []*expr.Tensor
 }
 
-// temp keeps a load's value in a variable, so that straight-line code loads once. Behind a condition it stays where it is.
+// temp keeps a load's value in a variable, so that straight-line code loads once. Behind a condition it stays where it
+// is.
 func (p *printer) temp(ctype, code string, from ...*expr.Tensor) string {
 	if p.guarded > 0 {
 		return code
@@ -27,8 +28,8 @@ func (p *printer) temp(ctype, code string, from ...*expr.Tensor) string {
 	return name
 }
 
-// chosen keeps a value that is loaded under a condition, as at a border, in a variable: an unrolled tile uses it many times, and each
-// time would be a branch.
+// chosen keeps a value that is loaded under a condition, as at a border, in a variable: an unrolled tile uses it many
+// times, and each time would be a branch.
 func (p *printer) chosen(n *expr.Select, ctype, code string) string {
 	var from []*expr.Tensor
 	for _, l := range expr.Loads(n) {
@@ -52,8 +53,8 @@ func (p *printer) isNew(code string) bool {
 // forget drops all loaded values; the variables are out of scope, or all memory may have changed.
 func (p *printer) forget() { p.temps = map[string]temporary{} }
 
-// stored drops the values that were loaded from a buffer which changes. No two buffers share memory. Compilers cannot tell: of pointers
-// that are no parameters they do not use restrict, and would load again behind each store.
+// stored drops the values that were loaded from a buffer which changes. No two buffers share memory. Compilers cannot
+// tell: of pointers that are no parameters they do not use restrict, and would load again behind each store.
 func (p *printer) stored(t *expr.Tensor) {
 	for code, temp := range p.temps {
 		if slices.Contains(temp.from, t) {

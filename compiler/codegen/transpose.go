@@ -12,12 +12,13 @@ import (
 // mostTransposed bounds the lanes of a square: compilers take seconds for the shuffles of vectors of many bytes.
 const mostTransposed = 16
 
-// transposition is a square of elements that is copied with its rows and columns exchanged, as many as a vector has lanes: copies that
-// collect their lanes from elements far apart, each the neighbours of what the one before collects.
+// transposition is a square of elements that is copied with its rows and columns exchanged, as many as a vector has
+// lanes: copies that collect their lanes from elements far apart, each the neighbours of what the one before collects.
 type transposition struct {
 	from, to *expr.Tensor
 	lanes    int64
-	// first is the index of the square's first element, step how far its rows lie apart; columns are the indices stored to.
+	// first is the index of the square's first element, step how far its rows lie apart; columns are the indices
+	// stored to.
 	first   expr.Linear
 	step    int64
 	columns []expr.Linear
@@ -74,7 +75,8 @@ func (p *printer) copied(st loop.Stmt) (c copied, ok bool) {
 	return c, linear && linearStore && one == 1
 }
 
-// transpose prints it: rows are loaded, exchanged in registers in as many rounds as the number of lanes has bits, and stored as columns.
+// transpose prints it: rows are loaded, exchanged in registers in as many rounds as the number of lanes has bits, and
+// stored as columns.
 func (p *printer) transpose(t *transposition) {
 	v := p.unit.vector(t.from.DType, t.lanes)
 	rows := make([]string, t.lanes)

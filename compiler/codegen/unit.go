@@ -1,5 +1,5 @@
-// Package codegen prints lowered kernels as C with vector types and named accumulators, the form that compilers turn into
-// code at the machine's peak. The contract of the printed functions is abi/tilth_kernel.h.
+// Package codegen prints lowered kernels as C with vector types and named accumulators, the form that compilers turn
+// into code at the machine's peak. The contract of the printed functions is abi/tilth_kernel.h.
 package codegen
 
 import (
@@ -19,7 +19,8 @@ import (
 // Unit is one C translation unit in the making.
 type Unit struct {
 	vectorBytes int64
-	// lineBytes is the size of a cache line, cacheBytes that of the second cache; vectorRegisters is how many there are.
+	// lineBytes is the size of a cache line, cacheBytes that of the second cache; vectorRegisters is how many there
+	// are.
 	lineBytes, cacheBytes, vectorRegisters int64
 	declarations                           declarations
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
@@ -50,8 +51,9 @@ func (u *Unit) lanes(d array.DType) int64 {
 	return max(1, u.vectorBytes/d.Bytes())
 }
 
-// Add prints a kernel and, as `const struct tilth_kernel symbol`, its description, without functions that pack its constants: that is for
-// the caller to do. The id is what the description calls it. The error says why the schedule cannot be lowered.
+// Add prints a kernel and, as `const struct tilth_kernel symbol`, its description, without functions that pack its
+// constants: that is for the caller to do. The id is what the description calls it. The error says why the schedule
+// cannot be lowered.
 func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (Info, error) {
 	k, err := u.kernel(symbol, s)
 	if err != nil {
@@ -130,9 +132,9 @@ func (u *Unit) Source() string {
 	return abi.Header + commonPrelude + u.declarations.text() + u.code.String()
 }
 
-// Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's largest
-// value. Rounding errors of a sum grow with the square root of its length, so the bound does too. A schedule with another
-// algorithm than the direct sum may differ by Schedule.ErrorGrowth times as much.
+// Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's
+// largest value. Rounding errors of a sum grow with the square root of its length, so the bound does too. A schedule
+// with another algorithm than the direct sum may differ by Schedule.ErrorGrowth times as much.
 func Tolerance(w *expr.Workload) float64 {
 	terms, unit := 1.0, 0.0
 	for _, t := range w.Stages {

@@ -20,7 +20,8 @@ func (p *printer) vector(e expr.Expr) string {
 	return p.lanewise(e)
 }
 
-// vectorForm prints an expression that differs between lanes with vector operations; ok is false when it has no such form.
+// vectorForm prints an expression that differs between lanes with vector operations; ok is false when it has no such
+// form.
 func (p *printer) vectorForm(e expr.Expr) (string, bool) {
 	switch n := e.(type) {
 	case *expr.Load:
@@ -58,9 +59,9 @@ func (p *printer) vectorSelect(n *expr.Select) (string, bool) {
 	return p.chosen(n, t, code), true
 }
 
-// uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the lanes may
-// differ. A bound that is a multiple of the lanes away from the vector's begin, as in the concatenation of whole vectors, does
-// not cut through a vector.
+// uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the
+// lanes may differ. A bound that is a multiple of the lanes away from the vector's begin, as in the concatenation of
+// whole vectors, does not cut through a vector.
 func (p *printer) uniform(cond expr.Expr) (first expr.Expr, ok bool) {
 	if !expr.Uses(cond, p.lane) {
 		return cond, true

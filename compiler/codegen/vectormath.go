@@ -7,22 +7,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// vectorFunctions are mathematical functions on float vectors, written with the compilers' generic vector arithmetic so that
-// every target has them. {f} is the vector type, {i} int32_t, {d} double, {l} int64_t and {u} uint64_t vectors of as many
-// lanes, {name} the function; {select}, {min} and {max} are helpers on {f}. Denormal numbers, infinities and NaN are treated
-// as the C library does. Polynomials are minimax fits (Lawson's iteration) of this project; the reductions are those of Cody
-// and Waite, "Software Manual for the Elementary Functions" (1980). The largest errors, in units in the last place over a sweep
-// of all floats, are those that TestVectorMathIsAccurate asserts.
+// vectorFunctions are mathematical functions on float vectors, written with the compilers' generic vector arithmetic
+// so that every target has them. {f} is the vector type, {i} int32_t, {d} double, {l} int64_t and {u} uint64_t vectors
+// of as many lanes, {name} the function; {select}, {min} and {max} are helpers on {f}. Denormal numbers, infinities
+// and NaN are treated as the C library does. Polynomials are minimax fits (Lawson's iteration) of this project; the
+// reductions are those of Cody and Waite, "Software Manual for the Elementary Functions" (1980). The largest errors,
+// in units in the last place over a sweep of all floats, are those that TestVectorMathIsAccurate asserts.
 var vectorFunctions = map[string]string{
 	"exp": vectorExp, "exp_part": vectorExpPart, "exp_all": vectorExpAll, "exp_far": vectorExpFar,
 	"logistic": vectorLogistic, "log": vectorLog,
 	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
 }
 
-// vectorExp is x = n ln2 + r with |r| <= ln2/2, e^r by a polynomial of degree 6, and 2^n added to the exponent bits. Adding
-// 1.5*2^23 rounds to an integer, which then stands in the lowest bits. What is far below zero, as masked scores of attention are,
-// becomes zero. Vectors with another lane whose result may not be a normal number, which are rare, are computed apart: testing
-// for them takes a third less time than arithmetic that serves all.
+// vectorExp is x = n ln2 + r with |r| <= ln2/2, e^r by a polynomial of degree 6, and 2^n added to the exponent bits.
+// Adding 1.5*2^23 rounds to an integer, which then stands in the lowest bits. What is far below zero, as masked scores
+// of attention are, becomes zero. Vectors with another lane whose result may not be a normal number, which are rare,
+// are computed apart: testing for them takes a third less time than arithmetic that serves all.
 const vectorExp = `{f} {name}({f} x) {
   {i} zero = x < -104.0f, far = (({f})(({i})x & 0x7fffffff) <= 87.3f) == 0;
   if (__builtin_expect({any}(far & ~zero), 0)) return {exp_far}(x);
@@ -43,8 +43,8 @@ const vectorExpPart = `{f} {name}({f} x, {f} n) {
 }
 `
 
-// vectorExpAll is e^x for all x, without a branch: 2^n in two steps, which reach infinity and denormal results. It is what ends a
-// tile of accumulators: a call that may happen makes a compiler save all of them.
+// vectorExpAll is e^x for all x, without a branch: 2^n in two steps, which reach infinity and denormal results. It is
+// what ends a tile of accumulators: a call that may happen makes a compiler save all of them.
 const vectorExpAll = `{f} {name}({f} x) {
   {f} y = {min}({f}_splat(89.0f), {max}({f}_splat(-104.0f), x));
   {f} t = y * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
@@ -77,9 +77,10 @@ const vectorLog = `{f} {name}({f} x) {
 }
 `
 
-// vectorTanh is x (k + P/Q) with polynomials of x*x, up to where the result rounds to one. The constant k halves the weight of the
-// quotient, and with it that of the rounding errors. One formula for all x, in the order of Estrin, keeps the chain of dependent
-// operations short, which is what the time is made of: a third of what two formulas and a choice between them take.
+// vectorTanh is x (k + P/Q) with polynomials of x*x, up to where the result rounds to one. The constant k halves the
+// weight of the quotient, and with it that of the rounding errors. One formula for all x, in the order of Estrin,
+// keeps the chain of dependent operations short, which is what the time is made of: a third of what two formulas and a
+// choice between them take.
 const vectorTanh = `{f} {name}({f} x) {
   {f} c = {max}({f}_splat(-9.01f), {min}({f}_splat(9.01f), x)), z = c * c, w = z * z;
   {f} p = (w * -0x1.4d0812p-23f + (z * -0x1.77cf38p-15f - 0x1.e830c4p-11f)) * w + (z * 0x1.4d0d0cp-4f + 0x1.2a0f64p+0f);
@@ -99,8 +100,9 @@ const vectorErf = `{f} {name}({f} x) {
 }
 `
 
-// trigonometric is |x| = n pi/2 + r, reduced in double precision with a first part of pi/2 of 33 bits, so that its product with n
-// is exact, then the sine or cosine of r by the quadrant n plus a shift. Lanes beyond 2^20 are left to the C library.
+// trigonometric is |x| = n pi/2 + r, reduced in double precision with a first part of pi/2 of 33 bits, so that its
+// product with n is exact, then the sine or cosine of r by the quadrant n plus a shift. Lanes beyond 2^20 are left to
+// the C library.
 //
 // It is formatted with the shift of the quadrant, the sign and the C library's name.
 const trigonometric = `{f} {name}({f} x) {
@@ -127,8 +129,9 @@ var (
 	vectorCos = fmt.Sprintf(trigonometric, 1, "", "cos")
 )
 
-// vectorPow is 2^(y log2 x) in double precision: log2 of the mantissa by the series of atanh, 2^f by its Taylor polynomial.
-// Lanes with a base that is not positive and finite, or an exponent that is not finite, are left to the C library.
+// vectorPow is 2^(y log2 x) in double precision: log2 of the mantissa by the series of atanh, 2^f by its Taylor
+// polynomial. Lanes with a base that is not positive and finite, or an exponent that is not finite, are left to the C
+// library.
 const vectorPow = `{f} {name}({f} x, {f} y) {
   {i} far = ((x > 0.0f) & (x < __builtin_inff()) & (y - y == 0.0f)) == 0;
   {u} b = ({u})__builtin_convertvector({select}(far, {f}_splat(1.0f), x), {d}) + 0x095f619980c433ull;
@@ -227,8 +230,8 @@ var lanewiseBuiltins = map[string]string{
 	"cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
 }
 
-// wholeBuiltins are those that machines have instructions for. Clang knows them on vectors; it does not put lanes together again at
-// the level of optimisation that kernels are compiled at.
+// wholeBuiltins are those that machines have instructions for. Clang knows them on vectors; it does not put lanes
+// together again at the level of optimisation that kernels are compiled at.
 var wholeBuiltins = map[string]string{"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "round": "rint"}
 
 func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {

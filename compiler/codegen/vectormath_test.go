@@ -21,8 +21,8 @@ var vectorMathErrors = []struct {
 	most float64
 }{{"exp", 1.2}, {"logistic", 4.6}, {"log", 0.9}, {"tanh", 3.5}, {"erf", 3.0}, {"sin", 1.6}, {"cos", 1.6}, {"pow", 0.6}}
 
-// TestVectorMathIsAccurate compares the vector functions with the C library in double precision: one float of 1021 of the whole
-// range, and special values.
+// TestVectorMathIsAccurate compares the vector functions with the C library in double precision: one float of 1021 of
+// the whole range, and special values.
 func TestVectorMathIsAccurate(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {

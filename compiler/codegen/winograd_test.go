@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, with or without what
-// follows it.
+// drawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, with or
+// without what follows it.
 func drawConv(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
@@ -68,5 +68,6 @@ func drawWinograd(t *rapid.T, d *target.Target) testCase {
 	return c
 }
 
-// TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the convolution.
+// TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the
+// convolution.
 func TestWinogradIsRight(t *testing.T) { checkDrawn(t, batchSize/5, drawWinograd) }

@@ -533,7 +533,8 @@ func (g *dag) attention() {
 	g.add(expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(mixed.At(i...), total.At(i[0], i[1])) }))
 }
 
-// fillArgs makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one answer.
+// fillArgs makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
+// answer.
 func fillArgs(w *expr.Workload, seed uint64) []*array.Array {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var args []*array.Array

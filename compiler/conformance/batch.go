@@ -23,8 +23,8 @@ type Runner struct {
 	Objects *toolchain.Objects
 }
 
-// Run returns the results of the cases, in their order, from one package that has all of them. The error says why there is
-// no such package; a single case that does not compile fails instead.
+// Run returns the results of the cases, in their order, from one package that has all of them. The error says why
+// there is no such package; a single case that does not compile fails instead.
 func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 	results := make([]Result, len(cases))
 	var parts []part

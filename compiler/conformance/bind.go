@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// maxParameter is the most elements that a floating point input may have and be a parameter of an operator, such as the
-// scales of a resize.
+// maxParameter is the most elements that a floating point input may have and be a parameter of an operator, such as
+// the scales of a resize.
 const maxParameter = 16
 
 // bound is a model whose parameters are constants, with the inputs that are left.
@@ -20,8 +20,9 @@ type bound struct {
 	inputs  map[string]*array.Array
 }
 
-// importSet imports a model for the inputs of a data set. Test models take as inputs what exporters write as constants:
-// shapes, axes, repeats. As few as possible of the integers and small vectors are made constants, none when that suffices.
+// importSet imports a model for the inputs of a data set. Test models take as inputs what exporters write as
+// constants: shapes, axes, repeats. As few as possible of the integers and small vectors are made constants, none when
+// that suffices.
 func importSet(m *onnx.Model, values map[string]*array.Array) (*bound, error) {
 	b, err := bindAndImport(m, values, nil)
 	if err == nil {
@@ -60,7 +61,8 @@ func parameters(values map[string]*array.Array) []string {
 	return names
 }
 
-// bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the model.
+// bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the
+// model.
 func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string) (b *bound, err error) {
 	g := *m.Graph
 	g.Inputs, g.Initializers = nil, slices.Clone(g.Initializers)
@@ -83,8 +85,8 @@ func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string
 	return b, err
 }
 
-// shaped is an input of the shape of its value, whatever the model says: it may leave extents open, and some test models
-// declare another.
+// shaped is an input of the shape of its value, whatever the model says: it may leave extents open, and some test
+// models declare another.
 func shaped(info *onnx.ValueInfo, shape []int64) *onnx.ValueInfo {
 	fixed := *info
 	fixed.HasShape, fixed.Shape = true, make([]onnx.Dim, len(shape))

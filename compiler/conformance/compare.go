@@ -11,8 +11,8 @@ import (
 // Tolerance bounds the difference of an element from the expected w: Absolute + Relative * |w|.
 type Tolerance struct{ Relative, Absolute float64 }
 
-// ToleranceOf is the tolerance for an element type: for float32 and float64 that of ONNX's own runner, for the 16-bit types a
-// few units in the last place, for integers and bools none.
+// ToleranceOf is the tolerance for an element type: for float32 and float64 that of ONNX's own runner, for the 16-bit
+// types a few units in the last place, for integers and bools none.
 func ToleranceOf(d array.DType) Tolerance {
 	switch d {
 	case array.Float32, array.Float64:
@@ -25,8 +25,8 @@ func ToleranceOf(d array.DType) Tolerance {
 	return Tolerance{}
 }
 
-// compare returns the largest absolute difference of an element, and an error when type or shape are not as expected or an
-// element is outside the tolerance. NaN equals NaN.
+// compare returns the largest absolute difference of an element, and an error when type or shape are not as expected
+// or an element is outside the tolerance. NaN equals NaN.
 func compare(got, want *array.Array) (worst float64, err error) {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return math.Inf(1), fmt.Errorf("it is %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
@@ -52,8 +52,8 @@ func compare(got, want *array.Array) (worst float64, err error) {
 	return worst, err
 }
 
-// difference is the distance of an element from the expected one: 0 when they are equal or both NaN, infinite when only one
-// is NaN.
+// difference is the distance of an element from the expected one: 0 when they are equal or both NaN, infinite when
+// only one is NaN.
 func difference(got, want *array.Array, i int64) float64 {
 	if !want.DType.IsFloat() {
 		g, w := got.Int(i), want.Int(i)

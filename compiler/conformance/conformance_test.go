@@ -19,7 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// serverVariable makes this test binary serve requests instead of running tests, and behave as cases ask by their names.
+// serverVariable makes this test binary serve requests instead of running tests, and behave as cases ask by their
+// names.
 const serverVariable = "TILTH_CONFORMANCE_TEST_SERVER"
 
 func TestMain(m *testing.M) {

@@ -24,7 +24,8 @@ const (
 	defaultLimit = 2 * time.Minute
 )
 
-// Run calls report with the result of each case, in their order, as soon as those before are known. The error is of ctx.
+// Run calls report with the result of each case, in their order, as soon as those before are known. The error is of
+// ctx.
 func (p *Pool) Run(ctx context.Context, cases []Location, report func(Result)) error {
 	batches := make(chan batch)
 	o := &ordered{results: make([]*Result, len(cases)), report: report}

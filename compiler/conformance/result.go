@@ -22,8 +22,8 @@ const (
 type Result struct {
 	Case   string `json:"case"`
 	Status Status `json:"status"`
-	// MaxError is the largest absolute difference of an element from what is expected; nil when nothing was compared or a
-	// difference is not finite.
+	// MaxError is the largest absolute difference of an element from what is expected; nil when nothing was compared
+	// or a difference is not finite.
 	MaxError *float64 `json:"max_error"`
 	// Reason is one line: why it failed, or what is not supported; empty for a pass.
 	Reason string `json:"reason"`

@@ -52,7 +52,8 @@ func Bin(op BinaryOp, a, b Expr) Expr {
 	return newBinary(op, a, b)
 }
 
-// The nodes below know their types from the start: each node of a long chain that asked its operand would ask the whole chain.
+// The nodes below know their types from the start: each node of a long chain that asked its operand would ask the
+// whole chain.
 
 func newBinary(op BinaryOp, a, b Expr) *Binary {
 	d := a.DType()

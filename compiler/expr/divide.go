@@ -15,8 +15,8 @@ func (l Linear) divide(c int64) (quotient, rest Linear) {
 	return quotient, rest
 }
 
-// group splits l into g*multiple + small with 0 <= small < g, for the coefficient g of one of l's terms that divides c;
-// then l floordiv c is multiple floordiv c/g. ok is false when there is no such g.
+// group splits l into g*multiple + small with 0 <= small < g, for the coefficient g of one of l's terms that divides
+// c; then l floordiv c is multiple floordiv c/g. ok is false when there is no such g.
 func (l Linear) group(c int64) (g int64, multiple, small Linear, ok bool) {
 	for _, t := range l.Terms {
 		if t.Coef <= 1 || c%t.Coef != 0 {

@@ -14,8 +14,9 @@ const evalChunk = 1 << 15
 // Evaluate computes a workload in Go: args are the inputs, then the constants; the result has the outputs in order.
 //
 // It is the reference for what expressions mean: every float32 node is rounded to float32, float16 and bfloat16 are
-// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. Sums of floating point
-// numbers are kept in float64 and rounded at the end. A load out of bounds is an error. Arrays are row-major, whatever the tensors' strides.
+// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. Sums of floating
+// point numbers are kept in float64 and rounded at the end. A load out of bounds is an error. Arrays are row-major,
+// whatever the tensors' strides.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {

@@ -112,8 +112,8 @@ func (c *compiler) castInt(n *Cast) intFn {
 	return func(f *frame) int64 { return wrap(a(f)) }
 }
 
-// truncate rounds toward zero to an integer that then wraps to type d. What is beyond 32 bits (64 for the types that need
-// more) becomes the nearest such integer first, and NaN zero: what processors do, made the same on all.
+// truncate rounds toward zero to an integer that then wraps to type d. What is beyond 32 bits (64 for the types that
+// need more) becomes the nearest such integer first, and NaN zero: what processors do, made the same on all.
 func truncate(d array.DType, v float64) int64 {
 	limit, most, least := float64(1<<31), int64(math.MaxInt32), int64(math.MinInt32)
 	if d == array.Int64 || d == array.Uint32 || d == array.Uint64 {

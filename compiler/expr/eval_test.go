@@ -139,7 +139,8 @@ func TestEvaluateReductions(t *testing.T) {
 	}
 }
 
-// TestDotAgreesWithTheGeneralPath computes one product by the fast inner loop and, with a term that defeats it, without.
+// TestDotAgreesWithTheGeneralPath computes one product by the fast inner loop and, with a term that defeats it,
+// without.
 func TestDotAgreesWithTheGeneralPath(t *testing.T) {
 	a, b := NewInput("a", array.Float32, 7, 5, 6), NewConstant("b", array.Float32, 5, 6, 9)
 	product := func(term func(Expr) Expr) *Tensor {

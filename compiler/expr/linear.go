@@ -68,8 +68,8 @@ func (l *Linear) add(t Term) {
 	}
 }
 
-// recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among the
-// terms, the two are replaced by their common operand.
+// recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among
+// the terms, the two are replaced by their common operand.
 func (l *Linear) recombine(t Term) bool {
 	n, _, ok := asDivision(t.Atom)
 	if !ok {
@@ -95,8 +95,8 @@ func (l *Linear) recombine(t Term) bool {
 	return false
 }
 
-// partners reports whether a remainder and a quotient are of the same operands. The quotient of a quotient is written as one, so that
-// x floordiv 32 is the partner of (x floordiv 4) floormod 8.
+// partners reports whether a remainder and a quotient are of the same operands. The quotient of a quotient is written
+// as one, so that x floordiv 32 is the partner of (x floordiv 4) floormod 8.
 func partners(remainder, quotient *Binary) bool {
 	if Same(remainder.B, quotient.B) {
 		return Same(remainder.A, quotient.A)
@@ -133,7 +133,8 @@ func (l Linear) Scale(k int64) Linear {
 	return scaled
 }
 
-// Bounds are the smallest and largest value; ok is false when an atom is unbounded or the values are too large to tell.
+// Bounds are the smallest and largest value; ok is false when an atom is unbounded or the values are too large to
+// tell.
 func (l Linear) Bounds() (lo, hi int64, ok bool) {
 	within := interval{l.Const, l.Const}
 	for _, t := range l.Terms {

@@ -2,10 +2,11 @@ package expr
 
 import "slices"
 
-// Merge is the workload without axes of extent one, and with neighbouring axes joined wherever every tensor treats them as
-// one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an element-wise chain a single loop. Memory layouts stay the same, so
-// arguments are passed as before. Workloads that differ only in such grouping become equal.
-// The result is canonical input for scheduling; w is not changed. Neighbouring reduction axes are joined likewise.
+// Merge is the workload without axes of extent one, and with neighbouring axes joined wherever every tensor treats
+// them as one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an element-wise chain a
+// single loop. Memory layouts stay the same, so arguments are passed as before. Workloads that differ only in such
+// grouping become equal. The result is canonical input for scheduling; w is not changed. Neighbouring reduction axes
+// are joined likewise.
 func (w *Workload) Merge() *Workload {
 	w, _ = w.squeeze()
 	for {

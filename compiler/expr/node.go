@@ -60,9 +60,9 @@ type Select struct {
 	dtype      array.DType
 }
 
-// Cast converts between types: anything to Bool tests for non-zero, integers wrap, and floating point to integer truncates
-// toward zero. A floating point value beyond 32 bits (64 for Int64, Uint32 and Uint64) first becomes the nearest integer
-// of that size, signed but for Uint64; NaN becomes zero.
+// Cast converts between types: anything to Bool tests for non-zero, integers wrap, and floating point to integer
+// truncates toward zero. A floating point value beyond 32 bits (64 for Int64, Uint32 and Uint64) first becomes the
+// nearest integer of that size, signed but for Uint64; NaN becomes zero.
 type Cast struct {
 	Type array.DType
 	A    Expr
@@ -95,9 +95,10 @@ func (e *Cast) DType() array.DType { return e.Type }
 // BinaryOp is the operator of a Binary.
 type BinaryOp uint8
 
-// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and are
-// what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod). Integers wrap around; divisions of them and
-// remainders by zero are zero, and shifts by more than their bits leave the sign. Min and Max of NaN are NaN.
+// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and
+// are what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod). Integers wrap around; divisions
+// of them and remainders by zero are zero, and shifts by more than their bits leave the sign. Min and Max of NaN are
+// NaN.
 const (
 	Add BinaryOp = iota + 1
 	Sub

@@ -63,8 +63,8 @@ func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.'
 }
 
-// Distance is the mean of the logarithms, base 2, of how many times larger one's sizes are than the other's; infinite between
-// classes.
+// Distance is the mean of the logarithms, base 2, of how many times larger one's sizes are than the other's; infinite
+// between classes.
 func (s Shape) Distance(to Shape) float64 {
 	if s.Class != to.Class || len(s.Sizes) != len(to.Sizes) {
 		return math.Inf(1)

@@ -2,8 +2,8 @@ package expr
 
 import "github.com/tilth-dev/tilth/compiler/array"
 
-// Simplifier rewrites expressions into a simpler form of the same value, replacing variables and tensors on the way. The
-// zero value replaces nothing.
+// Simplifier rewrites expressions into a simpler form of the same value, replacing variables and tensors on the way.
+// The zero value replaces nothing.
 type Simplifier struct {
 	// Values has the replacements of variables, which must be simplified themselves.
 	Values map[*Var]Expr
@@ -14,8 +14,8 @@ type Simplifier struct {
 // Simplify rewrites integer arithmetic into linear form and decides comparisons that the variables' extents decide.
 func Simplify(e Expr) Expr { return Simplifier{}.Simplify(e) }
 
-// Linearize brings an Int64 expression into linear form. Divisions and remainders by positive constants are taken apart as
-// far as the variables' extents allow; variables range over 0 <= v < Extent.
+// Linearize brings an Int64 expression into linear form. Divisions and remainders by positive constants are taken
+// apart as far as the variables' extents allow; variables range over 0 <= v < Extent.
 func Linearize(e Expr) Linear { return Simplifier{}.Linearize(e) }
 
 // Changes reports whether any variable or tensor of e is to be replaced.

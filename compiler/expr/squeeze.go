@@ -1,7 +1,7 @@
 package expr
 
-// squeeze is the workload without axes and dimensions of extent one, but for one where nothing else is left: their only
-// valid index is zero. ok is false when there was none to drop.
+// squeeze is the workload without axes and dimensions of extent one, but for one where nothing else is left: their
+// only valid index is zero. ok is false when there was none to drop.
 func (w *Workload) squeeze() (squeezed *Workload, ok bool) {
 	s := &squeezer{kept: map[*Tensor][]int{}, tensors: map[*Tensor]*Tensor{}}
 	var outputs, args []*Tensor

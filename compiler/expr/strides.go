@@ -36,7 +36,8 @@ func (t *Tensor) SpanElements() int64 {
 	return span
 }
 
-// checkStrides refuses strides that are not row-major with gaps: dimensions in order of memory, no two elements at one place.
+// checkStrides refuses strides that are not row-major with gaps: dimensions in order of memory, no two elements at one
+// place.
 func (t *Tensor) checkStrides() error {
 	if t.Strides == nil {
 		return nil
@@ -93,7 +94,8 @@ func joinStrides(strides []int64, k int) []int64 {
 	return slices.Concat(strides[:k], strides[k+1:])
 }
 
-// keptStrides are the strides of the dimensions that squeeze keeps; that of an extent of one says nothing and becomes one.
+// keptStrides are the strides of the dimensions that squeeze keeps; that of an extent of one says nothing and becomes
+// one.
 func (t *Tensor) keptStrides(kept []int) []int64 {
 	if t.Strides == nil {
 		return nil

@@ -70,9 +70,10 @@ type Tensor struct {
 	DType array.DType
 	// Shape has the extent of each axis; empty for a scalar.
 	Shape []int64
-	// Strides is nil for a tensor that lies row-major and alone in memory, at an address aligned as the kernel ABI says. An
-	// input or output that is part of a larger tensor has the distance between neighbours along each dimension, in elements;
-	// such a one is aligned to its elements only. Strides say where elements lie and nothing of what they are.
+	// Strides is nil for a tensor that lies row-major and alone in memory, at an address aligned as the kernel ABI
+	// says. An input or output that is part of a larger tensor has the distance between neighbours along each
+	// dimension, in elements; such a one is aligned to its elements only. Strides say where elements lie and nothing
+	// of what they are.
 	Strides []int64
 	Role    Role
 	// Axes has one variable per dimension of a computed tensor.

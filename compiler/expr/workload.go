@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Workload is a DAG of tensors: what one kernel computes. Two workloads that compute the same in the same way have the same
-// canonical text and digest, whatever their tensors are called.
+// Workload is a DAG of tensors: what one kernel computes. Two workloads that compute the same in the same way have the
+// same canonical text and digest, whatever their tensors are called.
 type Workload struct {
 	// Inputs, then Constants, then Outputs are the kernel's arguments, in this order.
 	Inputs, Constants, Outputs []*Tensor
@@ -17,8 +17,8 @@ type Workload struct {
 	Stages []*Tensor
 }
 
-// NewWorkload collects everything the outputs are computed from. Inputs and constants are ordered by their first use; pass
-// them in args to fix another order (or to keep one that is not used).
+// NewWorkload collects everything the outputs are computed from. Inputs and constants are ordered by their first use;
+// pass them in args to fix another order (or to keep one that is not used).
 func NewWorkload(outputs []*Tensor, args ...*Tensor) (*Workload, error) {
 	w := &Workload{Outputs: outputs}
 	seen := map[*Tensor]bool{}
@@ -96,8 +96,8 @@ func (w *Workload) Flop() float64 {
 	return total
 }
 
-// IntegerOps counts the operations of one execution in sums of integers: in each step the addition, and the arithmetic on what is
-// added. Index arithmetic, loads, casts and selections count nothing.
+// IntegerOps counts the operations of one execution in sums of integers: in each step the addition, and the arithmetic
+// on what is added. Index arithmetic, loads, casts and selections count nothing.
 func (w *Workload) IntegerOps() float64 {
 	var total float64
 	for _, t := range w.Stages {

@@ -1,5 +1,5 @@
-// Package footprint says how much of the memory hierarchy a part of a tensor occupies, and what the levels of a target's hierarchy
-// hold. The analytic cost of a schedule and the features of the learnt one are both made from it.
+// Package footprint says how much of the memory hierarchy a part of a tensor occupies, and what the levels of a
+// target's hierarchy hold. The analytic cost of a schedule and the features of the learnt one are both made from it.
 package footprint
 
 import "github.com/tilth-dev/tilth/compiler/target"
@@ -7,8 +7,8 @@ import "github.com/tilth-dev/tilth/compiler/target"
 // pageBytes is the size of a page of memory.
 const pageBytes = 4096
 
-// Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it reaches. Packed
-// tensors lie in the order in which they are read, so that any box of them is contiguous.
+// Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it
+// reaches. Packed tensors lie in the order in which they are read, so that any box of them is contiguous.
 func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
 	run, runs, gap := Run(shape, box, elementBytes, packed), int64(1), elementBytes
 	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
@@ -59,7 +59,8 @@ type Level struct {
 	Shared bool
 }
 
-// Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there is one.
+// Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there
+// is one.
 func Levels(t *target.Target) []Level {
 	line := float64(max(1, t.CPU.CacheLineBytes))
 	list := []Level{

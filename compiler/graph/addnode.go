@@ -16,8 +16,8 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 	return nil
 }
 
-// addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or as
-// an operator of package op.
+// addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or
+// as an operator of package op.
 func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	name := n.Name
 	if name == "" {

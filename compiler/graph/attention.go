@@ -12,12 +12,12 @@ import (
 //
 //	softmax(a b [* or / scale] [+ mask, or where a condition holds]) c
 //
-// with a softmax over the last axis, and makes it one operator: one kernel in place of three or more, and scores that stay in
-// the cache. Scales, also those of a and b, and masks are found in the form in which exporters write them.
+// with a softmax over the last axis, and makes it one operator: one kernel in place of three or more, and scores that
+// stay in the cache. Scales, also those of a and b, and masks are found in the form in which exporters write them.
 //
-// Measured on one core (Zen 4, AVX2), default schedules: a layer of bert_small (8 heads, 128 tokens) took 534 us in three kernels,
-// with panels of the keys, and takes 468 us in one; a layer of vit-b-16 (12 heads, 197 tokens) 1751 us and 1711 us. What the scores
-// take in memory, which grows with the square of the tokens, is saved besides.
+// Measured on one core (Zen 4, AVX2), default schedules: a layer of bert_small (8 heads, 128 tokens) took 534 us in
+// three kernels, with panels of the keys, and takes 468 us in one; a layer of vit-b-16 (12 heads, 197 tokens) 1751 us
+// and 1711 us. What the scores take in memory, which grows with the square of the tokens, is saved besides.
 func fuseAttention(g *graph) error {
 	readers := g.users()
 	for k, n := range g.nodes {

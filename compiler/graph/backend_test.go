@@ -141,8 +141,8 @@ func isNotFirst(g *onnx.Graph, name string) bool {
 	return name != g.Inputs[0].Name || isParameter(g, name)
 }
 
-// isParameter reports whether a node takes an input, or what is computed from it, as a parameter rather than as data: which
-// shape, which part.
+// isParameter reports whether a node takes an input, or what is computed from it, as a parameter rather than as data:
+// which shape, which part.
 func isParameter(g *onnx.Graph, name string) bool {
 	names := map[string]bool{name: true}
 	for _, n := range g.Nodes {

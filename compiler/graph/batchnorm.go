@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// foldBatchNorms turns each batch normalisation with known statistics into one multiplication and addition per channel,
-// and folds those into the weights of a convolution or dense layer that nothing else reads.
+// foldBatchNorms turns each batch normalisation with known statistics into one multiplication and addition per
+// channel, and folds those into the weights of a convolution or dense layer that nothing else reads.
 func foldBatchNorms(g *graph) error {
 	users := g.users()
 	for k := 0; k < len(g.nodes); k++ {

@@ -20,7 +20,8 @@ func importCost(l op.Limits, m *onnx.Model) (p *Program, bytes uint64, err error
 	return p, after.TotalAlloc - before.TotalAlloc, err
 }
 
-// chain applies a node 40 times, each to the result of the one before: %d are the numbers of the result and the operand.
+// chain applies a node 40 times, each to the result of the one before: %d are the numbers of the result and the
+// operand.
 func chain(m sketch, format string, attributes ...*onnx.Attribute) sketch {
 	for k := range 40 {
 		m = m.node(strings.NewReplacer("OUT", fmt.Sprint("x", k+1), "IN", fmt.Sprint("x", k)).Replace(format), attributes...)

@@ -64,8 +64,8 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 	return nil
 }
 
-// addOutputs finds the graph's outputs and gives each a value of its own with the output's name: a copy where the value is
-// an input, a constant or another output as well.
+// addOutputs finds the graph's outputs and gives each a value of its own with the output's name: a copy where the
+// value is an input, a constant or another output as well.
 func (b *builder) addOutputs(s *scope, names []string) error {
 	b.number()
 	for _, name := range names {

@@ -6,14 +6,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// lineUp is a concatenation and the values that it lines up, when those it reads from other concatenations are taken apart.
+// lineUp is a concatenation and the values that it lines up, when those it reads from other concatenations are taken
+// apart.
 type lineUp struct {
 	*node
 	parts []*value
 }
 
-// nestConcats makes a concatenation read an earlier one where that lines up some of its operands already, as in a dense
-// block, where every layer reads the results of all before it. All then share one buffer.
+// nestConcats makes a concatenation read an earlier one where that lines up some of its operands already, as in a
+// dense block, where every layer reads the results of all before it. All then share one buffer.
 func nestConcats(g *graph) error {
 	var earlier []lineUp
 	for k, n := range g.nodes {
@@ -35,8 +36,8 @@ func nestConcats(g *graph) error {
 	return nil
 }
 
-// longestWithin is the concatenation along the same axis that lines up the longest run of n's operands, and where the run
-// begins.
+// longestWithin is the concatenation along the same axis that lines up the longest run of n's operands, and where the
+// run begins.
 func longestWithin(n lineUp, earlier []lineUp) (inner *lineUp, at int) {
 	for i := range earlier {
 		c := &earlier[i]

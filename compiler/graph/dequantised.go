@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// splitDequantised gives each reader of a dequantised value a dequantisation of its own. Then what is stored are the integers, a quarter
-// of the memory, and each reader's kernel makes floats of them while it reads.
+// splitDequantised gives each reader of a dequantised value a dequantisation of its own. Then what is stored are the
+// integers, a quarter of the memory, and each reader's kernel makes floats of them while it reads.
 func splitDequantised(g *graph) error {
 	users := g.users()
 	for _, n := range slices.Clone(g.nodes) {
@@ -30,8 +30,8 @@ func splitDequantised(g *graph) error {
 	return nil
 }
 
-// absorbDequantised moves kernels that only dequantise into the one element-wise operator that reads them, as the addition at the end
-// of a residual block.
+// absorbDequantised moves kernels that only dequantise into the one element-wise operator that reads them, as the
+// addition at the end of a residual block.
 func (p *partitioner) absorbDequantised(groups []*group) []*group {
 	var absorbed []*group
 	for _, grp := range groups {

@@ -166,7 +166,8 @@ func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, 
 	return args
 }
 
-// taskName is for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details, channels out.
+// taskName is for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details, channels
+// out.
 func taskName(grp *group) string {
 	var labels []string
 	for _, n := range grp.nodes {

@@ -14,8 +14,8 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
 }
 
-// EvaluateCalls evaluates the program and shows each call with its arguments, dense in the shapes of its workload, and its
-// results.
+// EvaluateCalls evaluates the program and shows each call with its arguments, dense in the shapes of its workload, and
+// its results.
 func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
 	m := memory{program: p, roots: make([][]byte, len(p.Values))}
@@ -69,7 +69,8 @@ func (m memory) call(c Call) (args, results []*array.Array, err error) {
 	return args, results, nil
 }
 
-// read takes a value out of memory, in a shape that may differ from its own by axes of extent one and joined neighbours.
+// read takes a value out of memory, in a shape that may differ from its own by axes of extent one and joined
+// neighbours.
 func (m memory) read(v int, shape []int64) *array.Array {
 	value := m.program.Values[v]
 	if value.Data != nil {

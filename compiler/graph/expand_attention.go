@@ -95,7 +95,8 @@ func (e *expansion) scores(q, k *value) *value {
 	return s
 }
 
-// perHead multiplies matrices [batch, heads, m, n] with [batch, groups, n, o], of which each serves heads/groups heads.
+// perHead multiplies matrices [batch, heads, m, n] with [batch, groups, n, o], of which each serves heads/groups
+// heads.
 func (e *expansion) perHead(a, b *value, heads int64) *value {
 	if e.failed() {
 		return nil
@@ -122,7 +123,8 @@ func (e *expansion) weights(scores *value, d array.DType) *value {
 	return e.cast(d, e.op("Softmax", attributes{intOf("axis", -1)}, scores))
 }
 
-// attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a key.
+// attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a
+// key.
 func (e *expansion) attentionBias(q, k *value) *value {
 	var terms []*value
 	if mask := e.tensor(3); mask != nil {
@@ -173,8 +175,8 @@ func (e *expansion) hidden(d array.DType, visible *value) *value {
 	return e.op("Where", nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
 }
 
-// causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or of
-// the valid keys where their lengths are given.
+// causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
+// of the valid keys where their lengths are given.
 func (e *expansion) causalBias(q, k, lengths *value) *value {
 	queries, keys := q.Shape[2], k.Shape[2]
 	place := e.positions(1, 1, queries, 1)
@@ -236,8 +238,8 @@ func (e *expansion) rotaryEmbedding() []*item {
 	return only(e.reshape(y, shape...))
 }
 
-// angles is input k [batch, positions, pairs], picked by the positions of input 3 where that is given, with an axis for the
-// heads.
+// angles is input k [batch, positions, pairs], picked by the positions of input 3 where that is given, with an axis
+// for the heads.
 func (e *expansion) angles(k int, axis int64) *value {
 	v := e.tensor(k)
 	if places := e.tensor(3); places != nil {

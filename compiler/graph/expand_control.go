@@ -16,8 +16,8 @@ func controlExpanders() map[string]expander {
 	}
 }
 
-// body adds the nodes of a graph of the node, whose names see the outer ones, and gives its outputs. in are the graph's
-// inputs.
+// body adds the nodes of a graph of the node, whose names see the outer ones, and gives its outputs. in are the
+// graph's inputs.
 func (e *expansion) body(g *onnx.Graph, in []*item) []*item {
 	if e.failed() {
 		return nil
@@ -69,8 +69,8 @@ func (e *expansion) truth(v *value) (is, known bool) {
 	return v.data.Int(0) != 0, true
 }
 
-// branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the results
-// of both.
+// branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the
+// results of both.
 func (e *expansion) branch() []*item {
 	cond := e.tensor(0)
 	is, known := e.truth(cond)

@@ -8,7 +8,8 @@ type direction struct {
 	index   int64
 	reverse bool
 	attrs   attributes
-	// x [steps*batch, inputs] has the inputs of all steps; w, rec and bias are the direction's weights, bias nil without.
+	// x [steps*batch, inputs] has the inputs of all steps; w, rec and bias are the direction's weights, bias nil
+	// without.
 	x, w, rec, bias, peepholes *value
 	// parts are the products of x with the input weights, for all steps; recs and recBiases the recurrent weights with
 	// which a step multiplies, and their biases where those cannot go into the parts.
@@ -85,8 +86,8 @@ func (d *direction) keep(mask, state, before *value) *value {
 	return d.op("Where", nil, mask, state, before)
 }
 
-// gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the recurrent
-// one) is meant.
+// gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the
+// recurrent one) is meant.
 func (d *direction) gatesOf(v *value, half, from, to int64) *value {
 	if v == nil {
 		return nil
@@ -98,8 +99,8 @@ func (d *direction) gatesOf(v *value, half, from, to int64) *value {
 	return d.slice(v, 0, begin+from*d.size, begin+to*d.size)
 }
 
-// addPart adds the product of all inputs with the weights of gates from to to, biases included; with the recurrent biases
-// too where both are true.
+// addPart adds the product of all inputs with the weights of gates from to to, biases included; with the recurrent
+// biases too where both are true.
 func (d *direction) addPart(from, to int64, both bool) {
 	bias := d.gatesOf(d.bias, 0, from, to)
 	if bias != nil && both {

@@ -22,11 +22,11 @@ func integerExpanders() map[string]expander {
 	}
 }
 
-// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and each
-// column of b.
+// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and
+// each column of b.
 //
-// With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off already:
-// then the product is one of narrow integers, and what follows one addition for each column.
+// With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off
+// already: then the product is one of narrow integers, and what follows one addition for each column.
 func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
 	if e.failed() {
 		return nil
@@ -53,8 +53,8 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
 	return e.op("Sub", nil, product, e.op("Mul", nil, e.toInt32(aZero), sums))
 }
 
-// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for all;
-// wZero may have one for each output channel.
+// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
+// all; wZero may have one for each output channel.
 func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	if e.failed() {
 		return nil
@@ -90,8 +90,9 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	return e.op("Sub", nil, sum, e.op("Mul", nil, e.reshape(e.toInt32(xZero)), sums))
 }
 
-// padChannels adds channels to an image and to known weights, as the first convolution of a network with its three colours needs
-// them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that nothing changes.
+// padChannels adds channels to an image and to known weights, as the first convolution of a network with its three
+// colours needs them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that
+// nothing changes.
 func (e *expansion) padChannels(x, w *value) (image, weights *value) {
 	if e.failed() {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 // legacyOpset is the operator set from which on operands are broadcast by the rules of numpy.
 const legacyOpset = 7
 
-// alignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of numpy
-// do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis on. The
-// slope of PRelu stands for channels.
+// alignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of
+// numpy do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis
+// on. The slope of PRelu stands for channels.
 func (b *builder) alignLegacy(n op.Node, values []*value) error {
 	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil

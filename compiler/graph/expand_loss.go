@@ -25,9 +25,9 @@ func lossExpanders() map[string]expander {
 	}
 }
 
-// likelihoodLoss is minus the logarithm x[n,target[n,...],...] of each target's class times the class's weight, without
-// those targets that are the attribute "ignore_index"; reduced as the attribute "reduction" says, where the mean is over
-// the weights.
+// likelihoodLoss is minus the logarithm x[n,target[n,...],...] of each target's class times the class's weight,
+// without those targets that are the attribute "ignore_index"; reduced as the attribute "reduction" says, where the
+// mean is over the weights.
 func (e *expansion) likelihoodLoss(x, target, weight *value) *value {
 	if e.failed() || !e.fitsClasses(x, target, weight) {
 		return nil

@@ -12,8 +12,8 @@ func normExpanders() map[string]expander {
 	}
 }
 
-// batchNormalization normalises by the given statistics or, in training mode, by those of the batch; then outputs 1 and 2
-// are the running mean and variance.
+// batchNormalization normalises by the given statistics or, in training mode, by those of the batch; then outputs 1
+// and 2 are the running mean and variance.
 func (e *expansion) batchNormalization() []*item {
 	in := e.tensors()
 	if e.node.Int("training_mode", 0) == 0 {
@@ -117,7 +117,8 @@ func (e *expansion) meanVarianceNormalization() []*item {
 	return only(e.op("Div", nil, centred, deviation))
 }
 
-// dropout changes nothing when a model runs, and its mask keeps everything; in training mode that is so only at ratio 0.
+// dropout changes nothing when a model runs, and its mask keeps everything; in training mode that is so only at
+// ratio 0.
 func (e *expansion) dropout() []*item {
 	x, training := e.tensor(0), e.tensor(2)
 	if e.failed() {

@@ -51,8 +51,8 @@ func (e *expansion) dequantizeLinear() []*item {
 	return only(result)
 }
 
-// perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for each
-// position on the attribute "axis", or one for each block of "block_size" positions there.
+// perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
+// each position on the attribute "axis", or one for each block of "block_size" positions there.
 func (e *expansion) perElement(v *value, shape []int64) *value {
 	if v == nil || e.failed() {
 		return v

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// recurrentExpanders unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each step a
-// product with the hidden state and element-wise operators. The kernels of all steps are the same tasks.
+// recurrentExpanders unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
+// step a product with the hidden state and element-wise operators. The kernels of all steps are the same tasks.
 func recurrentExpanders() map[string]expander {
 	return map[string]expander{
 		"LSTM": {3, 8, func(e *expansion) []*item { return e.recurrent(lstmKind) }},
@@ -24,8 +24,8 @@ type recurrentKind struct {
 	activations []string // of one direction
 	// hasCell tells that there is a cell state beside the hidden one.
 	hasCell bool
-	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros, given
-	// the number of the step in the input.
+	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros,
+	// given the number of the step in the input.
 	prepare func(d *direction)
 	step    func(d *direction, t int64, hidden, cell *value) (*value, *value)
 }

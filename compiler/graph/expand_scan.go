@@ -24,8 +24,8 @@ func (s scans) add(elements []*item) {
 	}
 }
 
-// stack joins the elements of each scan output along a new axis. Without iterations the shape is taken from what the graph
-// says about its output.
+// stack joins the elements of each scan output along a new axis. Without iterations the shape is taken from what the
+// graph says about its output.
 func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*item {
 	outs := make([]*item, len(s))
 	for k, elements := range s {
@@ -163,8 +163,8 @@ func (e *expansion) take(v *value, axis, at int64) *value {
 	return e.op("Squeeze", nil, e.slice(v, axis, at, at+1), e.ints(axis))
 }
 
-// batchedScan is Scan of operator set 8: all operands have a batch axis in front, and input 0 may have the lengths of the
-// sequences.
+// batchedScan is Scan of operator set 8: all operands have a batch axis in front, and input 0 may have the lengths of
+// the sequences.
 func (e *expansion) batchedScan(g *onnx.Graph) []*item {
 	if len(e.in) < 2 || e.in[0] != nil {
 		e.fail("sequence_lens of operator set 8 is not supported: convert the model to operator set 9 or newer")

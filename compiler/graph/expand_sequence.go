@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// sequenceExpanders work on sequences and optionals, which are known when the model is read: how long they are, and which
-// tensor stands where.
+// sequenceExpanders work on sequences and optionals, which are known when the model is read: how long they are, and
+// which tensor stands where.
 func sequenceExpanders() map[string]expander {
 	return map[string]expander{
 		"SequenceEmpty":      {0, 0, func(e *expansion) []*item { return e.onlySequence(nil) }},
@@ -105,8 +105,8 @@ func (e *expansion) sequenceErase() []*item {
 	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
 }
 
-// sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same for
-// all.
+// sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same
+// for all.
 func (e *expansion) sequenceMap() []*item {
 	g := e.node.Graph("body")
 	count := len(e.elements(0))

@@ -23,8 +23,8 @@ type optimiser struct {
 	rate, updates *value
 }
 
-// optimise applies update to each tensor x with its gradient g and its states. Inputs and outputs are ordered by kind, then
-// by tensor.
+// optimise applies update to each tensor x with its gradient g and its states. Inputs and outputs are ordered by kind,
+// then by tensor.
 func (e *expansion) optimise(states int, update func(o *optimiser, x, g *value, state []*value) []*value) []*item {
 	in := e.tensors()
 	count := (len(in) - 2) / (2 + states)

@@ -7,8 +7,8 @@ import (
 )
 
 // absorbFeeds moves element-wise kernels into the product that alone reads their result, such as the normalisation and
-// activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation: the product computes a
-// block of them at a time, and their result never goes through memory.
+// activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation: the product
+// computes a block of them at a time, and their result never goes through memory.
 func (p *partitioner) absorbFeeds(groups []*group) []*group {
 	var absorbed []*group
 	for _, grp := range groups {
@@ -28,8 +28,8 @@ func (p *partitioner) absorbFeeds(groups []*group) []*group {
 	return slices.DeleteFunc(groups, func(g *group) bool { return slices.Contains(absorbed, g) })
 }
 
-// takesFeeds reports whether a node is a product that reads each element of an operand for many results, at one position: a
-// convolution of one pixel, or a product with known weights.
+// takesFeeds reports whether a node is a product that reads each element of an operand for many results, at one
+// position: a convolution of one pixel, or a product with known weights.
 func takesFeeds(n *node) bool {
 	switch n.Op {
 	case "Conv":

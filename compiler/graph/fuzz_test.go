@@ -86,7 +86,8 @@ type written struct {
 	roots map[int][]byte
 }
 
-// maxMarked is how many elements a root may have to be looked at one by one; a larger one is whole once it was written to.
+// maxMarked is how many elements a root may have to be looked at one by one; a larger one is whole once it was written
+// to.
 const maxMarked = 1 << 16
 
 func (w written) at(v int) (marks array.Strided, ok bool) {

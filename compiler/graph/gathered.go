@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// sliceGathers makes a Gather of one known index a slice and a reshape, as in taking queries, keys and values apart or the
-// first token of a sequence: then it is read where it lies.
+// sliceGathers makes a Gather of one known index a slice and a reshape, as in taking queries, keys and values apart or
+// the first token of a sequence: then it is read where it lies.
 func sliceGathers(g *graph) error {
 	for k := 0; k < len(g.nodes); k++ {
 		n := g.nodes[k]

@@ -10,13 +10,13 @@ import (
 
 // Options are what the user says beside the model.
 type Options struct {
-	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model gives an
-	// open extent, one number for it wherever it stands.
+	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
+	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
 }
 
-// Import compiles a model to a program: the same model and options give the same program. Errors name the node or value
-// and what to do. What it costs is bounded by op.Budget.
+// Import compiles a model to a program: the same model and options give the same program. Errors name the node or
+// value and what to do. What it costs is bounded by op.Budget.
 func Import(m *onnx.Model, opts Options) (*Program, error) {
 	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
 	if err != nil && len(err.Error()) > maxError {

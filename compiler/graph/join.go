@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of programs[k]
-// is called JoinedName(k, NAME).
+// Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of
+// programs[k] is called JoinedName(k, NAME).
 func Join(name string, programs []*Program) *Program {
 	j := &joiner{joined: &Program{Name: name}, tasks: map[string]int{}}
 	for k, p := range programs {

@@ -12,8 +12,8 @@ import (
 //
 //	d = x - mean(x);  y = d / sqrt(mean(d*d) + epsilon) [* scale [+ bias]]
 //
-// and normalisation by the root mean square, where d is x, with means over the last axes. The quotient may be a product with a
-// reciprocal. It becomes one operator, and so one kernel in place of five.
+// and normalisation by the root mean square, where d is x, with means over the last axes. The quotient may be a
+// product with a reciprocal. It becomes one operator, and so one kernel in place of five.
 func fuseLayerNorms(g *graph) error {
 	for k := len(g.nodes) - 1; k >= 0; k-- { // the last node of a pattern comes before its parts
 		n := g.nodes[k]
@@ -95,8 +95,8 @@ func (m *layerNorm) isCentred(n *node) bool {
 	return n != nil && n.Op == "Sub" && m.isMean(producer(n.in[1]), n.in[0])
 }
 
-// quotient takes d divided by the root of a value apart: as a division, or a product with the reciprocal of the root; nils when
-// n is neither.
+// quotient takes d divided by the root of a value apart: as a division, or a product with the reciprocal of the root;
+// nils when n is neither.
 func quotient(n *node) (d, squared *value) {
 	if n == nil || len(n.in) != 2 {
 		return nil, nil

@@ -54,10 +54,10 @@ func (g *graph) copyOf(v *value, name string) (*node, error) {
 	return n, nil
 }
 
-// assignLayouts decides in which order each value's axes lie in memory: inputs and outputs as the model has them, the rest
-// as their producers like best. Transpositions become a matter of layout and cost nothing. Where a reshape needs another
-// order than its operand has, and for outputs, a copy is put in, which joins its producer's kernel like any element-wise
-// operator.
+// assignLayouts decides in which order each value's axes lie in memory: inputs and outputs as the model has them, the
+// rest as their producers like best. Transpositions become a matter of layout and cost nothing. Where a reshape needs
+// another order than its operand has, and for outputs, a copy is put in, which joins its producer's kernel like any
+// element-wise operator.
 func assignLayouts(g *graph) error {
 	for _, v := range g.inputs {
 		v.layout = op.RowMajor(len(v.Shape))
@@ -139,8 +139,8 @@ func reshapeLayout(in []int64, layout []int, out []int64) ([]int, bool) {
 	return moveRuns(in, layout, runOf, sources, runs, len(out))
 }
 
-// moveRuns orders the runs of the result as the operand's runs lie in memory. Axes of extent 1 have no place in memory, so
-// they follow wherever their run goes.
+// moveRuns orders the runs of the result as the operand's runs lie in memory. Axes of extent 1 have no place in
+// memory, so they follow wherever their run goes.
 func moveRuns(in []int64, layout, runOf []int, sources, runs [][]int, rank int) ([]int, bool) {
 	var order []int
 	placed := make([]bool, len(runs))

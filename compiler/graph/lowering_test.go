@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change here changes digests,
-// and so disowns recorded measurements.
+// TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change here changes
+// digests, and so disowns recorded measurements.
 func TestWorkloadTexts(t *testing.T) {
 	// pooled is an NHWC value to start from, as inside a network.
 	pooled := func(c, extent int64) sketch {

@@ -22,14 +22,14 @@ type group struct {
 
 func (g *group) tail() *node { return g.nodes[len(g.nodes)-1] }
 
-// begin is the order of the first node whose result is stored. Everything that the kernel reads is computed before that one,
-// so that kernels in this order can run one after the other.
+// begin is the order of the first node whose result is stored. Everything that the kernel reads is computed before
+// that one, so that kernels in this order can run one after the other.
 func (g *group) begin() int { return g.stored[0].producer.order }
 
-// partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with most
-// work first; what is left forms kernels of its own. A result that has other readers than the operators that follow it is
-// stored, and they are computed in the same kernel. What only a product reads is computed in the product's kernel. Views that no kernel takes become aliases. The result is in an order in
-// which the kernels can run.
+// partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with
+// most work first; what is left forms kernels of its own. A result that has other readers than the operators that
+// follow it is stored, and they are computed in the same kernel. What only a product reads is computed in the
+// product's kernel. Views that no kernel takes become aliases. The result is in an order in which the kernels can run.
 func partition(g *graph) []*group {
 	g.number()
 	p := &partitioner{graph: g, readers: g.users()}
@@ -88,8 +88,8 @@ func (p *partitioner) grow(anchor *node) *group {
 }
 
 // region is the smallest set of nodes after v that computes one result from it and other values, and through which all
-// that is computed from v goes: the nodes between v and its immediate post-dominator. All are element-wise on v's shape; or
-// it is a single transposition, or a reshape by axes of extent one. nil when there is none.
+// that is computed from v goes: the nodes between v and its immediate post-dominator. All are element-wise on v's
+// shape; or it is a single transposition, or a reshape by axes of extent one. nil when there is none.
 func (p *partitioner) region(v *value) []*node {
 	if p.isOutput(v) {
 		return nil
@@ -119,9 +119,9 @@ func (p *partitioner) region(v *value) []*node {
 	return nil
 }
 
-// yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end of
-// a residual block, the first is the block's own in every model seen, and blocks with and without a projection beside
-// them then share their tasks.
+// yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end
+// of a residual block, the first is the block's own in every model seen, and blocks with and without a projection
+// beside them then share their tasks.
 func (p *partitioner) yields(n *node, inside map[*value]bool) bool {
 	first := n.in[0]
 	if inside[first] || first.producer == nil || len(p.readers[first]) != 1 || p.isOutput(first) {

@@ -10,21 +10,21 @@ import (
 // within says in whose memory a value's elements lie.
 type within struct {
 	of *value
-	// begin is the index of the value's first element in of, by axes in the order of memory; nil when the two are the same
-	// elements in another shape.
+	// begin is the index of the value's first element in of, by axes in the order of memory; nil when the two are the
+	// same elements in another shape.
 	begin []int64
 }
 
-// place is where a value lies: in the memory of root, offset elements behind its beginning, with strides in elements along
-// the value's axes in the order of memory.
+// place is where a value lies: in the memory of root, offset elements behind its beginning, with strides in elements
+// along the value's axes in the order of memory.
 type place struct {
 	root    *value
 	offset  int64
 	strides []int64
 }
 
-// place follows a value to its root; ok is false when the value's elements have no strides there, because a reshape joins
-// axes between which there are gaps.
+// place follows a value to its root; ok is false when the value's elements have no strides there, because a reshape
+// joins axes between which there are gaps.
 func (v *value) place() (p place, ok bool) {
 	if v.within == nil {
 		return place{root: v, strides: expr.RowMajorStrides(v.physical())}, true
@@ -58,7 +58,8 @@ func (p place) isDense(shape []int64) bool {
 // bufferAlignment is what kernels may rely on for arguments without strides, in bytes.
 const bufferAlignment = 64
 
-// argumentStrides are the strides that a kernel must know of: nil where the value looks like one that lies alone in memory.
+// argumentStrides are the strides that a kernel must know of: nil where the value looks like one that lies alone in
+// memory.
 func (v *value) argumentStrides() []int64 {
 	p, _ := v.place()
 	if p.isDense(v.physical()) && p.offset*v.DType.Bytes()%bufferAlignment == 0 {

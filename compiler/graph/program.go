@@ -1,5 +1,5 @@
-// Package graph turns a model into the program that a package runs: it reads the operators into a graph of typed values,
-// simplifies it, decides where values lie in memory, and cuts it into kernels.
+// Package graph turns a model into the program that a package runs: it reads the operators into a graph of typed
+// values, simplifies it, decides where values lie in memory, and cuts it into kernels.
 package graph
 
 import (
@@ -30,7 +30,8 @@ type Value struct {
 	Alias int
 	// Offset is where the value begins in the memory of Alias, in elements.
 	Offset int64
-	// Strides are the distances between neighbours along each dimension of Shape, in elements; nil when the value is row-major.
+	// Strides are the distances between neighbours along each dimension of Shape, in elements; nil when the value is
+	// row-major.
 	Strides []int64
 }
 
@@ -50,8 +51,8 @@ type Call struct {
 	// Name has the names of the model's nodes that are computed, joined by "+".
 	Name string
 	Task int
-	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the workload's
-	// canonical shapes may lack axes of extent 1 and join neighbours.
+	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the
+	// workload's canonical shapes may lack axes of extent 1 and join neighbours.
 	Args []int
 }
 

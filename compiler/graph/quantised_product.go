@@ -8,15 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// dequantised is what a DequantizeLinear made a value of: integer minus zero, times scale. scale and zero are as in the model: one
-// for all, or one for each position on the axis; zero may be nil.
+// dequantised is what a DequantizeLinear made a value of: integer minus zero, times scale. scale and zero are as in
+// the model: one for all, or one for each position on the axis; zero may be nil.
 type dequantised struct {
 	integer, scale, zero *value
 	axis                 int64
 }
 
-// quantisedProducts write products of dequantised values as products of the integers, scaled afterwards: the sum is exact, and
-// rounded once to a float, where that of the floats is rounded at each term.
+// quantisedProducts write products of dequantised values as products of the integers, scaled afterwards: the sum is
+// exact, and rounded once to a float, where that of the floats is rounded at each term.
 func quantisedProducts() map[string]expander {
 	return map[string]expander{
 		"Conv":   {2, 3, (*expansion).quantisedConv},
@@ -25,8 +25,8 @@ func quantisedProducts() map[string]expander {
 	}
 }
 
-// quantisedProduct is the expander of a node whose operands are dequantised values that products of integers pay for; ok is false for
-// others.
+// quantisedProduct is the expander of a node whose operands are dequantised values that products of integers pay for;
+// ok is false for others.
 func (b *builder) quantisedProduct(n op.Node, in []*item) (x expander, ok bool) {
 	x, ok = quantisedProducts()[n.Op]
 	if !ok || len(in) < 2 || in[0] == nil || in[1] == nil {
@@ -50,14 +50,15 @@ func (b *builder) quantisedProduct(n op.Node, in []*item) (x expander, ok bool) 
 }
 
 const (
-	// dotTerms is how many neighbouring channels instructions multiply at once, at most; without them floats are as fast.
+	// dotTerms is how many neighbouring channels instructions multiply at once, at most; without them floats are as
+	// fast.
 	dotTerms = 4
 	// maxIntegerTerms bounds the products of 9 bits each that 32 bits hold the sum of.
 	maxIntegerTerms = 1 << 31 / (255 * 255)
 )
 
-// productShape is the axis of the weights that counts results, and how many neighbouring terms a sum has: the channels of a
-// convolution times its window for the bound of the sum, which is a multiple of the channels.
+// productShape is the axis of the weights that counts results, and how many neighbouring terms a sum has: the channels
+// of a convolution times its window for the bound of the sum, which is a multiple of the channels.
 func productShape(n op.Node, weights []int64) (axis, terms int64, ok bool) {
 	switch n.Op {
 	case "Conv":
@@ -80,8 +81,8 @@ func productShape(n op.Node, weights []int64) (axis, terms int64, ok bool) {
 	return 1, weights[0], true
 }
 
-// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is faster than all
-// products in integers.
+// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is
+// faster than all products in integers.
 func fewerMultiplications(n op.Node, weights []int64) bool {
 	ones := func(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }
 	return slices.Equal(weights[2:], []int64{3, 3}) && ones(n.Ints("strides", nil)) && ones(n.Ints("dilations", nil))

@@ -32,7 +32,8 @@ func scalarOf(v float64) *array.Array {
 	return a
 }
 
-// quantisedWeights adds dequantised i8 weights as w: with a scale for each position on an axis, or one for all where axis is negative.
+// quantisedWeights adds dequantised i8 weights as w: with a scale for each position on an axis, or one for all where
+// axis is negative.
 func (s sketch) quantisedWeights(axis int64, shape ...int64) sketch {
 	s = s.known("iw", numbers(array.Int8, -127, 127, shape...))
 	if axis < 0 {
@@ -68,7 +69,8 @@ func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 			if (sums > 0) != c.integers {
 				t.Errorf("%d sums of integers in\n%s", sums, p.Tasks[len(p.Tasks)-1].Workload.Text())
 			}
-			// The same product of the values that the dequantisations give, which are model inputs of the second program.
+			// The same product of the values that the dequantisations give, which are model inputs of the second
+			// program.
 			floats := mustImport(t, withoutQuantisation(t, m, p.Values[p.Inputs[0]].Shape))
 			want := run(t, floats)["y"]
 			got := run(t, p)["y"]
@@ -81,7 +83,8 @@ func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 	}
 }
 
-// withoutQuantisation is the last node of a model on constants: its data quantised and dequantised here, its weights likewise.
+// withoutQuantisation is the last node of a model on constants: its data quantised and dequantised here, its weights
+// likewise.
 func withoutQuantisation(t *testing.T, m *onnx.Model, shape []int64) *onnx.Model {
 	t.Helper()
 	known := map[string]*array.Array{}
@@ -113,8 +116,8 @@ func withoutQuantisation(t *testing.T, m *onnx.Model, shape []int64) *onnx.Model
 	return s.output("y")
 }
 
-// TestIntegersAreStoredRatherThanFloats: what several kernels read of a dequantised value are the integers, and the addition at the end
-// of a residual block makes floats of them by itself.
+// TestIntegersAreStoredRatherThanFloats: what several kernels read of a dequantised value are the integers, and the
+// addition at the end of a residual block makes floats of them by itself.
 func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
 	m := quantisedInput(1, 8, 5, 6).quantisedWeights(0, 8, 8, 1, 1).
 		node("a = Conv qx w").node("ra = Relu a").node("qa = QuantizeLinear ra sx zx").node("da = DequantizeLinear qa sx zx").
@@ -131,7 +134,8 @@ func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
 	}
 }
 
-// TestThreeChannelsAreFour: the zero channels that are added to an integer convolution change no sum, with a zero point neither.
+// TestThreeChannelsAreFour: the zero channels that are added to an integer convolution change no sum, with a zero
+// point neither.
 func TestThreeChannelsAreFour(t *testing.T) {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 7)

@@ -13,8 +13,9 @@ import (
 //
 //	Reshape(Gemm(a, b, c))        with the columns kept
 //
-// into a product of an operand that has these axes, MatMul(Reshape(a), b) + c: exporters write dense layers of sequences like
-// this, and the operators that follow are element-wise on the product's own shape only then, so that its kernel takes them in.
+// into a product of an operand that has these axes, MatMul(Reshape(a), b) + c: exporters write dense layers of
+// sequences like this, and the operators that follow are element-wise on the product's own shape only then, so that
+// its kernel takes them in.
 func liftGemms(g *graph) error {
 	readers := g.users()
 	for _, n := range slices.Clone(g.nodes) {

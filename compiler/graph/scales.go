@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the scale of the
-// attention: two numbers become one, and neither operand has a pass over memory of its own.
+// hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the scale
+// of the attention: two numbers become one, and neither operand has a pass over memory of its own.
 func hoistScales(g *graph) error {
 	readers := g.users()
 	for k, n := range g.nodes {
@@ -36,8 +36,8 @@ func hoistScales(g *graph) error {
 	return nil
 }
 
-// dropScale takes the multiplication by one known number out of what v is made of, and returns the number; 1 when there is
-// none. Between the two may be reshapes and transpositions that nothing else reads.
+// dropScale takes the multiplication by one known number out of what v is made of, and returns the number; 1 when
+// there is none. Between the two may be reshapes and transpositions that nothing else reads.
 func (g *graph) dropScale(readers map[*value][]*node, v *value) float64 {
 	for v.producer != nil && len(readers[v]) == 1 && !g.isOutput(v) {
 		n := v.producer

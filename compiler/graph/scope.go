@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// item is what a name of the model stands for while it is read: a tensor, a sequence, or an optional. An optional with an
-// element is that element; one without is an item with neither.
+// item is what a name of the model stands for while it is read: a tensor, a sequence, or an optional. An optional with
+// an element is that element; one without is an item with neither.
 type item struct {
 	tensor   *value
 	sequence *sequence
@@ -24,8 +24,8 @@ type frame struct {
 	depth int
 }
 
-// scope holds the names of one graph: the model's, a function's or that of an attribute, which sees its outer scopes as
-// well.
+// scope holds the names of one graph: the model's, a function's or that of an attribute, which sees its outer scopes
+// as well.
 type scope struct {
 	*frame
 	outer *scope

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// shapeResolver gives inputs their shapes, of the model and of the user. A name that the model gives to an open extent, its
-// symbol, means the same extent wherever it stands.
+// shapeResolver gives inputs their shapes, of the model and of the user. A name that the model gives to an open
+// extent, its symbol, means the same extent wherever it stands.
 type shapeResolver struct {
 	infos   []*onnx.ValueInfo
 	symbols map[string]symbol
@@ -23,8 +23,8 @@ type symbol struct {
 	by     string
 }
 
-// resolveShapes returns the shapes of the inputs. A name in given is that of an input, or the symbol of an open extent with
-// one number.
+// resolveShapes returns the shapes of the inputs. A name in given is that of an input, or the symbol of an open extent
+// with one number.
 func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64, error) {
 	r := &shapeResolver{infos: infos, symbols: map[string]symbol{}}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -125,7 +125,8 @@ func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) ([
 	return shape, true
 }
 
-// openError names the inputs that have open extents, and what to say: symbols where all that is open has one, else shapes.
+// openError names the inputs that have open extents, and what to say: symbols where all that is open has one, else
+// shapes.
 func (r *shapeResolver) openError(given map[string][]int64) error {
 	var open []*onnx.ValueInfo
 	var say []string

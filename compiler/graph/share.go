@@ -7,9 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// shareMemory decides which values lie in the memory of others, so that moving elements costs no pass over memory: reshapes
-// and transpositions are the bytes of their operands, slices and splits parts of them, and the operands of a concatenation
-// are computed where it wants them. Kernels read and write parts through strides. An output of the model is never a part.
+// shareMemory decides which values lie in the memory of others, so that moving elements costs no pass over memory:
+// reshapes and transpositions are the bytes of their operands, slices and splits parts of them, and the operands of a
+// concatenation are computed where it wants them. Kernels read and write parts through strides. An output of the model
+// is never a part.
 func shareMemory(g *graph) error {
 	s := &sharing{graph: g, readers: g.users()}
 	for _, n := range g.nodes {
@@ -56,8 +57,8 @@ func havePlaces(values []*value) bool {
 	return !slices.ContainsFunc(values, func(v *value) bool { _, ok := v.place(); return !ok })
 }
 
-// gather computes the operands of a concatenation in its memory when at least half of its elements can be, and puts copies
-// before it for the others.
+// gather computes the operands of a concatenation in its memory when at least half of its elements can be, and puts
+// copies before it for the others.
 func (s *sharing) gather(n *node) error {
 	parts := concatParts(n)
 	var elements int64
@@ -107,7 +108,8 @@ func concatParts(n *node) [][]int64 {
 }
 
 // put makes v the part of whole that begins at begin, and returns how to undo that; nil when v must lie elsewhere: it
-// arrives from outside, is part of something already, is seen by an output, or is reshaped in a way that parts cannot be.
+// arrives from outside, is part of something already, is seen by an output, or is reshaped in a way that parts cannot
+// be.
 func (s *sharing) put(v, whole *value, begin []int64) (undo func()) {
 	if array.Elements(v.Shape) == 0 || !op.SameLayout(v.Shape, v.layout, whole.layout) {
 		return nil

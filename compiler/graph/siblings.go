@@ -14,12 +14,12 @@ import (
 )
 
 // mergeSiblings makes one product of several that read the same operand with known weights, such as the projections to
-// queries, keys and values: the operand is read once, and tiles are filled by all channels together. What follows each with
-// known operands, such as its bias and activation, is merged as well; the results are slices. A product that ends in
-// something that its kernel would take in, or in a concatenation, into which it would write, stays by itself.
+// queries, keys and values: the operand is read once, and tiles are filled by all channels together. What follows each
+// with known operands, such as its bias and activation, is merged as well; the results are slices. A product that ends
+// in something that its kernel would take in, or in a concatenation, into which it would write, stays by itself.
 //
-// Measured on one core (Zen 4, AVX2), untuned: the three projections of a BERT layer, 128x512 by 512x512 each, took 2.94 ms apart
-// and 2.70 ms merged, and reading their slices cost nothing that could be told from noise.
+// Measured on one core (Zen 4, AVX2), untuned: the three projections of a BERT layer, 128x512 by 512x512 each, took
+// 2.94 ms apart and 2.70 ms merged, and reading their slices cost nothing that could be told from noise.
 func mergeSiblings(g *graph) error {
 	made, replaced := map[*node][]*node{}, map[*value]*value{} // what comes before a node, and in place of a value
 	merged := map[*node]bool{}
@@ -54,8 +54,8 @@ func mergeSiblings(g *graph) error {
 	return nil
 }
 
-// families are the branches that can be merged with one another, in the order of their first products. A branch without siblings is a
-// family of its own.
+// families are the branches that can be merged with one another, in the order of their first products. A branch
+// without siblings is a family of its own.
 func (g *graph) families() [][]branch {
 	type kin struct {
 		operand *value
@@ -180,8 +180,8 @@ func (g *graph) branch(readers map[*value][]*node, n *node) branch {
 	}
 }
 
-// continues reports whether a reader can be merged with others: it is element-wise, and its other operands are known and the
-// same for all elements of a channel.
+// continues reports whether a reader can be merged with others: it is element-wise, and its other operands are known
+// and the same for all elements of a channel.
 func (g *graph) continues(b branch, n *node) bool {
 	out := b.tail().out
 	if n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, out.Shape) || n.Out.DType != out.DType {

@@ -70,7 +70,8 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 	}
 }
 
-// pairs has so many pairs of products of one operand, each pair with a bound of its own, so that no two pairs are merged.
+// pairs has so many pairs of products of one operand, each pair with a bound of its own, so that no two pairs are
+// merged.
 func pairs(n int) *onnx.Model {
 	m := newSketch().input("x", 1, 4)
 	var sums []string

@@ -9,8 +9,9 @@ import (
 // maxStored bounds the results that one kernel stores.
 const maxStored = 4
 
-// also is the element-wise operator that a kernel computes after its last result although that has other readers, or is an
-// output: the result is stored as well, which saves reading it again in a kernel of its own. nil when there is none.
+// also is the element-wise operator that a kernel computes after its last result although that has other readers, or
+// is an output: the result is stored as well, which saves reading it again in a kernel of its own. nil when there is
+// none.
 func (p *partitioner) also(grp *group) []*node {
 	tail := grp.tail()
 	if len(grp.stored) >= maxStored-1 || isView(tail) || !storesMore(grp.anchor) {
@@ -33,8 +34,8 @@ func (p *partitioner) also(grp *group) []*node {
 	return nil
 }
 
-// storesMore reports whether the schedules of a kernel store results on the way tile by tile: those of products, of windows
-// and of element-wise operators do.
+// storesMore reports whether the schedules of a kernel store results on the way tile by tile: those of products, of
+// windows and of element-wise operators do.
 func storesMore(anchor *node) bool {
 	switch anchor.Op {
 	case "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool":
@@ -43,9 +44,9 @@ func storesMore(anchor *node) bool {
 	return anchor.Def().Kind == op.ElementWise
 }
 
-// canTake reports whether a group may compute a region after its last result. Once it stores more than one, what it reads must
-// be computed before the first of them: else two kernels could wait for one another. And all results must have the same
-// layout, to be stored by one nest of loops.
+// canTake reports whether a group may compute a region after its last result. Once it stores more than one, what it
+// reads must be computed before the first of them: else two kernels could wait for one another. And all results must
+// have the same layout, to be stored by one nest of loops.
 func (g *group) canTake(region []*node) bool {
 	if len(g.stored) == 0 {
 		return true

@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Fill computes the packed buffer from the constant, which has the shape of Workload's. The values are those of Workload, which
-// evaluates expressions element by element; this runs at the speed of memory.
+// Fill computes the packed buffer from the constant, which has the shape of Workload's. The values are those of
+// Workload, which evaluates expressions element by element; this runs at the speed of memory.
 func (p Pack) Fill(constant *array.Array) *array.Array {
 	source := constant
 	if p.transform != nil {

@@ -51,7 +51,8 @@ func TestFillIsThePackedWorkload(t *testing.T) {
 	}
 }
 
-// TestFillTransformsWinogradsWeights: bit by bit as the expressions say, whatever the order of the weights' dimensions.
+// TestFillTransformsWinogradsWeights: bit by bit as the expressions say, whatever the order of the weights'
+// dimensions.
 func TestFillTransformsWinogradsWeights(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, text := range []string{"f32[3,3,4,5]; r0 r1 r2 i2", "f32[5,4,3,3]; i2 r2 r0 r1", "f32[3,4,5,3]; r1 r2 i2 r0"} {
@@ -124,7 +125,8 @@ func scratchElements(b Block) (n int64) {
 	return n
 }
 
-// TestFillSumsStrassensRightOperand: bit by bit as the expressions say, whichever dimension comes first, with odd extents.
+// TestFillSumsStrassensRightOperand: bit by bit as the expressions say, whichever dimension comes first, with odd
+// extents.
 func TestFillSumsStrassensRightOperand(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, right := range []string{"f32[9,21]; r0 i1", "f32[21,9]; i1 r0"} {

@@ -21,8 +21,8 @@ const maxWork = 1 << 21
 type lowerer struct {
 	s        *schedule.Schedule
 	bindings map[*expr.Tensor]*binding
-	// outputs has where an output lies that is computed inside another stage's nest, while bindings has the part of it that
-	// is being computed.
+	// outputs has where an output lies that is computed inside another stage's nest, while bindings has the part of it
+	// that is being computed.
 	outputs map[*expr.Tensor]*binding
 	// order has the stages, producers before consumers.
 	order []*schedule.Stage
@@ -256,8 +256,8 @@ func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (Block, error) {
 	return append(block, tail...), err
 }
 
-// enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then computes
-// the stages attached here.
+// enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then
+// computes the stages attached here.
 func (l *lowerer) enter(n *nest, pos int) (Block, error) {
 	for _, it := range n.g.Iters {
 		sp := it.Split
@@ -281,8 +281,9 @@ func (l *lowerer) enter(n *nest, pos int) (Block, error) {
 	return l.attached(n, pos)
 }
 
-// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the version
-// for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be simplified.
+// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the
+// version for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be
+// simplified.
 func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
@@ -333,8 +334,8 @@ func (l *lowerer) attached(n *nest, pos int) (Block, error) {
 	return append(block, rest...), err
 }
 
-// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a split
-// that does not divide, and whether its tile is the partial one is only decided further inside.
+// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a
+// split that does not divide, and whether its tile is the partial one is only decided further inside.
 func (n *nest) checkOrder(it *schedule.Iter) error {
 	if f := it.Fused; f != nil {
 		if err := n.checkOrder(f.A); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// nest is the state while one stage's loops are generated. Where a partial tile makes two versions of the inner loops, each
-// goes on with its own clone.
+// nest is the state while one stage's loops are generated. Where a partial tile makes two versions of the inner loops,
+// each goes on with its own clone.
 type nest struct {
 	g *schedule.Stage
 	// mins and extents are the region to compute: one entry a spatial axis, then one a reduction axis.

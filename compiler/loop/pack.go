@@ -40,8 +40,8 @@ func packedIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index 
 	return index, packedShape(dims, shape)
 }
 
-// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none. The
-// source is the constant t itself, or the result of its transform.
+// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none.
+// The source is the constant t itself, or the result of its transform.
 func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims []schedule.PackDim) Pack {
 	given := expr.NewConstant("c", t.DType, t.Shape...)
 	source := given
@@ -77,12 +77,12 @@ func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 	return Pack{Constant: constant, Buffer: buffer, Workload: w, dims: dims, transform: transform}
 }
 
-// packLanes is how many elements a transform computes at a time: few, since each operation of the transform is written once for each
-// vector that they fill.
+// packLanes is how many elements a transform computes at a time: few, since each operation of the transform is written
+// once for each vector that they fill.
 const packLanes = 4
 
-// Schedule computes the packed layout without a workspace, on all workers, in vectors along its innermost dimension: what a transform has
-// in between is computed for each vector.
+// Schedule computes the packed layout without a workspace, on all workers, in vectors along its innermost dimension:
+// what a transform has in between is computed for each vector.
 func (p Pack) Schedule() (*schedule.Schedule, error) {
 	s := schedule.New(p.Workload)
 	last := len(s.Stages) - 1
@@ -105,7 +105,8 @@ func (p Pack) Schedule() (*schedule.Schedule, error) {
 	return s, vectorizeTransform(s, last, row)
 }
 
-// vectorizeTransform computes a few elements of the packed rows of stage last at a time, and for each time what stage 0 has in between.
+// vectorizeTransform computes a few elements of the packed rows of stage last at a time, and for each time what stage
+// 0 has in between.
 func vectorizeTransform(s *schedule.Schedule, last int, row *schedule.Iter) error {
 	axes := s.Stages[last].Axes
 	if axes[len(axes)-1].Extent%packLanes != 0 {

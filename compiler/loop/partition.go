@@ -8,18 +8,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Versions that Partition makes of one nest beside the first. What sums up has its conditions innermost, where each costs much: of a 35x35 pool
-// versions beyond the fourth save a fifth to a third of the time. What only moves or maps, as Winograd's transforms do, has as many as come to mapped
-// statements together, but not fewer than the least: a convolution of 14x14 or 28x28 was as fast with 4 as with 12.
+// Versions that Partition makes of one nest beside the first. What sums up has its conditions innermost, where each
+// costs much: of a 35x35 pool versions beyond the fourth save a fifth to a third of the time. What only moves or maps,
+// as Winograd's transforms do, has as many as come to mapped statements together, but not fewer than the least: a
+// convolution of 14x14 or 28x28 was as fast with 4 as with 12.
 const (
 	maxPartitions    = 12
 	leastPartitions  = 4
 	mappedStatements = 64
 )
 
-// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial loops: a
-// condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes two loops, and where
-// a condition holds for all that is inside a loop, a version of the loop does without it. Halide calls this loop partitioning.
+// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial
+// loops: a condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes
+// two loops, and where a condition holds for all that is inside a loop, a version of the loop does without it. Halide
+// calls this loop partitioning.
 func Partition(b Block) Block {
 	var out Block
 	for _, st := range b {
@@ -99,15 +101,16 @@ func (p *partitioner) loop(n *For) Block {
 	return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
 }
 
-// undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the loop's main work.
+// undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
+// loop's main work.
 func (p *partitioner) undecided(n *For) []*expr.Binary {
 	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
 		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) }) || isAside(n, c)
 	})
 }
 
-// outside decides a condition outside of the innermost loop over positions that does not change it. One that depends on what
-// is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
+// outside decides a condition outside of the innermost loop over positions that does not change it. One that depends
+// on what is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
 func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) (Block, bool) {
 	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) {
 		return nil, false
@@ -144,8 +147,8 @@ func variables(n *For) map[*expr.Var]bool {
 	return found
 }
 
-// positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no tiles. A
-// tile begins with its scratch buffer.
+// positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no
+// tiles. A tile begins with its scratch buffer.
 func positions(b Block) map[*expr.Var]bool {
 	tiled := allocates(b)
 	found := map[*expr.Var]bool{}
@@ -166,7 +169,8 @@ func allocates(b Block) bool {
 	return found
 }
 
-// forAll is the condition that a comparison holds for all values of the given variables; exact is set when it uses none of them.
+// forAll is the condition that a comparison holds for all values of the given variables; exact is set when it uses
+// none of them.
 func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, ok bool) {
 	bound := expr.Linearize(expr.SubE(c.A, c.B)) // the comparison holds where bound < 0, or <= 0
 	outer := expr.Linear{Const: bound.Const}
@@ -189,8 +193,8 @@ func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, o
 	return expr.Simplify(expr.Bin(c.Op, outer.Expr(), expr.I(0))), exact, true
 }
 
-// cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there is no such
-// place inside the range. Variables of inner loops take all their values.
+// cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there
+// is no such place inside the range. Variables of inner loops take all their values.
 func cut(n *For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
 	bound := expr.Linearize(expr.SubE(c.A, c.B))
 	coef := int64(0)
@@ -221,7 +225,8 @@ func cut(n *For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
 	return 0, false
 }
 
-// crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any more.
+// crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any
+// more.
 func crossing(coef, limit int64) int64 {
 	if coef > 0 {
 		return -expr.FloorDivInt(-limit, coef)

@@ -10,9 +10,9 @@ import (
 // maxBeside is how many statements may be copied to decide a condition that they do not have.
 const maxBeside = 16
 
-// isAside reports whether a condition belongs to a copy that a loop makes for its main work, as of a tile's input with its border. It is
-// decided in the copy's own loops, outside of the innermost: versions of the loop that differ by the copy alone would have all of the
-// rest several times, which takes long to compile.
+// isAside reports whether a condition belongs to a copy that a loop makes for its main work, as of a tile's input with
+// its border. It is decided in the copy's own loops, outside of the innermost: versions of the loop that differ by the
+// copy alone would have all of the rest several times, which takes long to compile.
 func isAside(n *For, c *expr.Binary) bool {
 	nest := innermost(n.Body, c)
 	return nest != nil && copies(nest, c) && statements(n.Body)-statements(nest.Body) > maxBeside

@@ -8,8 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestACopysBorderDoesNotRepeatTheWorkBesideIt has a loop over rows of which each is copied, or is zero behind the 6th, and then read by
-// so many statements. There are versions of the rows for the border only where there is little to repeat.
+// TestACopysBorderDoesNotRepeatTheWorkBesideIt has a loop over rows of which each is copied, or is zero behind the
+// 6th, and then read by so many statements. There are versions of the rows for the border only where there is little
+// to repeat.
 func TestACopysBorderDoesNotRepeatTheWorkBesideIt(t *testing.T) {
 	for work, want := range map[int64]int{8: 2, 64: 1} {
 		x := expr.NewInput("x", array.Float32, 64)

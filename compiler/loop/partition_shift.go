@@ -2,9 +2,9 @@ package loop
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// shifted is where, in a loop over tiles, the last tile begins that was moved back so that it does not reach beyond the end; ok is
-// false where there is none, or where no condition depends on where a tile begins. Cut off there, both parts have tiles whose
-// beginnings are linear in the loop, of which conditions can be decided.
+// shifted is where, in a loop over tiles, the last tile begins that was moved back so that it does not reach beyond
+// the end; ok is false where there is none, or where no condition depends on where a tile begins. Cut off there, both
+// parts have tiles whose beginnings are linear in the loop, of which conditions can be decided.
 func shifted(n *For, conditions []*expr.Binary) (at int64, ok bool) {
 	visit(n.Body, func(st Stmt) {
 		let, isLet := st.(*Let)

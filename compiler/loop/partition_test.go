@@ -67,7 +67,8 @@ func TestShiftedTilesKeepNoCondition(t *testing.T) {
 	}
 }
 
-// TestBordersOfParallelRowsAreCut has the tiles in a parallel loop, which is not cut: at the border they check rows, but no columns.
+// TestBordersOfParallelRowsAreCut has the tiles in a parallel loop, which is not cut: at the border they check rows,
+// but no columns.
 func TestBordersOfParallelRowsAreCut(t *testing.T) {
 	s, rows := rowTiles(t)
 	if err := s.Parallel(0, rows); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tighten replaces spans of a load's indices by smaller ones where an index uses several axes. What is known of each axis by itself is
-// that a tile of six positions across the end of a row lies in two whole rows; that the position, row*width + column, runs over six
-// shows only when the axes are written in terms of the loops that they come from.
+// tighten replaces spans of a load's indices by smaller ones where an index uses several axes. What is known of each
+// axis by itself is that a tile of six positions across the end of a row lies in two whole rows; that the position,
+// row*width + column, runs over six shows only when the axes are written in terms of the loops that they come from.
 func (n *nest) tighten(spans []span, load *expr.Load) {
 	var values map[*expr.Var]expr.Expr
 	ranges := map[*expr.Var]span{}
@@ -51,7 +51,8 @@ func (n *nest) allPlaced(x expr.Expr, values map[*expr.Var]expr.Expr) bool {
 	return true
 }
 
-// placedAxes are the values of the axes that can be told in terms of loops; loops not generated yet are variables, with their ranges.
+// placedAxes are the values of the axes that can be told in terms of loops; loops not generated yet are variables,
+// with their ranges.
 func (n *nest) placedAxes(ranges map[*expr.Var]span) map[*expr.Var]expr.Expr {
 	leaves, values := map[*schedule.Iter]*expr.Var{}, map[*expr.Var]expr.Expr{}
 	for k := range n.extents {
@@ -62,7 +63,8 @@ func (n *nest) placedAxes(ranges map[*expr.Var]span) map[*expr.Var]expr.Expr {
 	return values
 }
 
-// placed is an iterator's value as placedAxes has it; ok is false for tiles that may be shifted while their place is not known.
+// placed is an iterator's value as placedAxes has it; ok is false for tiles that may be shifted while their place is
+// not known.
 func (n *nest) placed(it *schedule.Iter, leaves map[*schedule.Iter]*expr.Var, ranges map[*expr.Var]span) (v expr.Expr, ok bool) {
 	if v, ok := n.values[it]; ok {
 		return v, true

@@ -179,8 +179,8 @@ func union(a, b []span, shape []int64) []span {
 	return u
 }
 
-// clamp moves a region into the tensor's shape, keeping its extents where they fit. What lies outside is never read: such
-// loads stand behind a condition. Minima that need a computation of their own come back as Lets.
+// clamp moves a region into the tensor's shape, keeping its extents where they fit. What lies outside is never read:
+// such loads stand behind a condition. Minima that need a computation of their own come back as Lets.
 func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets Block) {
 	for k, s := range region {
 		extent := min(s.extent, shape[k])

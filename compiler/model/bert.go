@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// bert is Devlin et al. 2019: an encoder of 30522 word pieces with a pooled output, operator by operator as exported at
-// opset 13.
+// bert is Devlin et al. 2019: an encoder of 30522 word pieces with a pooled output, operator by operator as exported
+// at opset 13.
 type bert struct{ layers, width, heads int64 }
 
 const bertEpsilon = 1e-12

@@ -14,8 +14,8 @@ type builder struct {
 	seed   uint64
 	shapes map[string][]int64
 	counts map[string]int
-	// parameters counts what training learns: weights, biases, scales, embeddings; those of a normalisation that was folded
-	// into a convolution too.
+	// parameters counts what training learns: weights, biases, scales, embeddings; those of a normalisation that was
+	// folded into a convolution too.
 	parameters int64
 	// sources make the elements of weights, in the order of the graph's initializers; nil for constants.
 	sources []*uniform

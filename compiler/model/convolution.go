@@ -18,8 +18,8 @@ const (
 	noBias
 )
 
-// convolution has its attributes as in ONNX, the same along all spatial axes. Stride 0 and groups 0 mean 1. Gain scales the
-// weights; 0 means 1.
+// convolution has its attributes as in ONNX, the same along all spatial axes. Stride 0 and groups 0 mean 1. Gain
+// scales the weights; 0 means 1.
 type convolution struct {
 	channels, kernel, stride, pad, groups int64
 	gain                                  float64

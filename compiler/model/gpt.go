@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// gpt is GPT-2 (Radford et al. 2019): a decoder that scores the next token at every position. The table of words serves
-// the scores as well.
+// gpt is GPT-2 (Radford et al. 2019): a decoder that scores the next token at every position. The table of words
+// serves the scores as well.
 type gpt struct{ layers, width, heads, words int64 }
 
 const gptEpsilon = 1e-5

@@ -1,6 +1,6 @@
-// Package model builds well-known networks as ONNX models with made-up weights, for tests, examples and measurements that
-// need no download. The weights are random but the same for the same seed, and scaled so that activations stay finite.
-// The operators are those that frameworks export.
+// Package model builds well-known networks as ONNX models with made-up weights, for tests, examples and measurements
+// that need no download. The weights are random but the same for the same seed, and scaled so that activations stay
+// finite. The operators are those that frameworks export.
 package model
 
 import (
@@ -64,7 +64,8 @@ func Build(name string, o Options) (*onnx.Model, error) {
 	return m, nil
 }
 
-// Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are written.
+// Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are
+// written.
 func Write(w io.Writer, name string, o Options) (int64, error) {
 	m, _, err := assemble(name, o)
 	if err != nil {

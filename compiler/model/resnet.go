@@ -6,8 +6,8 @@ const residualGain = 0.3
 // block is a residual branch of a width and a stride; it multiplies the width by the network's expansion.
 type block func(b *builder, x string, width, stride int64) string
 
-// resnet is He et al. 2016 ("Deep residual learning"), with the stride of a bottleneck in its 3×3 convolution and batch
-// normalisation folded, as exporters leave it.
+// resnet is He et al. 2016 ("Deep residual learning"), with the stride of a bottleneck in its 3×3 convolution and
+// batch normalisation folded, as exporters leave it.
 type resnet struct {
 	unit      block
 	expansion int64
@@ -49,8 +49,8 @@ func bottleneck(b *builder, x string, width, stride int64) string {
 	return b.conv(x, convolution{channels: 4 * width, kernel: 1, gain: residualGain})
 }
 
-// resnet3D is R3D of Tran et al. 2018 ("A closer look at spatiotemporal convolutions"): basic blocks of 3×3×3 convolutions
-// on the frames of a clip, scored for 400 kinds of action.
+// resnet3D is R3D of Tran et al. 2018 ("A closer look at spatiotemporal convolutions"): basic blocks of 3×3×3
+// convolutions on the frames of a clip, scored for 400 kinds of action.
 type resnet3D struct{ depths []int }
 
 func (r resnet3D) build(b *builder, x string) string {
@@ -59,7 +59,8 @@ func (r resnet3D) build(b *builder, x string) string {
 	return b.classify(resnet{basicBlock, 1, r.depths}.stages(b, x), 400)
 }
 
-// resnetV2 is the pre-activation form (He et al. 2016, "Identity mappings"), with its batch normalisations as they are.
+// resnetV2 is the pre-activation form (He et al. 2016, "Identity mappings"), with its batch normalisations as they
+// are.
 type resnetV2 struct{ depths []int }
 
 func (r resnetV2) build(b *builder, x string) string {
@@ -78,7 +79,8 @@ func (r resnetV2) build(b *builder, x string) string {
 	return b.classify(b.relu(b.batchNorm(x)), 1000)
 }
 
-// preActivation is a bottleneck that normalises before it convolves; with a projection beside it where the shape changes.
+// preActivation is a bottleneck that normalises before it convolves; with a projection beside it where the shape
+// changes.
 func preActivation(b *builder, x string, width, stride int64, project bool) string {
 	active := b.relu(b.batchNorm(x))
 	y := b.conv(active, convolution{channels: width, kernel: 1, bias: noBias})

@@ -78,7 +78,8 @@ func readEntry(f *zip.File) (*array.Array, error) {
 	return readArray(r)
 }
 
-// Write writes arrays as an archive, in the order of their names, stored without compression. Equal arrays give equal bytes.
+// Write writes arrays as an archive, in the order of their names, stored without compression. Equal arrays give equal
+// bytes.
 func Write(w io.Writer, arrays map[string]*array.Array) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {

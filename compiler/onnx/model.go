@@ -1,5 +1,5 @@
-// Package onnx reads and writes ONNX models: the protobuf messages of the format as plain Go values, with the limits that
-// untrusted files ask for. It knows the format only; what operators mean is package op's business.
+// Package onnx reads and writes ONNX models: the protobuf messages of the format as plain Go values, with the limits
+// that untrusted files ask for. It knows the format only; what operators mean is package op's business.
 package onnx
 
 import (
@@ -44,7 +44,8 @@ type Function struct {
 	Opsets     []Opset
 }
 
-// Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an optional one left out.
+// Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an optional one left
+// out.
 type Node struct {
 	Name, Op, Domain string
 	Inputs, Outputs  []string

@@ -12,8 +12,8 @@ import (
 // MaxRank bounds the axes of a tensor.
 const MaxRank = 16
 
-// Limits on what Read accepts. A part is a message of the format, such as a node, an attribute or a tensor: an empty one
-// takes two bytes of the file and a hundred times that in memory.
+// Limits on what Read accepts. A part is a message of the format, such as a node, an attribute or a tensor: an empty
+// one takes two bytes of the file and a hundred times that in memory.
 const (
 	maxModelBytes = 8 << 30
 	maxParts      = 1 << 21

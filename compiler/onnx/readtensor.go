@@ -22,7 +22,8 @@ type rawTensor struct {
 	message []byte
 }
 
-// readTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
+// readTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's
+// memory.
 func readTensor(data []byte) (*Tensor, error) {
 	r := rawTensor{message: data}
 	err := eachField(data, r.part)
@@ -113,8 +114,8 @@ func typedField(d array.DType) (protowire.Number, protowire.Type) {
 	return 5, protowire.VarintType
 }
 
-// typedData gathers the elements of the typed fields. Memory is bounded by the file's: an element takes a byte at least,
-// and becomes at most eight.
+// typedData gathers the elements of the typed fields. Memory is bounded by the file's: an element takes a byte at
+// least, and becomes at most eight.
 func (r *rawTensor) typedData(d array.DType) ([]byte, error) {
 	number, kind := typedField(d)
 	var out []byte

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is the kind of errors about files that are in order but hold what is not supported here, unlike files that are
-// broken.
+// ErrUnsupported is the kind of errors about files that are in order but hold what is not supported here, unlike files
+// that are broken.
 var ErrUnsupported = errors.New("not supported")
 
 // unsupported is an error of that kind with a text of its own.

@@ -7,13 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// AttentionName is softmax attention as one operator, which the graph compiler finds written out; it stands in no model.
+// AttentionName is softmax attention as one operator, which the graph compiler finds written out; it stands in no
+// model.
 //
 //	softmax(scale * a b + mask) c        over the last axis of a b
 //
-// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes and, optionally, a mask that broadcasts to
-// [..., M, N]: numbers to add or, as Bool, which scores count, the others being -infinity or what the attribute fill says.
-// The scores of a block of rows are computed, normalised and used while they lie in the cache.
+// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes and, optionally, a mask that
+// broadcasts to [..., M, N]: numbers to add or, as Bool, which scores count, the others being -infinity or what the
+// attribute fill says. The scores of a block of rows are computed, normalised and used while they lie in the cache.
 const AttentionName = "attention"
 
 var attentionDefs = []Def{{
@@ -48,9 +49,9 @@ func inferAttention(n *Node) (Type, error) {
 	return Type{d, append(append([]int64{}, a[:rank-1]...), c[rank-1])}, nil
 }
 
-// lowerAttention has stages for the two products and the softmax between them; the sum's reciprocal is applied to the result,
-// which is smaller than the scores. The operands b and c are stages, too, so that a schedule can lay them out as the products
-// read them.
+// lowerAttention has stages for the two products and the softmax between them; the sum's reciprocal is applied to the
+// result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can lay them out
+// as the products read them.
 func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	rank := len(n.Out.Shape)
 	a, b, c := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])

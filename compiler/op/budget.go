@@ -21,8 +21,8 @@ var DefaultLimits = Limits{Nodes: MaxNodes, Bytes: 512 << 20, Steps: 1 << 36}
 const bytesPerByte, stepsPerByte = 8, 256
 
 // Budget is what reading a model may still cost. It is charged before memory is taken, by everything that can multiply
-// the size of a file: constant folding, tables that operators compute, unrolled loops, inlined functions, and passes that
-// join or rearrange weights. A nil budget has no bound: it is for operators that no file asks for.
+// the size of a file: constant folding, tables that operators compute, unrolled loops, inlined functions, and passes
+// that join or rearrange weights. A nil budget has no bound: it is for operators that no file asks for.
 type Budget struct {
 	// left is what is left of whole.
 	left, whole Limits

@@ -65,7 +65,8 @@ func isDepthwise(n *Node) bool {
 	return g > 1 && g == n.In[0].Shape[1] && g == n.In[1].Shape[0]
 }
 
-// lowerConv is out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] * w[oc,c,r].
+// lowerConv is out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
+// w[oc,c,r].
 func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	acc, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
 	if err != nil {

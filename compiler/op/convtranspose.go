@@ -11,8 +11,8 @@ var convTransposeDefs = []Def{{
 	Infer: inferConvTranspose, Lower: lowerConvTranspose, Layout: channelsLastResult, Work: convTransposeWork, Detail: convTransposeDetail,
 }}
 
-// transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are those
-// of the convolution that is transposed: in is the extent of the result, out that of x.
+// transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are
+// those of the convolution that is transposed: in is the extent of the result, out that of x.
 func transposedWindow(n *Node, x, w []int64) (window, error) {
 	rank := len(x) - 2
 	ones := make([]int64, rank)
@@ -42,8 +42,8 @@ func transposedWindow(n *Node, x, w []int64) (window, error) {
 	return win, win.placeTransposed(n, extra)
 }
 
-// placeTransposed computes the extents of the result; output_shape and auto_pad decide the pads instead of being decided by
-// them.
+// placeTransposed computes the extents of the result; output_shape and auto_pad decide the pads instead of being
+// decided by them.
 func (w *window) placeTransposed(n *Node, extra []int64) error {
 	rank := len(w.out)
 	auto := n.Text("auto_pad", "NOTSET")

@@ -37,12 +37,13 @@ func scanAxis(n *Node) int {
 	return n.axis(list[0], len(n.In[0].Shape))
 }
 
-// scanRadix is how many partial results each step of a scan combines: the work for n elements is n times scanRadix times
-// the logarithm of n to that base, in as many passes, each of which is vectorized along the last axis and parallel.
+// scanRadix is how many partial results each step of a scan combines: the work for n elements is n times scanRadix
+// times the logarithm of n to that base, in as many passes, each of which is vectorized along the last axis and
+// parallel.
 const scanRadix = 8
 
-// lowerCumulative is the scan of Hillis and Steele ("Data parallel algorithms", 1986) with a larger radix: after the step of
-// distance d, each element combines the radix*d elements that end with it.
+// lowerCumulative is the scan of Hillis and Steele ("Data parallel algorithms", 1986) with a larger radix: after the
+// step of distance d, each element combines the radix*d elements that end with it.
 func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	axis := scanAxis(n)

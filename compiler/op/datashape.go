@@ -10,7 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below have results whose shapes depend on the elements of an operand, which therefore must be constant.
+// The operators below have results whose shapes depend on the elements of an operand, which therefore must be
+// constant.
 
 var dataShapeDefs = []Def{
 	knownDef("NonZero", 1, 1, evalNonZero),
@@ -106,8 +107,8 @@ func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// evalUnique has the distinct slices along an axis, or the distinct elements; then the position of the first of each, which
-// of them each slice is, and how many are of each.
+// evalUnique has the distinct slices along an axis, or the distinct elements; then the position of the first of each,
+// which of them each slice is, and how many are of each.
 func evalUnique(n *Node) (*array.Array, error) {
 	a := n.known(0)
 	if n.err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary parts lie
-// side by side: a transform of n elements costs 4*n*n multiplications, as one matrix product over all transforms. That
-// beats the passes of a fast transform up to a few hundred elements; maxTransform bounds the matrix.
+// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary parts
+// lie side by side: a transform of n elements costs 4*n*n multiplications, as one matrix product over all transforms.
+// That beats the passes of a fast transform up to a few hundred elements; maxTransform bounds the matrix.
 
 var dftDefs = []Def{
 	{

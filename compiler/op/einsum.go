@@ -15,8 +15,8 @@ var einsumDefs = []Def{{
 	Detail: func(n *Node) string { return strings.ReplaceAll(n.Text("equation", ""), " ", "") },
 }}
 
-// subscripts is an Einsum's equation: for each operand and the result a label for each axis. Axes of an ellipsis have the
-// labels '0', '1', ... counted from the last, so that they broadcast as numpy's do.
+// subscripts is an Einsum's equation: for each operand and the result a label for each axis. Axes of an ellipsis have
+// the labels '0', '1', ... counted from the last, so that they broadcast as numpy's do.
 type subscripts struct {
 	operands [][]rune
 	result   []rune
@@ -157,8 +157,8 @@ type labelled struct {
 	labels []rune
 }
 
-// lowerEinsum multiplies operands from left to right, two at a time, and sums each label as soon as nothing that is left
-// uses it. A product of two is a matrix product to the scheduler.
+// lowerEinsum multiplies operands from left to right, two at a time, and sums each label as soon as nothing that is
+// left uses it. A product of two is a matrix product to the scheduler.
 func lowerEinsum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	s, err := parseSubscripts(n)
 	if err != nil {

@@ -69,7 +69,8 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.bounded(out), nil
 }
 
-// PermuteLayout is the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the same memory.
+// PermuteLayout is the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the same
+// memory.
 func PermuteLayout(layout, perm []int) []int {
 	inverse := make([]int, len(perm))
 	for k, axis := range perm {

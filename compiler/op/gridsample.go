@@ -42,8 +42,8 @@ func inferGridSample(n *Node) (Type, error) {
 	return Type{x.DType, slices.Concat(x.Shape[:2], grid.Shape[1:rank-1])}, nil
 }
 
-// gridFilters are the taps around the floor of a coordinate, and their weights given its fraction. A filter without weights
-// takes the nearest element.
+// gridFilters are the taps around the floor of a coordinate, and their weights given its fraction. A filter without
+// weights takes the nearest element.
 var gridFilters = map[string]struct {
 	taps   int64
 	weight func(tap int64, fraction expr.Expr) expr.Expr
@@ -75,7 +75,8 @@ type gridAxis struct {
 	extent  int64
 	aligned bool
 	padding string
-	// wide is set when taps reach further than the elements beside a coordinate: those inside still count when it is outside.
+	// wide is set when taps reach further than the elements beside a coordinate: those inside still count when it is
+	// outside.
 	wide bool
 }
 
@@ -128,8 +129,8 @@ func nearestIndex(at expr.Expr, extent int64) expr.Expr {
 	return expr.MaxE(expr.I(0), expr.MinE(expr.To(array.Int64, at), expr.I(extent-1)))
 }
 
-// tapTable is what the elements of a value read along one axis of another: for each element and tap an index, which is always
-// inside, and a weight, which is zero for what is outside. It is computed once for all channels.
+// tapTable is what the elements of a value read along one axis of another: for each element and tap an index, which is
+// always inside, and a weight, which is zero for what is outside. It is computed once for all channels.
 type tapTable struct{ index, weight Operand }
 
 // at is one tap of the element at index i.
@@ -171,7 +172,8 @@ func (g gridAxis) table(l *Lowering, shape []int64, taps int64, weight func(int6
 	return tapTable{index, weights}
 }
 
-// lowerGridSample sums the weighed elements around each place of the grid, which has the coordinate of the last axis first.
+// lowerGridSample sums the weighed elements around each place of the grid, which has the coordinate of the last axis
+// first.
 func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, grid := l.Readable(in[0]), l.Readable(in[1])
 	spatial := x.Shape[2:]

@@ -38,8 +38,8 @@ func (l *Lowering) sampler(s *sampling, d array.DType) sampler {
 	return r
 }
 
-// regular is the position of the only tap of element o where it is o divided by a whole number, or a multiple of o and a
-// constant, as it is for whole scales.
+// regular is the position of the only tap of element o where it is o divided by a whole number, or a multiple of o and
+// a constant, as it is for whole scales.
 func (s *sampling) regular(o expr.Expr) (position expr.Expr, ok bool) {
 	if s.taps != 1 {
 		return nil, false

@@ -30,7 +30,8 @@ func matmulWork(n *Node) float64 {
 
 func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape) }
 
-// inferProduct follows numpy: leading axes are broadcast; an operand of rank 1 gets an axis that the result loses again.
+// inferProduct follows numpy: leading axes are broadcast; an operand of rank 1 gets an axis that the result loses
+// again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
 	d, err := rule(n)
 	if err != nil {

@@ -16,8 +16,8 @@ var maxUnpoolDefs = []Def{{
 	},
 }}
 
-// lowerMaxIndices is MaxPool's second result: the position of the largest element in the flattened operand, with the last
-// axis fastest, or the first spatial one where storage_order is 1.
+// lowerMaxIndices is MaxPool's second result: the position of the largest element in the flattened operand, with the
+// last axis fastest, or the first spatial one where storage_order is 1.
 func lowerMaxIndices(l *Lowering, n *Node, win window, x Operand) Operand {
 	best := slide(l, n, win, x, "best", expr.Maximum)
 	rank, shape := len(x.Shape), n.In[0].Shape
@@ -107,8 +107,9 @@ func unpooled(n *Node) ([]int64, error) {
 	return shape, nil
 }
 
-// lowerMaxUnpool lets each element of a plane look for the index that names it among those of its plane, the last one where
-// several do; where none does, it is zero. Indices count elements of the natural shape, wherever output_shape then ends.
+// lowerMaxUnpool lets each element of a plane look for the index that names it among those of its plane, the last one
+// where several do; where none does, it is zero. Indices count elements of the natural shape, wherever output_shape
+// then ends.
 func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, index := l.Readable(in[0]), l.Readable(in[1])
 	natural, err := unpooled(n)

@@ -37,7 +37,8 @@ var normDefs = []Def{
 	},
 }
 
-// lowerRMSNorm is x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of squares, reciprocal.
+// lowerRMSNorm is x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of squares,
+// reciprocal.
 func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
 	count := 1.0
@@ -138,9 +139,9 @@ func inferInstanceNorm(n *Node) (Type, error) {
 	return Type{d, x}, nil
 }
 
-// lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale and
-// bias, operands 1 and 2, which param reads at an index of the result. Results 1 and 2 are the mean and the reciprocal
-// deviation.
+// lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale
+// and bias, operands 1 and 2, which param reads at an index of the result. Results 1 and 2 are the mean and the
+// reciprocal deviation.
 func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
 	x := l.Readable(in[0])
 	count := 1.0

@@ -32,7 +32,8 @@ func inferOneHot(n *Node) (Type, error) {
 	return Type{n.In[2].DType, slices.Insert(slices.Clone(n.In[0].Shape), axis, depth)}, nil
 }
 
-// oneHotAt is the second of the two values where the position is the index, which counts from the end when it is negative.
+// oneHotAt is the second of the two values where the position is the index, which counts from the end when it is
+// negative.
 func oneHotAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	axis, depth := oneHotAxis(n)
 	index := expr.To(array.Int64, in[0].At(slices.Delete(slices.Clone(i), axis, axis+1)...))

@@ -42,8 +42,8 @@ type Type struct {
 // String is for example f32[1,64,56,56].
 func (t Type) String() string { return fmt.Sprintf("%v%v", t.DType, t.Shape) }
 
-// Value is an operand as shape rules see it: its type, and its elements when they are known. An optional operand that was
-// left out has the type Invalid.
+// Value is an operand as shape rules see it: its type, and its elements when they are known. An optional operand that
+// was left out has the type Invalid.
 type Value struct {
 	Type
 	Const *array.Array
@@ -85,8 +85,8 @@ type Def struct {
 	Infer func(n *Node) (Type, error)
 	// Lower gives the tensor expressions; operands and the result are indexed by the operator's own axes.
 	Lower func(l *Lowering, n *Node, in []Operand) (Operand, error)
-	// Layout is the natural order of the result's axes in memory given the operands'; nil for the first operand's where
-	// the ranks are equal, and row-major otherwise.
+	// Layout is the natural order of the result's axes in memory given the operands'; nil for the first operand's
+	// where the ranks are equal, and row-major otherwise.
 	Layout func(n *Node, in [][]int) []int
 	// Perm is the order of axes of a Permute: axis k of the result is axis Perm[k] of the operand.
 	Perm func(n *Node) []int

@@ -141,7 +141,8 @@ func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Te
 	return t
 }
 
-// Arrange gives a constant the layout it is read in, which may leave out axes of extent 1. Other operands stay as they are.
+// Arrange gives a constant the layout it is read in, which may leave out axes of extent 1. Other operands stay as they
+// are.
 func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 	if o.Const == nil {
 		return o
@@ -187,8 +188,8 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 // maxLazyNodes bounds the expression of a value that is computed where it is read, far above those of real models.
 const maxLazyNodes = 1 << 10
 
-// bounded puts a value with a large expression into memory: a chain of operators that read their operand twice would double
-// it at every link.
+// bounded puts a value with a large expression into memory: a chain of operators that read their operand twice would
+// double it at every link.
 func (l *Lowering) bounded(o Operand) Operand {
 	if o.Tensor != nil || o.Const != nil {
 		return o
@@ -243,8 +244,8 @@ func logical(p []expr.Expr, layout []int) []expr.Expr {
 	return i
 }
 
-// wide converts the 16-bit floating point types to float32, in which arithmetic is done. A value that was just narrowed
-// is taken as it was before.
+// wide converts the 16-bit floating point types to float32, in which arithmetic is done. A value that was just
+// narrowed is taken as it was before.
 func wide(e expr.Expr) expr.Expr {
 	if d := e.DType(); d != array.Float16 && d != array.BFloat16 {
 		return e

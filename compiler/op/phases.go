@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// phases computes a transposed convolution without inserting zeros: outputs whose positions have the same remainder by the
-// stride, a phase, read the same weights, so each phase is an ordinary convolution with every stride-th weight.
+// phases computes a transposed convolution without inserting zeros: outputs whose positions have the same remainder by
+// the stride, a phase, read the same weights, so each phase is an ordinary convolution with every stride-th weight.
 //
 // The result's element o, counted from the first position that the padding cuts off, is u = o+pad, and
 //
@@ -22,18 +22,18 @@ type phases struct {
 	out                      []int64
 	kernel, stride, dilation []int64
 	groups, inner, channels  int64
-	// Of each spatial axis: taps is the number of weights of a phase, step the distance of what they read, count the number
-	// of phases that have weights, places the number of positions of each.
+	// Of each spatial axis: taps is the number of weights of a phase, step the distance of what they read, count the
+	// number of phases that have weights, places the number of positions of each.
 	taps, step, count, places []int64
 	shift, rest               []int64
-	// joint is, where the output channels alone would not fill vectors, the extent of an axis with the phases and channels
-	// together (element phase*channels + channel), rounded up with zeros; else 0, and each phase is an axis.
+	// joint is, where the output channels alone would not fill vectors, the extent of an axis with the phases and
+	// channels together (element phase*channels + channel), rounded up with zeros; else 0, and each phase is an axis.
 	joint int64
 }
 
 // jointChannels is the number of output channels below which phases are vectorized along with them, in multiples of
-// jointMultiple. Every phase then reads the same operands, which costs one more place on each axis where the stride does not
-// divide the padding.
+// jointMultiple. Every phase then reads the same operands, which costs one more place on each axis where the stride
+// does not divide the padding.
 const jointChannels, jointMultiple = 16, 16
 
 // newPhases takes a transposed window apart; w is the shape of the weights.
@@ -53,8 +53,8 @@ func newPhases(win window, groups int64, w []int64) (*phases, error) {
 	return p, nil
 }
 
-// addAxis settles one axis. Dilation of strided kernels is written out with zeros, since its phases would read at different
-// distances.
+// addAxis settles one axis. Dilation of strided kernels is written out with zeros, since its phases would read at
+// different distances.
 func (p *phases) addAxis(k int, pad int64, joint bool) {
 	s, reach := p.stride[k], (p.kernel[k]-1)*p.dilation[k]+1
 	taps, step, count, shift := p.kernel[k], p.dilation[k], int64(1), int64(0)
@@ -107,7 +107,8 @@ func (p *phases) order(l *Lowering, w Operand) Operand {
 	})
 }
 
-// separate takes a position on the joint axis apart; beyond its last phase, the result is inside the axes but meaningless.
+// separate takes a position on the joint axis apart; beyond its last phase, the result is inside the axes but
+// meaningless.
 func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
 	channel = expr.Bin(expr.FloorMod, j, expr.I(p.channels))
 	rest := expr.Bin(expr.FloorDiv, j, expr.I(p.channels))
@@ -119,8 +120,8 @@ func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
 	return phase, channel
 }
 
-// weight is the position in the kernel of tap t of a phase, and the condition that there is one. Taps are in the order of
-// what they read, which is the reverse of the kernel's.
+// weight is the position in the kernel of tap t of a phase, and the condition that there is one. Taps are in the order
+// of what they read, which is the reverse of the kernel's.
 func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
 	t = expr.SubE(expr.I(p.taps[k]-1), t)
 	if p.stride[k] == 1 {

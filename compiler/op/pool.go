@@ -108,7 +108,8 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// count is how many kernel elements of output o count along axis k: those inside the operand, or inside its padding too.
+// count is how many kernel elements of output o count along axis k: those inside the operand, or inside its padding
+// too.
 func (w *window) count(k int, o expr.Expr, includePad bool) expr.Expr {
 	before, limit := w.padBegin[k], w.in[k]
 	if includePad {

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// The operators below stand in no model: package graph writes the quantised operators with them. Scales and zero points are
-// broadcast to the data by the rules of numpy.
+// The operators below stand in no model: package graph writes the quantised operators with them. Scales and zero
+// points are broadcast to the data by the rules of numpy.
 const (
 	// QuantizeName is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose
 	// TensorProto.DataType is the attribute "to".
@@ -18,8 +18,8 @@ const (
 	DequantizeName = "dequantize"
 	// IntegerMatMulName is a matrix product of integers of up to 32 bits, which need not have one type, summed in i32.
 	IntegerMatMulName = "integer_matmul"
-	// IntegerConvName is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's type,
-	// is what padding has; zero when it is left out.
+	// IntegerConvName is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's
+	// type, is what padding has; zero when it is left out.
 	IntegerConvName = "integer_conv"
 )
 
@@ -62,8 +62,8 @@ func quantizeType(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// quantize is computed in the type of the scale; the integers in question are exact in it. Nothing is divided by a scale that is
-// known to be one, as that of sums which were multiplied by their factor already.
+// quantize is computed in the type of the scale; the integers in question are exact in it. Nothing is divided by a
+// scale that is known to be one, as that of sums which were multiplied by their factor already.
 func quantize(n *Node, x []expr.Expr) expr.Expr {
 	e := expr.To(x[1].DType(), x[0])
 	if one, ok := x[1].(*expr.Float); !ok || one.Value != 1 {

@@ -6,25 +6,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below are the element-wise parts of one step of a recurrent layer, for batch n and hidden size h. They stand
-// in no model: package graph writes LSTM, GRU and RNN with them. Their attributes are "activations" (names), "alphas" and
-// "betas" (a parameter of each activation) and "clip" (a bound on what goes into an activation, 0 for none).
+// The operators below are the element-wise parts of one step of a recurrent layer, for batch n and hidden size h. They
+// stand in no model: package graph writes LSTM, GRU and RNN with them. Their attributes are "activations" (names),
+// "alphas" and "betas" (a parameter of each activation) and "clip" (a bound on what goes into an activation, 0 for
+// none).
 const (
 	// ActivationName applies one activation to each element.
 	ActivationName = "activation"
-	// LSTMCellName is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the cell state before
-	// (left out: zeros) and the peepholes [3h] (input, output, forget; optional). With the attribute "input_forget" the
-	// forget gate is one minus the input gate.
+	// LSTMCellName is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the cell state
+	// before (left out: zeros) and the peepholes [3h] (input, output, forget; optional). With the attribute
+	// "input_forget" the forget gate is one minus the input gate.
 	LSTMCellName = "lstm_cell"
 	// LSTMHiddenName is the new hidden state [n,h] from the gates z[n,4h], the new cell state and the peepholes.
 	LSTMHiddenName = "lstm_hidden"
 	// GRUResetName is the hidden state [n,h], operand 1, times the reset gate of z[n,2h] (update, reset).
 	GRUResetName = "gru_reset"
-	// GRUHiddenName is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation [n,h],
-	// and the hidden state before (left out: zeros).
+	// GRUHiddenName is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation
+	// [n,h], and the hidden state before (left out: zeros).
 	GRUHiddenName = "gru_hidden"
 	// GRULinearName is the new hidden state [n,h] where the reset gate comes after the product: from the input's part
-	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the hidden state before (left out: zeros).
+	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the hidden state before (left out:
+	// zeros).
 	GRULinearName = "gru_linear"
 )
 

@@ -55,8 +55,8 @@ func roiTransformation(n *Node) string {
 	return n.Text("coordinate_transformation_mode", "half_pixel")
 }
 
-// lowerRoiAlign combines ratio x ratio samples of each bin. As ONNX's reference does, mode max takes the largest of the
-// weighed corners of all samples, not of the samples.
+// lowerRoiAlign combines ratio x ratio samples of each bin. As ONNX's reference does, mode max takes the largest of
+// the weighed corners of all samples, not of the samples.
 func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, rois, batch := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	ratio, isMax := n.Int("sampling_ratio", 0), n.Text("mode", "avg") == "max"
@@ -102,8 +102,8 @@ func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last elements reach
-// one element further out.
+// cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last elements
+// reach one element further out.
 func cornerTable(l *Lowering, shape []int64, extent int64, place func(i []expr.Expr) expr.Expr) tapTable {
 	shape = append(slices.Clone(shape), 2)
 	last := len(shape) - 1
@@ -143,7 +143,8 @@ func inferMaxRoiPool(n *Node) (Type, error) {
 func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, rois := l.Readable(in[0]), l.Readable(in[1])
 	scale := n.Float("spatial_scale", 1)
-	// within tells whether element e of spatial axis k is in a bin; bins are cut from the rounded region, at least one wide.
+	// within tells whether element e of spatial axis k is in a bin; bins are cut from the rounded region, at least one
+	// wide.
 	within := func(k int, roi, bin, e expr.Expr) expr.Expr {
 		at := func(column int64) expr.Expr {
 			v := wide(rois.At(roi, expr.I(column)))

@@ -24,8 +24,9 @@ func clamp(x expr.Expr, lo, hi float64) expr.Expr {
 	return expr.MinE(expr.MaxE(x, like(x, lo)), like(x, hi))
 }
 
-// scaled multiplies by the reciprocal where x is a quotient by a constant, as in a written-out GELU: it takes a fifth of the time, and
-// where the function is nowhere steeper than 1.13 half a unit in the last place of its argument does not matter.
+// scaled multiplies by the reciprocal where x is a quotient by a constant, as in a written-out GELU: it takes a fifth
+// of the time, and where the function is nowhere steeper than 1.13 half a unit in the last place of its argument does
+// not matter.
 func scaled(x expr.Expr) expr.Expr {
 	q, ok := x.(*expr.Binary)
 	if !ok || q.Op != expr.Div {

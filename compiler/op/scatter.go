@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// A scatter is computed from the result's side: each element looks for the updates that name it. With known indices the
-// search happens when the model is compiled, and an element costs one look-up. With others it costs a comparison for each
-// update of its line (ScatterElements) or for each tuple of indices (ScatterND, once for all elements that tuples do not tell
-// apart), which is right for the few updates of caches and masks.
+// A scatter is computed from the result's side: each element looks for the updates that name it. With known indices
+// the search happens when the model is compiled, and an element costs one look-up. With others it costs a comparison
+// for each update of its line (ScatterElements) or for each tuple of indices (ScatterND, once for all elements that
+// tuples do not tell apart), which is right for the few updates of caches and masks.
 
 var scatterDefs = []Def{
 	{Name: "ScatterElements", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterElements, Lower: lowerScatterElements, Work: scatterElementsWork},
@@ -96,8 +96,8 @@ func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return s.lower(in[1])
 }
 
-// scatter is what the two operators have in common: count updates for each element of shape, in the order in which later
-// ones win, and which of them name it.
+// scatter is what the two operators have in common: count updates for each element of shape, in the order in which
+// later ones win, and which of them name it.
 type scatter struct {
 	l      *Lowering
 	n      *Node

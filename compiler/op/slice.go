@@ -86,8 +86,8 @@ func inferSlice(n *Node) (Type, error) {
 	return Type{n.In[0].DType, count}, n.err
 }
 
-// splitRange is the part of the axis that the node's result takes: equal parts, the last one smaller, unless lengths are
-// given.
+// splitRange is the part of the axis that the node's result takes: equal parts, the last one smaller, unless lengths
+// are given.
 func splitRange(n *Node, axis int) (begin, length int64) {
 	extent := n.In[0].Shape[axis]
 	if lengths := n.IntsOr(1, "split"); lengths != nil {

@@ -41,8 +41,8 @@ func softmaxAxes(n *Node) []bool {
 	return set
 }
 
-// lowerSoftmax has the stages max, exp(x-max), sum, its reciprocal or logarithm, and a multiplication (or, for the logarithm,
-// x-max minus it): one division or logarithm for all elements that are normalised together.
+// lowerSoftmax has the stages max, exp(x-max), sum, its reciprocal or logarithm, and a multiplication (or, for the
+// logarithm, x-max minus it): one division or logarithm for all elements that are normalised together.
 func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)

@@ -53,8 +53,8 @@ func inferTopK(n *Node) (Type, error) {
 }
 
 // topKBlock is the number of elements among which ranks are counted. The work for n elements is about n*topKBlock
-// comparisons, in vectors, in each round; a round leaves the k best of every block, until one block has all that are left or
-// k is too large to leave fewer (then n*n).
+// comparisons, in vectors, in each round; a round leaves the k best of every block, until one block has all that are
+// left or k is too large to leave fewer (then n*n).
 const topKBlock = 1024
 
 // topK selects along one axis. An index has the other axes' expressions and that of the axis.
@@ -74,8 +74,8 @@ type contest struct {
 	value, position func(i []expr.Expr) expr.Expr
 }
 
-// lowerTopK counts for each element those that come before it, by value and then by position, and takes the element of rank r
-// as the r-th result.
+// lowerTopK counts for each element those that come before it, by value and then by position, and takes the element of
+// rank r as the r-th result.
 func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// OnlyUnits reports whether a reshape does nothing but put in and leave out axes of extent 1. Such a one can be computed inside
-// a kernel.
+// OnlyUnits reports whether a reshape does nothing but put in and leave out axes of extent 1. Such a one can be
+// computed inside a kernel.
 func OnlyUnits(n *Node) bool {
 	return n.def.Kind == Reshape && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
 }

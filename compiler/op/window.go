@@ -98,9 +98,9 @@ func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
 	return l.padSpatial(x, w.padBegin, extent, fill)
 }
 
-// padSpatial is the part of x, with fill around it, that begins begin[k] before the first element of spatial axis k (or after
-// it, when negative) and has extent[k] elements there: a stage in channels-last order, or x itself when it lies that way
-// already and nothing is added or left out in front.
+// padSpatial is the part of x, with fill around it, that begins begin[k] before the first element of spatial axis k
+// (or after it, when negative) and has extent[k] elements there: a stage in channels-last order, or x itself when it
+// lies that way already and nothing is added or left out in front.
 func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) Operand {
 	layout := ChannelsLast(len(x.Shape))
 	shape := append([]int64{}, x.Shape[:2]...)

@@ -2,8 +2,8 @@ package roofline
 
 import "github.com/tilth-dev/tilth/compiler/target"
 
-// Between guesses the rates of a target from those of the same machine on fewer and on more threads: arithmetic and caches come
-// with each thread alike, but a few threads may ask for all that the memory gives.
+// Between guesses the rates of a target from those of the same machine on fewer and on more threads: arithmetic and
+// caches come with each thread alike, but a few threads may ask for all that the memory gives.
 func Between(few, many Rates, fewThreads, manyThreads int, t *target.Target) Rates {
 	if manyThreads <= fewThreads || len(few.Stores) != len(many.Stores) {
 		return many

@@ -15,9 +15,9 @@ import (
 //go:embed src/machine.c
 var source string
 
-// Measure times multiply-adds in registers and reads of each store on as many threads as the target has. It takes half a second
-// or so, builds in dir, which must be there, and is only right while nothing else computes on the machine. launcher, which may
-// be empty, stands before the command.
+// Measure times multiply-adds in registers and reads of each store on as many threads as the target has. It takes half
+// a second or so, builds in dir, which must be there, and is only right while nothing else computes on the machine.
+// launcher, which may be empty, stands before the command.
 func Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (Rates, error) {
 	path := filepath.Join(dir, "machine")
 	build := toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},

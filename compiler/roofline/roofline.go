@@ -1,5 +1,5 @@
-// Package roofline tells the least time that a workload can take on a machine: by its arithmetic and by its bytes (Williams,
-// Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache).
+// Package roofline tells the least time that a workload can take on a machine: by its arithmetic and by its bytes
+// (Williams, Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache).
 package roofline
 
 import (
@@ -92,10 +92,10 @@ func (r Rates) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Limits are the least seconds a workload of so many floating point operations can take: for the operations, each sum computed
-// directly, and for reading and writing each argument once. Constants come from memory, where the harness puts them before each
-// sample and where they are in a model; inputs and outputs lie in the fastest store, and what it does not hold in the next. The
-// rates must be whole, as Measure and Decode return them.
+// Limits are the least seconds a workload of so many floating point operations can take: for the operations, each sum
+// computed directly, and for reading and writing each argument once. Constants come from memory, where the harness
+// puts them before each sample and where they are in a model; inputs and outputs lie in the fastest store, and what it
+// does not hold in the next. The rates must be whole, as Measure and Decode return them.
 func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64) {
 	constants, others := Bytes(w)
 	bytes = float64(constants) / r.Stores[len(r.Stores)-1].BytesPerSecond

@@ -6,14 +6,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// bilinear is an algorithm that multiplies matrices of 2 x 2 blocks: out = C ((L left) · (R right)), where the blocks of a matrix are
-// numbered row by row, and the products in the middle are of matrices. Rows of left and right are the products, of out the blocks.
+// bilinear is an algorithm that multiplies matrices of 2 x 2 blocks: out = C ((L left) · (R right)), where the blocks
+// of a matrix are numbered row by row, and the products in the middle are of matrices. Rows of left and right are the
+// products, of out the blocks.
 type bilinear struct {
 	left, right, out [][]float64
 }
 
-// strassen is the algorithm of V. Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 13, 1969. Winograd's form of
-// it has fewer additions, but they are not what takes time here, and its rounding errors are larger.
+// strassen is the algorithm of V. Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 13, 1969.
+// Winograd's form of it has fewer additions, but they are not what takes time here, and its rounding errors are
+// larger.
 var strassen = bilinear{
 	left: [][]float64{
 		{1, 0, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 0}, {0, 0, 0, 1}, {1, 1, 0, 0}, {-1, 0, 1, 0}, {0, 1, 0, -1},
@@ -29,9 +31,9 @@ var strassen = bilinear{
 // products is the number of multiplications of blocks.
 func (b *bilinear) products() int64 { return int64(len(b.left)) }
 
-// growth is how much larger rounding errors are than those of the direct sum, as the ratio of their standard deviations when the
-// errors of single operations are independent: a product's terms have a variance that grows by the squared norms of its two
-// combinations, and those of an output's products add up; see WinogradGrowth.
+// growth is how much larger rounding errors are than those of the direct sum, as the ratio of their standard
+// deviations when the errors of single operations are independent: a product's terms have a variance that grows by the
+// squared norms of its two combinations, and those of an output's products add up; see WinogradGrowth.
 func (b *bilinear) growth() float64 {
 	largest := 0.0
 	for _, row := range b.out {

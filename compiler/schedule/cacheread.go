@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// CacheRead lets a stage read a tensor through a copy, a new stage whose number it returns. The tensor is named by its place among
-// the distinct tensors that the stage's body loads, in order of appearance. Dimension k of the copy is dimension perm[k] of the
-// tensor. Computed at one of the stage's loops, or its consumer's, the copy holds just the part that is needed there, laid out in the
-// order in which it is read: a packed panel.
+// CacheRead lets a stage read a tensor through a copy, a new stage whose number it returns. The tensor is named by its
+// place among the distinct tensors that the stage's body loads, in order of appearance. Dimension k of the copy is
+// dimension perm[k] of the tensor. Computed at one of the stage's loops, or its consumer's, the copy holds just the
+// part that is needed there, laid out in the order in which it is read: a packed panel.
 func (s *Schedule) CacheRead(stageID, load int, perm []int) (cache int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {

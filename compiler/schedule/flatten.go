@@ -7,9 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Flatten makes one axis of several spatial axes of a stage: the last of them runs over all their positions, in the order of the axes,
-// and the others are left with an extent of one. A split of it makes tiles that go on from the end of a row at the beginning of the
-// next, so that only the very last one is partial. The stage must not be an output. It must come before other primitives on the stage.
+// Flatten makes one axis of several spatial axes of a stage: the last of them runs over all their positions, in the
+// order of the axes, and the others are left with an extent of one. A split of it makes tiles that go on from the end
+// of a row at the beginning of the next, so that only the very last one is partial. The stage must not be an output.
+// It must come before other primitives on the stage.
 func (s *Schedule) Flatten(stageID int, axes ...int) error {
 	g, err := s.stage(stageID)
 	switch {

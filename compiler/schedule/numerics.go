@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// Numerics is how much accuracy algorithms may trade for speed. Each level allows what those before it do. Under all of them sums
-// may be reordered and multiply-adds fused.
+// Numerics is how much accuracy algorithms may trade for speed. Each level allows what those before it do. Under all
+// of them sums may be reordered and multiply-adds fused.
 type Numerics uint8
 
 // The levels of numerics.
 const (
 	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
 	Strict Numerics = iota
-	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and Strassen.
+	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and
+	// Strassen.
 	Default
 	// Fast also allows whatever loses more.
 	Fast
@@ -59,7 +60,8 @@ func (s *Schedule) Numerics() Numerics {
 	return Strict
 }
 
-// ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are direct.
+// ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are
+// direct.
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
 	for _, a := range s.algorithms {
@@ -68,8 +70,8 @@ func (s *Schedule) ErrorGrowth() float64 {
 	return growth
 }
 
-// Multiplications are at least those of the schedule, as a share of those of direct sums: 1 where all sums are direct. Sums that
-// algorithms add are not counted.
+// Multiplications are at least those of the schedule, as a share of those of direct sums: 1 where all sums are direct.
+// Sums that algorithms add are not counted.
 func (s *Schedule) Multiplications() float64 {
 	share := 1.0
 	for _, a := range s.algorithms {
@@ -78,8 +80,9 @@ func (s *Schedule) Multiplications() float64 {
 	return share
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives: "F(4x4,3x3)",
-// "F(2x2,3x3)/2" where the stride is 2, "Strassen", or "Strassen+sums" where the kernel computes the sums of the constant, too.
+// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives:
+// "F(4x4,3x3)", "F(2x2,3x3)/2" where the stride is 2, "Strassen", or "Strassen+sums" where the kernel computes the
+// sums of the constant, too.
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, a := range s.algorithms {

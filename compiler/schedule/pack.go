@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// PackDim is one dimension of a packed constant's layout. A dimension of the constant appears either once whole (Factor 0),
-// or twice: its quotient by Factor (Inner false) and its remainder (Inner true). Quotients round up; the rest is zeros.
+// PackDim is one dimension of a packed constant's layout. A dimension of the constant appears either once whole
+// (Factor 0), or twice: its quotient by Factor (Inner false) and its remainder (Inner true). Quotients round up; the
+// rest is zeros.
 type PackDim struct {
 	Dim    int
 	Factor int64
 	Inner  bool
 }
 
-// Pack lays a constant (by its index in Workload.Constants) out anew, outermost dimension first. The packing itself is done
-// once, when the model is compiled. The dimensions are those of what replaces a transformed constant.
+// Pack lays a constant (by its index in Workload.Constants) out anew, outermost dimension first. The packing itself is
+// done once, when the model is compiled. The dimensions are those of what replaces a transformed constant.
 func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	if constant < 0 || constant >= len(s.Workload.Constants) {
 		return fmt.Errorf("pack: there is no constant %d", constant)
@@ -80,7 +81,8 @@ func completeDim(dims []PackDim, d int) bool {
 	}
 }
 
-// Layouts says how the constants are laid out: schedules of a workload with equal texts have them packed and transformed alike.
+// Layouts says how the constants are laid out: schedules of a workload with equal texts have them packed and
+// transformed alike.
 func (s *Schedule) Layouts() string {
 	text := ""
 	for c := range s.Workload.Constants {

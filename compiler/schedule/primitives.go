@@ -11,15 +11,16 @@ import (
 const (
 	// maxIters bounds the iterators of one stage.
 	maxIters = 64
-	// maxPaths bounds the ways in which a leaf derives from axes, and with it the size of the axes' values: fusing the two
-	// parts of a split doubles it.
+	// maxPaths bounds the ways in which a leaf derives from axes, and with it the size of the axes' values: fusing the
+	// two parts of a split doubles it.
 	maxPaths = 32
-	// maxBodyNodes bounds a stage's body: inlining a chain of stages that each load the next twice doubles it every time.
+	// maxBodyNodes bounds a stage's body: inlining a chain of stages that each load the next twice doubles it every
+	// time.
 	maxBodyNodes = 1 << 14
 )
 
-// Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers. The
-// factor need not divide: tail says what becomes of the last tile.
+// Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers.
+// The factor need not divide: tail says what becomes of the last tile.
 func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, inner int, err error) {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {
@@ -104,10 +105,10 @@ func (s *Schedule) Reorder(stageID int, iters ...int) error {
 	return nil
 }
 
-// ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed there.
-// Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper. An output is stored
-// as well as kept for its consumers; one of them must be an output that reads it element by element, so that all of it is
-// computed.
+// ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed
+// there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper. An
+// output is stored as well as kept for its consumers; one of them must be an output that reads it element by element,
+// so that all of it is computed.
 func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -223,8 +224,8 @@ func (s *Schedule) hasAttached(g *Stage) bool {
 	return slices.ContainsFunc(s.Stages, func(x *Stage) bool { return x.Consumer == g })
 }
 
-// CacheWrite moves a stage's computation to a new stage, whose number it returns; the stage itself becomes a copy of it. The
-// new stage can then be computed tile by tile in registers. It must come before other primitives on the stage.
+// CacheWrite moves a stage's computation to a new stage, whose number it returns; the stage itself becomes a copy of
+// it. The new stage can then be computed tile by tile in registers. It must come before other primitives on the stage.
 func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -250,14 +251,15 @@ func (g *Stage) hasParallel() bool {
 	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == Parallel })
 }
 
-// Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another stage's nest.
+// Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another
+// stage's nest.
 func (s *Schedule) Parallel(stageID, iterID int) error {
 	return s.annotate("parallel", stageID, iterID, Parallel)
 }
 
-// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when lowered. The
-// lanes of a reduction's vector are combined with one another and then with the result so far, so it belongs at the end of a
-// reduction whose partial results RFactor keeps in lanes.
+// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when
+// lowered. The lanes of a reduction's vector are combined with one another and then with the result so far, so it
+// belongs at the end of a reduction whose partial results RFactor keeps in lanes.
 func (s *Schedule) Vectorize(stageID, iterID int) error {
 	return s.annotate("vectorize", stageID, iterID, Vectorized)
 }

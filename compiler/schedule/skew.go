@@ -6,8 +6,8 @@ import "fmt"
 const maxSkew = 1 << 10
 
 // Skew leaves a gap of some elements behind each row (the last dimension) of the buffer that holds a stage between its
-// producer and its consumers. Rows a power of two apart fall into the same few sets of a cache; a gap of one line spreads
-// them over all.
+// producer and its consumers. Rows a power of two apart fall into the same few sets of a cache; a gap of one line
+// spreads them over all.
 func (s *Schedule) Skew(stageID int, elements int64) error {
 	g, err := s.stage(stageID)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// StrassenStages are the numbers of the stages that replace a product of M x K by K x N elements. Halves have m = M/2, k = K/2 and
-// n = N/2 elements, rounded up, n to whole groups.
+// StrassenStages are the numbers of the stages that replace a product of M x K by K x N elements. Halves have m = M/2,
+// k = K/2 and n = N/2 elements, rounded up, n to whole groups.
 type StrassenStages struct {
 	// Left [7, m, k] has the sums of blocks of the left operand.
 	Left int
@@ -20,12 +20,13 @@ type StrassenStages struct {
 // maxStrassenElements bounds each stage that Strassen adds.
 const maxStrassenElements = 1 << 31
 
-// Strassen computes a product of matrices by seven products of matrices with half as many rows and columns, in place of eight. The
-// stage must be the sum, over one axis, of the product of an activation, indexed by the first of the stage's two axes and the
-// reduction's, and a constant, indexed by the reduction's and the second; it becomes a map that reads Product. Blocks are not
-// quarters: the rows of a block are every second one, its columns every second group of columns. What is computed together then lies
-// together, whatever the extents. Compiled sums [7, k, n] take the constant's place, and Pack lays them out; for computed ones it lays
-// out the constant itself. It must come before other primitives on the stage and the constant.
+// Strassen computes a product of matrices by seven products of matrices with half as many rows and columns, in place
+// of eight. The stage must be the sum, over one axis, of the product of an activation, indexed by the first of the
+// stage's two axes and the reduction's, and a constant, indexed by the reduction's and the second; it becomes a map
+// that reads Product. Blocks are not quarters: the rows of a block are every second one, its columns every second
+// group of columns. What is computed together then lies together, whatever the extents. Compiled sums [7, k, n] take
+// the constant's place, and Pack lays them out; for computed ones it lays out the constant itself. It must come before
+// other primitives on the stage and the constant.
 //
 // Sums are of other terms than in the direct product, with larger rounding errors; see StrassenGrowth.
 func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages, error) {
@@ -79,8 +80,8 @@ func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, err
 	return g, q, nil
 }
 
-// StrassenGrowth is how much larger the rounding errors of Strassen's algorithm are than those of the direct sum, as the ratio of
-// their standard deviations: about 2.4.
+// StrassenGrowth is how much larger the rounding errors of Strassen's algorithm are than those of the direct sum, as
+// the ratio of their standard deviations: about 2.4.
 func StrassenGrowth() float64 { return strassen.growth() }
 
 // quartering is how a product is cut into blocks.

@@ -24,7 +24,8 @@ type Product struct {
 	Row, Column int
 	// Inner is the extent of the reduction.
 	Inner int64
-	// Constant is the right operand's index in Workload.Constants; the reduction runs along its dimension InnerDim, the columns along the other.
+	// Constant is the right operand's index in Workload.Constants; the reduction runs along its dimension InnerDim,
+	// the columns along the other.
 	Constant, InnerDim int
 }
 

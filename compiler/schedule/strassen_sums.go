@@ -37,8 +37,8 @@ func (q *quartering) leftSums() *expr.Tensor {
 	})
 }
 
-// transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns those from b on,
-// zeros beyond. They are computed in double and rounded once.
+// transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns
+// those from b on, zeros beyond. They are computed in double and rounded once.
 func (q *quartering) transform() *Transform {
 	source := expr.NewConstant("right", q.p.dtype, q.p.right.Tensor.Shape...)
 	sums := q.rightSums(source, array.Float64)

@@ -23,7 +23,8 @@ type Transform struct {
 // Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
 func (t *Transform) Compute(source *array.Array) *array.Array { return t.compute(source) }
 
-// AddedBytes is by how much transformed constants are larger than those that they replace: the sums of Strassen's algorithm, and all.
+// AddedBytes is by how much transformed constants are larger than those that they replace: the sums of Strassen's
+// algorithm, and all.
 func (s *Schedule) AddedBytes() (sums, all int64) {
 	for c, t := range s.Transforms {
 		constant := s.Workload.Constants[c]

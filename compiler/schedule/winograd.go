@@ -7,8 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// WinogradStages are the numbers of the stages that replace a convolution, in the order of the data. T counts the tiles of MY x
-// MX outputs over the batch and the image; such a tile needs AY x AX elements of the image and as many products.
+// WinogradStages are the numbers of the stages that replace a convolution, in the order of the data. T counts the
+// tiles of MY x MX outputs over the batch and the image; such a tile needs AY x AX elements of the image and as many
+// products.
 type WinogradStages struct {
 	// Image [batch.., rows, columns, IC] is the activation, with zeros where tiles overhang it.
 	Image int
@@ -23,11 +24,12 @@ type WinogradStages struct {
 // maxWinogradElements bounds each stage that Winograd adds.
 const maxWinogradElements = 1 << 31
 
-// Winograd computes a convolution by the minimal filtering algorithm F(my x mx, kernel), my and mx from 2 to 4, which for 3x3 kernels
-// needs (m+2)^2 multiplications for m x m outputs instead of 9 m^2, and (2m+1)^2 where the stride is 2. The stage must be the sum,
-// over two kernel axes of extents from 2 to 7 and the input channels, of the product of an activation and a constant, with strides
-// of 1 or 2, without dilation and groups; it becomes a map that reads Result. The constant's transform Weights [AY, AX, IC, OC]
-// takes its place: Pack lays that out. It must come before other primitives on the stage and the constant.
+// Winograd computes a convolution by the minimal filtering algorithm F(my x mx, kernel), my and mx from 2 to 4, which
+// for 3x3 kernels needs (m+2)^2 multiplications for m x m outputs instead of 9 m^2, and (2m+1)^2 where the stride
+// is 2. The stage must be the sum, over two kernel axes of extents from 2 to 7 and the input channels, of the product
+// of an activation and a constant, with strides of 1 or 2, without dilation and groups; it becomes a map that reads
+// Result. The constant's transform Weights [AY, AX, IC, OC] takes its place: Pack lays that out. It must come before
+// other primitives on the stage and the constant.
 //
 // Sums are of other terms than in the direct convolution, with larger rounding errors; see ErrorGrowth.
 func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
@@ -78,7 +80,8 @@ type tiling struct {
 	ty, tx, tiles int64
 }
 
-// newTiling fails, with an error that continues "stage N", where there is no such algorithm or its stages are too large.
+// newTiling fails, with an error that continues "stage N", where there is no such algorithm or its stages are too
+// large.
 func newTiling(c *conv, my, mx int64) (*tiling, error) {
 	rows, okRows := newFilter(my, c.ry.Extent, c.strideY)
 	columns, okColumns := newFilter(mx, c.rx.Extent, c.strideX)

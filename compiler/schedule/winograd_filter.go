@@ -5,10 +5,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// filter is one dimension of a minimal filtering algorithm (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
-// CVPR 2016, section 4): m neighbouring outputs of a correlation with some taps, as Aᵀ (G weights · Bᵀ inputs) with A products, as
-// many as the outputs have inputs. Sums that several elements have in common are written the same way in each, so that compilers
-// compute them once.
+// filter is one dimension of a minimal filtering algorithm (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", CVPR 2016, section 4): m neighbouring outputs of a correlation with some taps, as Aᵀ (G weights · Bᵀ
+// inputs) with A products, as many as the outputs have inputs. Sums that several elements have in common are written
+// the same way in each, so that compilers compute them once.
 type filter struct {
 	m, taps, stride int64
 	// weights is G, [A][taps].
@@ -28,9 +28,10 @@ func (f *filter) multiplications() float64 { return float64(f.products()) / floa
 // inputs is how many inputs some neighbouring tiles of m outputs have together.
 func (f *filter) inputs(tiles int64) int64 { return f.stride*(tiles*f.m-1) + f.taps }
 
-// newFilter is F(m, taps) for outputs that lie stride inputs apart; ok is false when there is none. With a stride, the inputs and
-// the taps that are congruent modulo the stride make a correlation of stride 1 each, and outputs are their sum: F(m, 3) with
-// stride 2 has the m+1 products of F(m, 2) on the even inputs and m for the one tap on the odd ones, instead of 3 m.
+// newFilter is F(m, taps) for outputs that lie stride inputs apart; ok is false when there is none. With a stride, the
+// inputs and the taps that are congruent modulo the stride make a correlation of stride 1 each, and outputs are their
+// sum: F(m, 3) with stride 2 has the m+1 products of F(m, 2) on the even inputs and m for the one tap on the odd ones,
+// instead of 3 m.
 func newFilter(m, taps, stride int64) (f *filter, ok bool) {
 	if m < 2 || m > 4 || taps < 2 || stride < 1 || stride > 2 || taps > 7 {
 		return nil, false
@@ -104,7 +105,8 @@ func scaled(c float64, e expr.Expr) expr.Expr {
 	return expr.MulE(e, expr.F(e.DType(), c))
 }
 
-// transformWeights is G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed in double and rounded once.
+// transformWeights is G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed in
+// double and rounded once.
 func transformWeights(c *conv, rows, columns *filter) *Transform {
 	source := expr.NewConstant("weights", c.dtype, c.weights.Tensor.Shape...)
 	ay, ax, ic, oc := rows.products(), columns.products(), c.ic.Extent, c.oc.Extent

@@ -55,8 +55,8 @@ func (s *Schedule) Conv(stageID int) (found Conv, ok bool) {
 
 // Filtering is what F(my x mx, kernel) asks for, for one tile of my x mx outputs in one channel.
 type Filtering struct {
-	// Products is the number of multiplications, and of inputs; Fetched is how many of these a tile has for itself, one more row
-	// and column included.
+	// Products is the number of multiplications, and of inputs; Fetched is how many of these a tile has for itself,
+	// one more row and column included.
 	Products, Fetched int64
 	// InputOps and OutputOps are the operations of the transforms.
 	InputOps, OutputOps int
@@ -123,8 +123,8 @@ func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	return nil
 }
 
-// matchReduction finds the kernel's axes, each a whole index of the weights and a step of one in an index of the activation, and
-// the input channels, a whole index of both.
+// matchReduction finds the kernel's axes, each a whole index of the weights and a step of one in an index of the
+// activation, and the input channels, a whole index of both.
 func (c *conv) matchReduction(g *Stage) error {
 	if len(g.Reduce) != 3 {
 		return fmt.Errorf("does not reduce over two kernel axes and input channels")
@@ -147,8 +147,8 @@ func (c *conv) matchReduction(g *Stage) error {
 	return nil
 }
 
-// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, times a stride, plus
-// a kernel axis; the one that is left numbers the output channels.
+// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, times a
+// stride, plus a kernel axis; the one that is left numbers the output channels.
 func (c *conv) matchAxes(g *Stage) error {
 	for _, v := range g.Axes {
 		inData, inWeights := expr.Uses(c.data, v), wholeIndex(c.weights, v) >= 0
@@ -226,8 +226,8 @@ func wholeIndex(l *expr.Load, v *expr.Var) int {
 	return at
 }
 
-// activation is what the convolution multiplies at row y and column x of the padded image, which the first output reads there
-// under a kernel of that size.
+// activation is what the convolution multiplies at row y and column x of the padded image, which the first output
+// reads there under a kernel of that size.
 func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
 	values := map[*expr.Var]expr.Expr{c.y: expr.I(0), c.x: expr.I(0), c.ry: y, c.rx: x, c.ic: channel}
 	for k, v := range c.batch {

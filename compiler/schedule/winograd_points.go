@@ -2,17 +2,17 @@ package schedule
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// interpolation is where F(m, taps) evaluates polynomials: at infinity, at p and -p for each of the pairs, which share sums, and
-// at 0 where the number of products asks for it.
+// interpolation is where F(m, taps) evaluates polynomials: at infinity, at p and -p for each of the pairs, which share
+// sums, and at 0 where the number of products asks for it.
 type interpolation struct {
 	zero  bool
 	pairs []float64
 }
 
-// interpolations by the number of products. Of the symmetric choices of few bits, so that all coefficients but those of the
-// weights are exact, these keep about the most accuracy. For F(4, 3) and 256 input channels errors have a standard deviation of
-// 1.0e-6 of that of the outputs, against 2.4e-6 with the pairs 1 and 2 of Lavin and Gray, 2.5e-6 with 1 and 1/2, and 0.6e-6 of the
-// direct sum.
+// interpolations by the number of products. Of the symmetric choices of few bits, so that all coefficients but those
+// of the weights are exact, these keep about the most accuracy. For F(4, 3) and 256 input channels errors have a
+// standard deviation of 1.0e-6 of that of the outputs, against 2.4e-6 with the pairs 1 and 2 of Lavin and Gray, 2.5e-6
+// with 1 and 1/2, and 0.6e-6 of the direct sum.
 var interpolations = map[int64]interpolation{
 	3: {false, []float64{3.0 / 4}},
 	4: {true, []float64{1}},
@@ -22,9 +22,9 @@ var interpolations = map[int64]interpolation{
 	8: {true, []float64{1.0 / 2, 1, 2}},
 }
 
-// interpolated is F(m, taps) with m+taps-1 products, by interpolation (Toom and Cook): products are in the order 0, p, -p of each pair,
-// infinity. With M the polynomial whose roots are the finite points, inputs are transformed by the coefficients of M(x)/(x-p), and
-// of M for infinity.
+// interpolated is F(m, taps) with m+taps-1 products, by interpolation (Toom and Cook): products are in the order 0, p,
+// -p of each pair, infinity. With M the polynomial whose roots are the finite points, inputs are transformed by the
+// coefficients of M(x)/(x-p), and of M for infinity.
 func interpolated(m, taps int64) (f *filter, ok bool) {
 	at, ok := interpolations[m+taps-1]
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TestFiltersComputeCorrelations: Aᵀ (G w · Bᵀ d) is the correlation of the inputs with the weights, for every filter there is.
+// TestFiltersComputeCorrelations: Aᵀ (G w · Bᵀ d) is the correlation of the inputs with the weights, for every filter
+// there is.
 func TestFiltersComputeCorrelations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	random := func(n int64) []float64 {
@@ -80,7 +81,8 @@ func TestGrowthOfRoundingErrors(t *testing.T) {
 	}
 }
 
-// TestStridesCostLessThanTheyDid: with stride 2 a filter of 3 taps has 2m+1 products, of which those of the odd inputs are direct.
+// TestStridesCostLessThanTheyDid: with stride 2 a filter of 3 taps has 2m+1 products, of which those of the odd inputs
+// are direct.
 func TestStridesCostLessThanTheyDid(t *testing.T) {
 	for m, want := range map[int64]float64{2: 1.18, 4: 3.31} {
 		f, ok := newFilter(m, 3, 2)
@@ -90,7 +92,8 @@ func TestStridesCostLessThanTheyDid(t *testing.T) {
 	}
 }
 
-// TestSharedSumsAreCountedOnce: Lavin and Gray's F(2, 3) takes 4 operations for 4 elements of input and 4 for 2 of output.
+// TestSharedSumsAreCountedOnce: Lavin and Gray's F(2, 3) takes 4 operations for 4 elements of input and 4 for 2 of
+// output.
 func TestSharedSumsAreCountedOnce(t *testing.T) {
 	f, _ := newFilter(2, 3, 1)
 	if in, out := f.input.operations(4), f.output.operations(2); in != 4 || out != 4 {

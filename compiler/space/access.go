@@ -6,16 +6,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each axis touches.
+// access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each
+// axis touches.
 type access struct {
 	elementBytes int64
 	// shape is the tensor's; packed ones are contiguous whatever their shape says.
 	shape  []int64
 	packed bool
-	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of an axis in
-	// which an index is not affine is the dimension's extent, so that any range of it touches all.
+	// dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of
+	// an axis in which an index is not affine is the dimension's extent, so that any range of it touches all.
 	dims [][]int64
-	// joint are the axes that are flattened into the last of them, and rows the extents of all axes before; nil when none are.
+	// joint are the axes that are flattened into the last of them, and rows the extents of all axes before; nil when
+	// none are.
 	joint []int
 	rows  []int64
 }
@@ -37,8 +39,8 @@ func accesses(s *schedule.Schedule, acc *schedule.Stage, packs []packable) []acc
 	return append(list, resultAccess(acc, len(axes)))
 }
 
-// endAccesses are those of the stages that a nest stores, each made from the one before element by element: what else the maps among
-// them read that is no constant, and all results but the last, which accesses has.
+// endAccesses are those of the stages that a nest stores, each made from the one before element by element: what else
+// the maps among them read that is no constant, and all results but the last, which accesses has.
 func endAccesses(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage) []access {
 	var list []access
 	axes := len(acc.Axes) + len(acc.Reduce)
@@ -83,8 +85,8 @@ func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
 	return row
 }
 
-// groupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group of a convolution
-// read the same inputs: the load uses the axis only divided by it. 0 when the load uses it otherwise.
+// groupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group
+// of a convolution read the same inputs: the load uses the axis only divided by it. 0 when the load uses it otherwise.
 func groupOf(l *expr.Load, axis *expr.Var) int64 {
 	group := int64(0)
 	for _, x := range l.Index {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The values of the knob "alg", which says how the heaviest reduction is computed: directly, by Winograd's F(m x m, kernel), whose
-// value is m, by F(4x2, kernel), which reads fewer weights than the largest and multiplies less than the smallest, or by
-// Strassen's algorithm, whose value is the number of its products, or ten times that where the sums of the constant are computed by
-// the kernel.
+// The values of the knob "alg", which says how the heaviest reduction is computed: directly, by Winograd's F(m x m,
+// kernel), whose value is m, by F(4x2, kernel), which reads fewer weights than the largest and multiplies less than
+// the smallest, or by Strassen's algorithm, whose value is the number of its products, or ten times that where the
+// sums of the constant are computed by the kernel.
 const (
 	AlgorithmKnob = "alg"
 	direct        = 0
@@ -39,8 +39,8 @@ type algorithm interface {
 	seeds(registers int) []string
 }
 
-// otherAlgorithm is what may compute the reduction acc in place of the direct sum x; nil when nothing may. The transforms of Winograd's
-// algorithm are computed for one output alone.
+// otherAlgorithm is what may compute the reduction acc in place of the direct sum x; nil when nothing may. The
+// transforms of Winograd's algorithm are computed for one output alone.
 func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target, x *tile, alone bool) algorithm {
 	if w := newWinograd(s, acc, t); w != nil && alone {
 		return w
@@ -51,8 +51,9 @@ func otherAlgorithm(s *schedule.Schedule, acc *schedule.Stage, t *target.Target,
 	return nil
 }
 
-// addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind them. The
-// knobs of an algorithm that is not chosen are at their first value, so that no two points are the same schedule for it.
+// addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind
+// them. The knobs of an algorithm that is not chosen are at their first value, so that no two points are the same
+// schedule for it.
 func (s *Space) addAlgorithms(u *unit, t *target.Target) {
 	if u.other == nil {
 		return
@@ -107,7 +108,8 @@ func (s *Space) draw(rng *rand.Rand) Point {
 	return s.reconciled(p)
 }
 
-// switched is p with another algorithm, if there is one: between kinds of the same the knobs stay, else they are drawn.
+// switched is p with another algorithm, if there is one: between kinds of the same the knobs stay, else they are
+// drawn.
 func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	q, algorithms := append(Point{}, p...), len(s.Knobs[0].Values)
 	if algorithms == 1 {
@@ -122,8 +124,8 @@ func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	return s.canonical(q)
 }
 
-// Next is the point that follows p when all are counted, the last knob fastest; ok is false after the last one. Points need not
-// be legal.
+// Next is the point that follows p when all are counted, the last knob fastest; ok is false after the last one. Points
+// need not be legal.
 func (s *Space) Next(p Point) (q Point, ok bool) {
 	q = append(Point{}, p...)
 	for k := len(q) - 1; k >= 0; k-- {

@@ -101,7 +101,8 @@ func TestNextCountsEveryPointOnce(t *testing.T) {
 	}
 }
 
-// TestTheCostChoosesTheAlgorithm: many tiles for each weight pay for the transforms; a kernel over one channel does not.
+// TestTheCostChoosesTheAlgorithm: many tiles for each weight pay for the transforms; a kernel over one channel does
+// not.
 func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// attention is the sketch of softmax attention, two products with a softmax of rows between them. A block of rows goes through
-// all stages while its scores lie in the cache; they never become a tensor in memory.
+// attention is the sketch of softmax attention, two products with a softmax of rows between them. A block of rows goes
+// through all stages while its scores lie in the cache; they never become a tensor in memory.
 //
 //	[keys and values, laid out as the products read them]        on their own, or for each batch
 //	parallel over batches (and blocks of rows)

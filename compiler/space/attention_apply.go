@@ -105,7 +105,8 @@ func (a *attention) layCycles(set settings) float64 {
 	return float64(a.n) * float64(columns) / float64(a.lanes) * 4
 }
 
-// attentionSeeds are the register tiles that are known to be good, in a few sizes of blocks: rows x vectors of accumulators.
+// attentionSeeds are the register tiles that are known to be good, in a few sizes of blocks: rows x vectors of
+// accumulators.
 func attentionSeeds(registers, vectorBytes int) []string {
 	tiles := []string{"th=6 tv=2", "th=4 tv=3"} // AVX2
 	switch {
@@ -151,7 +152,8 @@ func (a *attention) apply(s *schedule.Schedule, _ *unit, _ *target.Target, set s
 	return b.err
 }
 
-// outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's tiles.
+// outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's
+// tiles.
 func (a *attention) outerNest(b *builder, set settings, th, tv, block int64) (batchAt, at, tileAt int) {
 	blocks, rows := b.split(a.out, a.row, block, schedule.Shift)
 	tiles, row := b.split(a.out, rows, th, schedule.Peel)

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near the best: so
-// that a model of many tasks waits a few milliseconds for each.
+// defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near
+// the best: so that a model of many tasks waits a few milliseconds for each.
 const defaultDraws = 192
 
 // maxDescent is how many knobs a descent changes at most, one after the other.
 const maxDescent = 64
 
-// Default is the legal point of least analytic cost among the seeds, a fixed sample and what lies downhill from the best of each
-// algorithm: the schedule for when nothing was ever measured.
+// Default is the legal point of least analytic cost among the seeds, a fixed sample and what lies downhill from the
+// best of each algorithm: the schedule for when nothing was ever measured.
 func (s *Space) Default() Point {
 	return s.cheapest(s.Defaults())
 }
 
-// Defaults are what Default would be if the space had one algorithm only, for each that has a legal point: the direct sum first,
-// others in the order of their knob. There is at least one.
+// Defaults are what Default would be if the space had one algorithm only, for each that has a legal point: the direct
+// sum first, others in the order of their knob. There is at least one.
 func (s *Space) Defaults() []Point {
 	if s.others == 0 {
 		return []Point{s.descend(s.cheapest(s.drafts()))}
@@ -64,8 +64,8 @@ func (s *Space) cheapest(points []Point) Point {
 	return best
 }
 
-// descend goes from a point to its cheapest neighbour with the same algorithm, as long as that is cheaper. Neighbours of the point with fewer
-// steps written out count as well: beside a tile with as many as are legal, no larger one is.
+// descend goes from a point to its cheapest neighbour with the same algorithm, as long as that is cheaper. Neighbours
+// of the point with fewer steps written out count as well: beside a tile with as many as are legal, no larger one is.
 func (s *Space) descend(p Point) Point {
 	for range maxDescent {
 		next := []Point{p}
@@ -95,5 +95,6 @@ func (s *Space) lessUnrolled(p Point) Point {
 	return p
 }
 
-// unrollKnobs say how many steps of a reduction are written out: of direct sums, of Winograd's and of Strassen's products.
+// unrollKnobs say how many steps of a reduction are written out: of direct sums, of Winograd's and of Strassen's
+// products.
 var unrollKnobs = []string{"ku", "wku", "sku"}

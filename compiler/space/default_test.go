@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestTheDefaultIsTheBestOfAllAlgorithms: the best draft of a convolution of 7x7 positions was of F(4x4), but downhill from that of
-// F(4x2) lies a point that costs less and has fewer weights.
+// TestTheDefaultIsTheBestOfAllAlgorithms: the best draft of a convolution of 7x7 positions was of F(4x4), but downhill
+// from that of F(4x2) lies a point that costs less and has fewer weights.
 func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 	s := New(conv(t, 7, 512), parseTarget(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()

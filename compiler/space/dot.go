@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// dotting says how a sum of products of small integers is computed by instructions that multiply several neighbours along the
-// innermost axis of the reduction at once.
+// dotting says how a sum of products of small integers is computed by instructions that multiply several neighbours
+// along the innermost axis of the reduction at once.
 type dotting struct {
 	instruction
 	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
@@ -19,11 +19,12 @@ type dotting struct {
 
 // instruction is what a machine has for such products.
 type instruction struct {
-	// terms are the neighbours multiplied at once; wide is the type that both operands are widened to first, Invalid for none.
+	// terms are the neighbours multiplied at once; wide is the type that both operands are widened to first, Invalid
+	// for none.
 	terms int64
 	wide  array.DType
-	// slots is the cycles that one takes of its units, operations how many it is made of; one more register is needed for a product
-	// that is added on its own.
+	// slots is the cycles that one takes of its units, operations how many it is made of; one more register is needed
+	// for a product that is added on its own.
 	slots      float64
 	operations float64
 	registers  int64
@@ -50,8 +51,8 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	return instruction{}
 }
 
-// findDot finds out whether the reduction is a sum of products of small integers with a constant that can be packed as instructions
-// want it, whose other operand all lanes share and has neighbours along the reduction side by side.
+// findDot finds out whether the reduction is a sum of products of small integers with a constant that can be packed as
+// instructions want it, whose other operand all lanes share and has neighbours along the reduction side by side.
 func (x *tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) {
 	loads := expr.Loads(acc.Body)
 	if x.lanes < 2 || acc.Combiner != expr.Sum || acc.Tensor.DType != array.Int32 || len(loads) != 2 || len(x.packs) != 1 || !isProductOfCasts(acc.Body) {
@@ -93,8 +94,8 @@ func isCastLoad(e expr.Expr) bool {
 	return ok
 }
 
-// applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed it then: what
-// fed it before is computed where the copy is.
+// applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed
+// it then: what fed it before is computed where the copy is.
 func (x *tile) applyWidening(b *builder, u *unit) []int {
 	if x.dot == nil || x.dot.wide == array.Invalid || b.err != nil {
 		return u.feeds

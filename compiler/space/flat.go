@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// flat is the sketch of a map: vectorized along the last axis that is longer than one, everything outside of it in parallel
-// chunks.
+// flat is the sketch of a map: vectorized along the last axis that is longer than one, everything outside of it in
+// parallel chunks.
 type flat struct {
 	vec     int
 	lanes   int64

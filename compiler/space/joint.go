@@ -9,10 +9,11 @@ import (
 // jointKnob chooses whether a tile has its positions along one axis of all positions, or along two.
 const jointKnob = "joint"
 
-// joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an image in the next
-// one: of 7 x 7 positions, tiles of six waste five in the last tile rather than five in each row. The rows it crosses have addresses of
-// their own for each position, which are computed once for each tile. It exists where several axes leave all operands of the vectors as
-// they are, such as the images, rows and columns of a convolution.
+// joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an
+// image in the next one: of 7 x 7 positions, tiles of six waste five in the last tile rather than five in each row.
+// The rows it crosses have addresses of their own for each position, which are computed once for each tile. It exists
+// where several axes leave all operands of the vectors as they are, such as the images, rows and columns of a
+// convolution.
 func (x *tile) joinPositions() {
 	if x.col < 0 {
 		return
@@ -68,8 +69,8 @@ func (x *tile) chosen(set settings) *tile {
 	return x
 }
 
-// reconciled changes the choices of p that were made for positions along other axes than the point has: a tile is no wider than a row, one
-// along a joint axis has one row.
+// reconciled changes the choices of p that were made for positions along other axes than the point has: a tile is no
+// wider than a row, one along a joint axis has one row.
 func (s *Space) reconciled(p Point) Point {
 	set := s.settings(p)
 	u := s.plan.heaviest()
@@ -93,7 +94,8 @@ func (s *Space) reconciled(p Point) Point {
 	return p
 }
 
-// fuseJoint makes one iterator of the joint axes of the stage that the tiles belong to, all others outside of it but the vectors'.
+// fuseJoint makes one iterator of the joint axes of the stage that the tiles belong to, all others outside of it but
+// the vectors'.
 func (x *tile) fuseJoint(b *builder, out int, outer []int) int {
 	order := slices.Concat(outer, x.joint)
 	if x.vec >= 0 {

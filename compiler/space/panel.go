@@ -8,22 +8,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// panel is an operand of a reduction, no constant, that all positions of a tile share: the right side of a matrix product. It can be
-// copied, for all positions of a block, into a panel as wide as a tile, which is read from one end to the other.
+// panel is an operand of a reduction, no constant, that all positions of a tile share: the right side of a matrix
+// product. It can be copied, for all positions of a block, into a panel as wide as a tile, which is read from one end
+// to the other.
 type panel struct {
 	tensor *expr.Tensor
 	// access is the operand's index in tile.accesses.
 	access int
 	// order has the operand's dimensions with the one that the vectors run along last.
 	order []int
-	// strided is set when neighbouring lanes are not neighbours in the operand, so that lanes are collected one by one, or squares of
-	// lanes are transposed.
+	// strided is set when neighbouring lanes are not neighbours in the operand, so that lanes are collected one by
+	// one, or squares of lanes are transposed.
 	strided bool
-	// rows is the dimension of the panel whose elements are neighbours in the operand, and makes squares with the lanes; -1 for none.
+	// rows is the dimension of the panel whose elements are neighbours in the operand, and makes squares with the
+	// lanes; -1 for none.
 	rows int
 }
 
-// findPanels finds the operands that can be copied. Operands that feed the reduction are computed where they are needed anyway.
+// findPanels finds the operands that can be copied. Operands that feed the reduction are computed where they are
+// needed anyway.
 func (x *tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 	for k, l := range expr.Loads(acc.Body) {
 		a := &x.accesses[k]
@@ -47,7 +50,8 @@ func (x *tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// neighbours is the dimension of the panel, but for the vectors', along which elements are neighbours in the operand; -1 for none.
+// neighbours is the dimension of the panel, but for the vectors', along which elements are neighbours in the operand;
+// -1 for none.
 func (p *panel) neighbours() int {
 	strides := p.tensor.MemoryStrides()
 	for k, d := range p.order[:len(p.order)-1] {
@@ -93,7 +97,8 @@ func (x *tile) applyPanels(b *builder, u *unit, l loops) {
 	}
 }
 
-// square writes as many neighbours of the operand out as there are lanes, so that each square of both is transposed in registers.
+// square writes as many neighbours of the operand out as there are lanes, so that each square of both is transposed in
+// registers.
 func (x *tile) square(b *builder, id int, p panel, vectors, lane int) {
 	squares, row := b.split(id, p.rows, x.lanes, schedule.Peel)
 	var order []int
@@ -117,8 +122,8 @@ func (x *tile) packed() []access {
 	return list
 }
 
-// copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, squares of lanes to transpose, or every
-// lane on its own.
+// copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, squares of lanes to
+// transpose, or every lane on its own.
 func (x *tile) copyCycles(t *target.Target, n nest) float64 {
 	times := 1.0
 	for _, loop := range n.loops[2:] { // the first two are over the positions of a block

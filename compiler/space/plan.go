@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that is
-// left is built.
+// plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that
+// is left is built.
 type plan struct {
 	// inline are the stages to inline, producers first.
 	inline []int
@@ -24,7 +24,8 @@ type unit struct {
 	// cacheWrite is set when acc comes from applying cache-write to cached.
 	cacheWrite bool
 	cached     int
-	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile, too.
+	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile,
+	// too.
 	also []int
 	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
 	feeds  []int
@@ -97,8 +98,8 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 	return p
 }
 
-// maxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a compiler takes
-// long for expressions of many thousand nodes.
+// maxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a
+// compiler takes long for expressions of many thousand nodes.
 const maxInlined = 1 << 16
 
 // inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
@@ -115,8 +116,8 @@ func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	return len(consumers) <= 1 || !expensive(g.Body)
 }
 
-// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or loads
-// overlap because an index mixes a spatial with a reduction axis.
+// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or
+// loads overlap because an index mixes a spatial with a reduction axis.
 func reused(g *schedule.Stage, t *expr.Tensor) bool {
 	for _, l := range expr.Loads(g.Body) {
 		if l.Tensor != t {
@@ -153,7 +154,8 @@ func expensive(e expr.Expr) bool {
 	return found
 }
 
-// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through cache-write.
+// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through
+// cache-write.
 func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
 	u := &unit{out: g.ID, acc: g.ID}
 	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
@@ -173,8 +175,8 @@ func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
 	return nil
 }
 
-// follow goes from output to output as long as each is made from the one before, element by element: all of them are computed
-// in the nest of the last one.
+// follow goes from output to output as long as each is made from the one before, element by element: all of them are
+// computed in the nest of the last one.
 func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 	for s.Stages[u.out].IsOutput {
 		c := end(s, s.Stages[u.out])

@@ -9,22 +9,24 @@ import (
 // registerTile is what the innermost loop of a reduction keeps in registers: rows x vectors of accumulators.
 type registerTile struct {
 	rows, vectors int64
-	// unroll is how many steps of the reduction are written out; whole is set when that is all of them, so that there is no loop.
+	// unroll is how many steps of the reduction are written out; whole is set when that is all of them, so that there
+	// is no loop.
 	unroll int64
 	whole  bool
 	// more are registers that a step needs beside accumulators and operands.
 	more int64
 }
 
-// Operations written out in the body of a reduction's loop, and in a reduction without one, for each vector register. Of 18 tasks' spaces,
-// measured whole in their better parts, none had its best schedule beyond; each operation takes a compiler about 0.2 ms.
+// Operations written out in the body of a reduction's loop, and in a reduction without one, for each vector register.
+// Of 18 tasks' spaces, measured whole in their better parts, none had its best schedule beyond; each operation takes a
+// compiler about 0.2 ms.
 const (
 	unrolledOps = int64(4)
 	straightOps = int64(6)
 )
 
-// legal keeps the accumulators, a row of vectors and the operand in flight, where instructions do not read it from memory, within
-// the register file, and the unrolled code within what an instruction cache and a compiler take well.
+// legal keeps the accumulators, a row of vectors and the operand in flight, where instructions do not read it from
+// memory, within the register file, and the unrolled code within what an instruction cache and a compiler take well.
 func (r registerTile) legal(t *target.Target) error {
 	need := r.rows*r.vectors + r.vectors + r.more
 	if !broadcasts(t) {

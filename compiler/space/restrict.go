@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Restrict is the part of the space in which the knobs named have only the values given; the others keep all of theirs. Points of the
-// part have other indices than those of the whole, and the same text. The error names a knob or a value that the space does not have.
+// Restrict is the part of the space in which the knobs named have only the values given; the others keep all of
+// theirs. Points of the part have other indices than those of the whole, and the same text. The error names a knob or
+// a value that the space does not have.
 func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	part := *s
 	part.Knobs = slices.Clone(s.Knobs)

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// rows is the sketch of stages that share their outer axes and reduce along the others: softmax, normalisation, reductions. A
-// row is one value of all shared axes; every stage is computed row by row, so that a row is read from memory once while it
-// fits the cache.
+// rows is the sketch of stages that share their outer axes and reduce along the others: softmax, normalisation,
+// reductions. A row is one value of all shared axes; every stage is computed row by row, so that a row is read from
+// memory once while it fits the cache.
 //
 //	parallel over rows
 //	  for each stage but the last, producers first
@@ -19,11 +19,11 @@ import (
 //	    a map: the row in a scratch buffer                                   unroll vectors at a time
 //	  the last stage's row
 //
-// Where the contiguous axis is itself shared, as when the channels of an image are normalised for each pixel, a row is as many
-// vectors wide as acc says, and reductions need no partial results.
+// Where the contiguous axis is itself shared, as when the channels of an image are normalised for each pixel, a row is
+// as many vectors wide as acc says, and reductions need no partial results.
 //
-// Rows that are too few for the workers and long are cut into pieces: each stage is a parallel nest of its own, and a reduction
-// keeps a partial result for each piece.
+// Rows that are too few for the workers and long are cut into pieces: each stage is a parallel nest of its own, and a
+// reduction keeps a partial result for each piece.
 type rows struct {
 	out int
 	// inline are stages that disappear into their consumers, stages the others but the last, producers first.
@@ -65,8 +65,8 @@ func newRows(w *expr.Workload, t *target.Target) *rows {
 	return r
 }
 
-// inlineMaps inlines what is cheap to compute again for each element. A map that has one value for a whole row is not: it costs
-// nothing as a stage.
+// inlineMaps inlines what is cheap to compute again for each element. A map that has one value for a whole row is not:
+// it costs nothing as a stage.
 func (r *rows) inlineMaps(s *schedule.Schedule) {
 	for _, g := range s.Stages {
 		if g.Combiner != expr.None || g.IsOutput {
@@ -82,8 +82,8 @@ func (r *rows) inlineMaps(s *schedule.Schedule) {
 	}
 }
 
-// findShared finds the axes of the last stage along which every stage is computed element by element: whatever loads a stage
-// does so at the same axis of its own.
+// findShared finds the axes of the last stage along which every stage is computed element by element: whatever loads a
+// stage does so at the same axis of its own.
 func (r *rows) findShared(s *schedule.Schedule) {
 	out := s.Stages[r.out]
 	labels := map[*expr.Var]int{}
@@ -181,8 +181,8 @@ func (r *rows) fits(s *schedule.Schedule, t *target.Target) bool {
 	return reductions > 0 && (!r.across || reductions > 1)
 }
 
-// liesAcross reports whether what the reductions read is contiguous along the last of the shared axes: not so where each reduces
-// its own rows to an element.
+// liesAcross reports whether what the reductions read is contiguous along the last of the shared axes: not so where
+// each reduces its own rows to an element.
 func (r *rows) liesAcross(s *schedule.Schedule) bool {
 	for _, id := range append(slices.Clone(r.stages), r.out) {
 		g := s.Stages[id]
@@ -213,8 +213,8 @@ func (r *rows) reductionFits(g *schedule.Stage) bool {
 	return false
 }
 
-// rereads reports whether a load has more elements than a row and the reduction reads them more than once, or packing them would
-// pay, as that of constants does: what the sketch of register tiles is made for.
+// rereads reports whether a load has more elements than a row and the reduction reads them more than once, or packing
+// them would pay, as that of constants does: what the sketch of register tiles is made for.
 func rereads(g *schedule.Stage, l *expr.Load) bool {
 	length := int64(1)
 	for _, v := range g.Reduce {

@@ -17,13 +17,15 @@ func (r *rows) knobs(*target.Target) []Knob {
 	return slices.DeleteFunc(knobs, func(k Knob) bool { return len(k.Values) < 2 })
 }
 
-// addLatency and acrossCycles are about how long dependent additions, and the combination of a vector's lanes, take in cycles.
+// addLatency and acrossCycles are about how long dependent additions, and the combination of a vector's lanes, take in
+// cycles.
 const (
 	addLatency   = 4
 	acrossCycles = 15
 )
 
-// cost estimates cycles: each load and each vector of a map one, reductions as fast as their chains of additions allow.
+// cost estimates cycles: each load and each vector of a map one, reductions as fast as their chains of additions
+// allow.
 func (r *rows) cost(t *target.Target, set settings) float64 {
 	acc, unroll := float64(max(1, set["acc"])), float64(max(1, set["unroll"]))
 	vectors := float64(ceilDiv(r.length, r.lanes))
@@ -79,7 +81,8 @@ func (r *rows) applyAlong(b *builder, set settings) {
 	}
 }
 
-// along makes the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers first.
+// along makes the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers
+// first.
 func (r *rows) along(b *builder, id int, set settings) []int {
 	g := b.s.Stages[id]
 	if g.Combiner != expr.None {
@@ -150,7 +153,8 @@ func (r *rows) alongNest(b *builder, g *schedule.Stage, set settings) {
 	b.kind(b.s.Vectorize, g.ID, lane)
 }
 
-// accumulate keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers first.
+// accumulate keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers
+// first.
 func (r *rows) accumulate(b *builder, g *schedule.Stage, k int, set settings) []int {
 	extent := g.Reduce[k].Extent
 	if extent < 2*r.lanes || r.lanes == 1 {

@@ -2,8 +2,8 @@ package space
 
 import "slices"
 
-// Seeds are the hand-written register tiles that are known to be good on each register file, in several cache blockings:
-// the points that a search measures first, best analytic cost first.
+// Seeds are the hand-written register tiles that are known to be good on each register file, in several cache
+// blockings: the points that a search measures first, best analytic cost first.
 func (s *Space) Seeds() []Point {
 	u := s.plan.heaviest()
 	if u == nil {
@@ -71,8 +71,8 @@ var blockings = []string{
 	"hb=14 cb=8 outer=1 inner=1 ku=4 kb=16 pf=1024 feed=2 pk=1",
 }
 
-// windowTiles are tiles whose positions share what a window reads and leave registers for it, and windowBlockings settings with which
-// the window is written out whole and its borders need no copy.
+// windowTiles are tiles whose positions share what a window reads and leave registers for it, and windowBlockings
+// settings with which the window is written out whole and its borders need no copy.
 var (
 	windowTiles = []string{
 		"tw=2 tv=2 th=2", "tw=2 tv=1 th=4", "tw=1 tv=1 th=4", "tw=3 tv=1 th=2", "tw=2 tv=1 th=2", "tw=7 tv=1 th=1", "tw=4 tv=2 th=1",

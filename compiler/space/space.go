@@ -1,7 +1,7 @@
 // Package space generates the candidate schedules of a workload on a target. Rules read the workload's expressions and
 // derive a sketch, the structure of the loop nests, and knobs, the numbers that the sketch leaves open: register tile,
-// cache blocks, loop orders, unrolling, where padding is computed. A point chooses a value for each knob; applying it makes a
-// schedule. The space is meant to contain the schedules that experts write by hand.
+// cache blocks, loop orders, unrolling, where padding is computed. A point chooses a value for each knob; applying it
+// makes a schedule. The space is meant to contain the schedules that experts write by hand.
 package space
 
 import (
@@ -96,8 +96,8 @@ func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
 	return sch, nil
 }
 
-// Cost is a rough analytic estimate of a point's run time in cycles of one core: good enough to tell hopeless points from
-// promising ones, and to choose a default. Infinite for points that are not legal.
+// Cost is a rough analytic estimate of a point's run time in cycles of one core: good enough to tell hopeless points
+// from promising ones, and to choose a default. Infinite for points that are not legal.
 func (s *Space) Cost(p Point) float64 {
 	if s.Legal(p) != nil {
 		return math.Inf(1)
@@ -109,7 +109,8 @@ func (s *Space) Cost(p Point) float64 {
 	return u.cost(s.Target, s.settings(p))
 }
 
-// Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another algorithm has.
+// Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another
+// algorithm has.
 func (s *Space) Neighbours(p Point) []Point {
 	var list []Point
 	for k, knob := range s.Knobs {
@@ -138,8 +139,8 @@ func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	return nil, false
 }
 
-// Mutate changes a few knobs of a point, mostly to a neighbouring value, now and then the algorithm; ok is false when no legal
-// change was found.
+// Mutate changes a few knobs of a point, mostly to a neighbouring value, now and then the algorithm; ok is false when
+// no legal change was found.
 func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	for range 50 {
 		q = append(Point{}, p...)
@@ -169,8 +170,8 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	return nil, false
 }
 
-// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different kinds of
-// algorithms have none.
+// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different
+// kinds of algorithms have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
 	if s.others > 0 && s.isDirect(a) != s.isDirect(b) {
 		return nil, false
@@ -198,8 +199,8 @@ func (p Point) Key() string {
 	return b.String()
 }
 
-// Format is a point as text, knob=value separated by spaces, without the knobs of other algorithms. It can be read back in the
-// space of another shape.
+// Format is a point as text, knob=value separated by spaces, without the knobs of other algorithms. It can be read
+// back in the space of another shape.
 func (s *Space) Format(p Point) string {
 	var parts []string
 	for k, v := range p {
@@ -210,8 +211,8 @@ func (s *Space) Format(p Point) string {
 	return strings.Join(parts, " ")
 }
 
-// Parse reads a formatted point, taking the nearest choice where a value is not among a knob's, and the first where a knob is
-// not named; ok is false when the result is not legal.
+// Parse reads a formatted point, taking the nearest choice where a value is not among a knob's, and the first where a
+// knob is not named; ok is false when the result is not legal.
 func (s *Space) Parse(text string) (p Point, ok bool) {
 	wanted := map[string]int64{}
 	for _, field := range strings.Fields(text) {

@@ -7,15 +7,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// strassen is the sketch of a product of matrices by Strassen's algorithm. The sums of the left operand are computed first. Then, for
-// each pair of vectors of columns and each few pairs of rows, the seven products are computed into a buffer that stays in the first
-// cache, and put together to four tiles of outputs at once: nothing else is written. The sums of the right operand are compiled, or are
-// computed for each strip of columns into a buffer that stays in the second cache while all rows of a block use it.
+// strassen is the sketch of a product of matrices by Strassen's algorithm. The sums of the left operand are computed
+// first. Then, for each pair of vectors of columns and each few pairs of rows, the seven products are computed into a
+// buffer that stays in the first cache, and put together to four tiles of outputs at once: nothing else is written.
+// The sums of the right operand are compiled, or are computed for each strip of columns into a buffer that stays in
+// the second cache while all rows of a block use it.
 type strassen struct {
 	lanes    int64
 	row, col int
 	p        schedule.Product
-	// rows and columns are the extents of the output; m and n are those of a block, in elements, and k that of its reduction.
+	// rows and columns are the extents of the output; m and n are those of a block, in elements, and k that of its
+	// reduction.
 	rows, columns, m, k int64
 	bytes               int64
 	// ends are what the maps behind the product read and store.

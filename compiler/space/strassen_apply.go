@@ -14,8 +14,8 @@ type strassenNests struct {
 	z   strassenSizes
 	ids schedule.StrassenStages
 	out int
-	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns, over the tiles, and
-	// over pairs of vectors of a pair of rows.
+	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns,
+	// over the tiles, and over pairs of vectors of a pair of rows.
 	chunk, tile, pair int
 }
 
@@ -104,7 +104,8 @@ func (n *strassenNests) seven(id int) {
 	n.kind(n.s.Vectorize, id, lane)
 }
 
-// right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they are computed.
+// right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they
+// are computed.
 func (n *strassenNests) right() {
 	constant, width := n.x.p.Constant, n.z.vectors*n.x.lanes
 	if n.err != nil {

@@ -42,26 +42,30 @@ func (x *strassen) legal(t *target.Target, set settings) error {
 	return registerTile{rows: z.rows, vectors: z.vectors, unroll: z.ku}.legal(t)
 }
 
-// What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and putting them together
-// to four outputs; and for each vector of a block of the left operand, its seven sums, which go out to the second cache.
+// What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and
+// putting them together to four outputs; and for each vector of a block of the left operand, its seven sums, which go
+// out to the second cache.
 const (
 	strassenOutputCycles = 20
 	strassenSumCycles    = 15
-	// strassenRightCycles is computing the seven sums of a vector of the right operand, which stay in the second cache.
+	// strassenRightCycles is computing the seven sums of a vector of the right operand, which stay in the second
+	// cache.
 	strassenRightCycles = 20
-	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than the first cache, it
-	// is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then took 2.9 ms, not 2.1.
+	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than
+	// the first cache, it is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then
+	// took 2.9 ms, not 2.1.
 	unforeseen = 1.6
-	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many workers share
-	// the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
+	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many
+	// workers share the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
 	colder = 0.5
 	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
 	again = 1.5
-	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or through memory. 50176 x
-	// 64 by 64 x 64 took 9.7 ms, 5.7 directly.
+	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or
+	// through memory. 50176 x 64 by 64 x 64 took 9.7 ms, 5.7 directly.
 	sumsNear, sumsFar = 3, 30
-	// A tile of fewer accumulators than plenty loses some time for each that is missing: what it waits for is not hidden behind others.
-	// On Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, one of 4 x 2 8.1 ms.
+	// A tile of fewer accumulators than plenty loses some time for each that is missing: what it waits for is not
+	// hidden behind others. On Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, one
+	// of 4 x 2 8.1 ms.
 	plenty      = 12
 	lostForEach = 0.025
 	// nearestAhead bytes of prefetching are best; each factor of two more costs lostAhead.
@@ -69,7 +73,8 @@ const (
 	lostAhead    = 0.03
 )
 
-// cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the products, too.
+// cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the
+// products, too.
 func (x *strassen) cost(t *target.Target, set settings) float64 {
 	z := x.sizes(set)
 	p := x.products(t)
@@ -96,8 +101,8 @@ func (x *strassen) handedOn(t *target.Target) float64 {
 	return sumsFar * lines
 }
 
-// right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come from memory, if
-// they are read as weights are.
+// right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come
+// from memory, if they are read as weights are.
 func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float64) float64 {
 	if z.sums == schedule.Compiled {
 		return cold * (1 + colder*(1-1/workers))
@@ -106,8 +111,8 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*wide(t)
 }
 
-// traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of the left one for
-// every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
+// traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of
+// the left one for every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
 func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	line, bytes := float64(max(1, t.CPU.CacheLineBytes)), float64(x.bytes)
 	fill := func(size float64) float64 { // from the second cache, or from the next

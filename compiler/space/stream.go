@@ -12,12 +12,12 @@ import (
 const streamKnob = "stream"
 
 const (
-	// streamedPart of the last cache is how large results are that may be stored past it, lostPart how large those are of which their
-	// reader finds nothing there anyway.
+	// streamedPart of the last cache is how large results are that may be stored past it, lostPart how large those are
+	// of which their reader finds nothing there anyway.
 	streamedPart, lostPart = 0.25, 0.7
-	// savedLine is the cycles that storing a line past the caches saves, which is to read it first. Read again, it costs missedLine:
-	// it is in memory then and not in the last cache. The sum of a tensor of 64 MiB and a row, with a maximum: 9.4 ms, and 5.7 past the
-	// caches (Zen 4, AVX2, one core).
+	// savedLine is the cycles that storing a line past the caches saves, which is to read it first. Read again, it
+	// costs missedLine: it is in memory then and not in the last cache. The sum of a tensor of 64 MiB and a row, with
+	// a maximum: 9.4 ms, and 5.7 past the caches (Zen 4, AVX2, one core).
 	savedLine, missedLine = 8, 4
 	// streamedSteps is how many terms the sums of results may have: stores hide behind the arithmetic of longer ones.
 	streamedSteps = 128
@@ -65,7 +65,8 @@ func (x streaming) apply(b *builder, out int, set settings) {
 	}
 }
 
-// stream notes where the nest's results may be stored past the caches: the sums of a few products, whose tiles lie side by side.
+// stream notes where the nest's results may be stored past the caches: the sums of a few products, whose tiles lie
+// side by side.
 func (x *tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 	if x.lanes < 2 || x.loadsOwn || !x.loadsShared || product(x.reduce) > streamedSteps {
 		return

@@ -33,8 +33,8 @@ type tile struct {
 	steps []int64
 	dot   *dotting
 	packs []packable
-	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same for all its
-	// vectors, loadsOwn when each vector of the tile has an operand of its own.
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
+	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []access
 	// ends are those of the maps behind the reduction and of further results.
@@ -44,11 +44,12 @@ type tile struct {
 	group int64
 	// mustPack is set when vectors can only be loaded from panels.
 	mustPack bool
-	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its elements.
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
+	// elements.
 	fed     *access
 	feedOps int
-	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the axes that it is
-	// made of; col is the last of them, which has all the positions.
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
+	// axes that it is made of; col is the last of them, which has all the positions.
 	joined  *tile
 	joint   []int
 	results streaming
@@ -60,8 +61,8 @@ type packable struct {
 	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
 	dim, last int
 	rank      int
-	// phases has, for each dimension, the step between elements that one sum takes, where others take those between them: the stride
-	// of a transposed convolution. 1 elsewhere.
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between
+	// them: the stride of a transposed convolution. 1 elsewhere.
 	phases []int64
 }
 
@@ -97,8 +98,8 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage
 	return x
 }
 
-// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles that do, they
-// are like any operand that the vectors of a tile share.
+// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles
+// that do, they are like any operand that the vectors of a tile share.
 func (x *tile) findGroups(acc *schedule.Stage, lanes int64) {
 	axis := acc.Axes[x.vec]
 	for k, l := range expr.Loads(acc.Body) {
@@ -113,9 +114,9 @@ func (x *tile) findGroups(acc *schedule.Stage, lanes int64) {
 	}
 }
 
-// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the vectors as it
-// is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all operands change, like the batch of
-// a product or the groups of a convolution, stay outside.
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
+// vectors as it is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all
+// operands change, like the batch of a product or the groups of a convolution, stay outside.
 func (x *tile) choosePositions() {
 	shares := func(axis int) bool {
 		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a access) bool { return a.movesWith(x.vec) && !a.movesWith(axis) })
@@ -150,7 +151,8 @@ func (x *tile) classifyLoads() {
 	}
 }
 
-// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along an axis.
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along
+// an axis.
 func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
 	for _, l := range expr.Loads(g.Body) {
 		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
@@ -187,8 +189,8 @@ func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where it begins, if the
-// extent is a multiple of that; otherwise 1.
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where
+// it begins, if the extent is a multiple of that; otherwise 1.
 func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
 	linear := expr.Linearize(index)
 	for _, r := range acc.Reduce {
@@ -293,7 +295,8 @@ type sizes struct {
 	// rowTiles and vecTiles are the tiles of one block.
 	rowTiles, vecTiles int64
 	ku, kb, pf         int64
-	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies panels.
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies
+	// panels.
 	inner int64
 	pack  bool
 }

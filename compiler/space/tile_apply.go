@@ -228,8 +228,8 @@ func (x *tile) reductionNest(b *builder, acc int, z sizes) {
 	}
 }
 
-// unrollInnermost splits the innermost reduction loops so that about ku iterations can be unrolled; it returns the loops and
-// how many of the last ones are to be unrolled.
+// unrollInnermost splits the innermost reduction loops so that about ku iterations can be unrolled; it returns the
+// loops and how many of the last ones are to be unrolled.
 func unrollInnermost(b *builder, acc int, reduction []int, extents []int64, ku int64) (all []int, unrolled int) {
 	for k := len(reduction) - 1; k >= 0 && ku > 1; k-- {
 		if extents[k] == 0 {

@@ -9,21 +9,24 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The machine that the cost has in mind: two multiply-adds and two loads of vectors a cycle, four cycles from one multiply-add to
-// the next that needs its result, and half of one lost on the way. These hold, within a fifth, for the cores of servers and laptops of the last decade.
+// The machine that the cost has in mind: two multiply-adds and two loads of vectors a cycle, four cycles from one
+// multiply-add to the next that needs its result, and half of one lost on the way. These hold, within a fifth, for the
+// cores of servers and laptops of the last decade.
 const (
 	multiplyAddLatency = 4.5
 	issueWidth         = 5
-	// loadSlot is what a load takes where loads are what bounds a loop: a little more than half a cycle, since two seldom meet.
+	// loadSlot is what a load takes where loads are what bounds a loop: a little more than half a cycle, since two
+	// seldom meet.
 	loadSlot = 0.56
 	// hidden is the part of the smaller of arithmetic and loads that the larger does not hide.
 	hidden = 0.15
-	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch hides a part
-	// where there is arithmetic to hide it behind.
+	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch
+	// hides a part where there is arithmetic to hide it behind.
 	coldLine, prefetchedLine = 8, 5
-	// streamedWork is the cycles of arithmetic on a line of a constant below which a kernel does nothing but read it: then the
-	// processor's own prefetching keeps up, and requests besides only compete with it. Products of one and two rows, 650 x 2600:
-	// 166 and 198 us without prefetching, 214 and 236 us with it; of four rows it pays (Zen 4, AVX2, weights from memory).
+	// streamedWork is the cycles of arithmetic on a line of a constant below which a kernel does nothing but read it:
+	// then the processor's own prefetching keeps up, and requests besides only compete with it. Products of one and
+	// two rows, 650 x 2600: 166 and 198 us without prefetching, 214 and 236 us with it; of four rows it pays (Zen 4,
+	// AVX2, weights from memory).
 	streamedWork = 3
 	// ahead is the part of a fill's cost that is left for a panel, which the processor sees coming.
 	ahead = 0.35
@@ -31,18 +34,21 @@ const (
 	loopExit = 10
 	// regionStart is what starting and ending a parallel region costs all workers together.
 	regionStart = 4000
-	// inlined is what an operation costs that is done again at each load: a multiplication and an addition are one, and some hide behind the sums.
+	// inlined is what an operation costs that is done again at each load: a multiplication and an addition are one,
+	// and some hide behind the sums.
 	inlined = 0.25
-	// borderCheck is what a load costs more that a tile at a border may not do, crossingCheck one in a tile whose positions are in several rows.
+	// borderCheck is what a load costs more that a tile at a border may not do, crossingCheck one in a tile whose
+	// positions are in several rows.
 	borderCheck, crossingCheck = 1, 3
-	// apart is by how much of a fill's cost lines that lie apart cost more than those that follow one another, which caches beyond the first fetch ahead.
+	// apart is by how much of a fill's cost lines that lie apart cost more than those that follow one another, which
+	// caches beyond the first fetch ahead.
 	apart = 0.6
 	// chunkStart is what a chunk costs that begins with nothing in registers.
 	chunkStart = 40
 )
 
-// cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds the
-// reduction, and what is lost because the workers' shares differ.
+// cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds
+// the reduction, and what is lost because the workers' shares differ.
 func (x *tile) cost(t *target.Target, set settings) float64 {
 	x = x.chosen(set)
 	z := x.sizes(set)
@@ -69,7 +75,8 @@ func (x *tile) cost(t *target.Target, set settings) float64 {
 	return work*share + regionStart
 }
 
-// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again after so many.
+// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
+// after so many.
 func (x *tile) arithmetic(t *target.Target, z sizes, latency float64) float64 {
 	width := z.tv * x.lanes
 	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
@@ -92,13 +99,15 @@ func (x *tile) places(z sizes) float64 {
 	return n
 }
 
-// wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a line of one vector
-// has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had it before.
+// wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a
+// line of one vector has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had
+// it before.
 func wide(t *target.Target) float64 {
 	return max(1, 2*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
 }
 
-// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning and end.
+// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
+// and end.
 func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
 	if x.writtenOut(z) {
 		return x.windowCycles(t, tv, z)
@@ -116,8 +125,8 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		loads += positions
 	}
 	if x.loadsOwn {
-		// What one step loads the next may use again: it stays in a register while there are some left. A line of which a tile uses
-		// only a part is loaded again for the others.
+		// What one step loads the next may use again: it stays in a register while there are some left. A line of
+		// which a tile uses only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
 		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
 	}
@@ -141,10 +150,10 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
 }
 
-// crowded is how many registers a step stores and loads again because accumulators, a row of vectors and the operand that a step
-// broadcasts are more than there are. An instruction could read that operand from memory, but LLVM loads what several
-// instructions share; and where a loop has two steps, it keeps no accumulator in its register: a tile of 7 x 4 vectors of 32 takes
-// twice as long as with one or four.
+// crowded is how many registers a step stores and loads again because accumulators, a row of vectors and the operand
+// that a step broadcasts are more than there are. An instruction could read that operand from memory, but LLVM loads
+// what several instructions share; and where a loop has two steps, it keeps no accumulator in its register: a tile of
+// 7 x 4 vectors of 32 takes twice as long as with one or four.
 func crowded(t *target.Target, acc, vectors float64, unroll int64) float64 {
 	over := acc + vectors + 1 - float64(t.CPU.VectorRegisters)
 	switch {
@@ -161,7 +170,8 @@ func spilled(t *target.Target, acc float64) float64 {
 	return 0.8 * max(0, 2*acc-float64(t.CPU.VectorRegisters))
 }
 
-// addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of constants and loops.
+// addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of
+// constants and loops.
 func addressRegisters(t *target.Target) float64 {
 	if t.CPU.Arch == target.X86 {
 		return 6
@@ -194,7 +204,8 @@ func (x *tile) innermost(z sizes) int64 {
 	return last
 }
 
-// nest is the loops around a tile, innermost first, as far as they matter to caches: which axis each moves, and how often.
+// nest is the loops around a tile, innermost first, as far as they matter to caches: which axis each moves, and how
+// often.
 type nest struct {
 	// tile has the extents of all axes within a tile, limits those of the workload.
 	tile, limits []int64
@@ -247,8 +258,8 @@ func (x *tile) nest(z sizes, set settings) nest {
 	return n
 }
 
-// waiting is the cycles spent on filling caches. Going outwards, what a loop's iterations share stays in a cache that holds all that
-// one iteration touches, and is filled anew each time in one that does not.
+// waiting is the cycles spent on filling caches. Going outwards, what a loop's iterations share stays in a cache that
+// holds all that one iteration touches, and is filled anew each time in one that does not.
 func (n nest) waiting(t *target.Target, list []access) float64 {
 	total := 0.0
 	line := int64(max(1, t.CPU.CacheLineBytes))
@@ -290,7 +301,8 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 	return total
 }
 
-// scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in vain.
+// scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in
+// vain.
 func (n nest) scatter(list []access, fills []float64, line int64) {
 	run := append([]int64{}, n.tile...)
 	if v := n.loops[0]; v.axis >= 0 {
@@ -353,8 +365,8 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set settings, n nest) float
 	return cycles + 60*times
 }
 
-// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of them it needs is not known
-// before it runs, so what feeds it is computed for all of them.
+// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of
+// them it needs is not known before it runs, so what feeds it is computed for all of them.
 func (x *tile) wholeRows(extents []int64, z sizes) {
 	if x.crosses(z) {
 		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
@@ -373,8 +385,8 @@ func (x *tile) crosses(z sizes) bool {
 // rowOf is how many positions of the joint axes lie in a row.
 func (x *tile) rowOf() int64 { return x.accesses[0].rows[x.joint[len(x.joint)-1]] }
 
-// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the tiles at the
-// borders, which check every load. Those that may go on in the next row all do, and position by position.
+// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the
+// tiles at the borders, which check every load. Those that may go on in the next row all do, and position by position.
 func (x *tile) inlineCycles(t *target.Target, z sizes) float64 {
 	if x.writtenOut(z) {
 		vectors := float64(ceilDiv(x.extent(x.vec), x.lanes))

@@ -26,8 +26,8 @@ func pooling(t *testing.T, size, channels int64) *expr.Workload {
 	}))
 }
 
-// TestCostsOfWindows compares points of which the first was measured to take longer on a Cascade Lake, or as long. Costs need not differ by what
-// times did, but by something between least and limit.
+// TestCostsOfWindows compares points of which the first was measured to take longer on a Cascade Lake, or as long.
+// Costs need not differ by what times did, but by something between least and limit.
 func TestCostsOfWindows(t *testing.T) {
 	window, pool := depthwise(t, 56, 128), pooling(t, 224, 64)
 	for _, c := range []struct {
@@ -58,8 +58,8 @@ func TestCostsOfWindows(t *testing.T) {
 	}
 }
 
-// TestACrowdedTileOfTwoStepsCosts: 7 x 4 vectors, the four of a step and one that is broadcast are one more than 32 registers; LLVM spills all
-// of a loop of two steps, and next to nothing of one with four.
+// TestACrowdedTileOfTwoStepsCosts: 7 x 4 vectors, the four of a step and one that is broadcast are one more than 32
+// registers; LLVM spills all of a loop of two steps, and next to nothing of one with four.
 func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
 	s := New(exprtest.Product(t, 3136, 256, 128), parseTarget(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {

@@ -18,8 +18,8 @@ func workloadOf(t *testing.T, out *expr.Tensor) *expr.Workload {
 	return w
 }
 
-// keys is the product of queries and keys of an attention, both of heads, length and depth; neighbouring columns of the result read
-// rows of the keys that lie depth elements apart.
+// keys is the product of queries and keys of an attention, both of heads, length and depth; neighbouring columns of
+// the result read rows of the keys that lie depth elements apart.
 func keys(t *testing.T) *expr.Workload {
 	const heads, length, depth = 8, 128, 64
 	q, k := expr.NewInput("q", array.Float32, heads, length, depth), expr.NewInput("k", array.Float32, heads, length, depth)
@@ -132,8 +132,8 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 	}
 }
 
-// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one of many rows
-// has time to ask for them.
+// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one
+// of many rows has time to ask for them.
 func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
 		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)

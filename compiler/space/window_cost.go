@@ -2,18 +2,21 @@ package space
 
 import "github.com/tilth-dev/tilth/compiler/target"
 
-// A tile whose reduction is a window that is written out whole, as that of a depthwise convolution or of pooling, reads each element
-// once for all positions that share it, checks no border that its loops do not know, and is so short that several are in flight.
+// A tile whose reduction is a window that is written out whole, as that of a depthwise convolution or of pooling,
+// reads each element once for all positions that share it, checks no border that its loops do not know, and is so
+// short that several are in flight.
 const (
 	// inFlight is how many operations a core looks ahead.
 	inFlight = 256
 	// windowStart and windowEnd are what beginning a tile costs, and each of its results.
 	windowStart, windowEnd = 2, 0.75
-	// windowSpill is how many loads each element costs that is used again, in the next line of the window, and finds no register.
+	// windowSpill is how many loads each element costs that is used again, in the next line of the window, and finds
+	// no register.
 	windowSpill = 1.5
 )
 
-// writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row have no window.
+// writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row
+// have no window.
 func (x *tile) writtenOut(z sizes) bool {
 	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && product(x.reduce) <= z.ku
 }
@@ -28,7 +31,8 @@ func (x *tile) windowCycles(t *target.Target, tv float64, z sizes) float64 {
 	return max(multiply, load, latency, operations/issueWidth) + hidden*min(multiply, load) + windowEnd*acc + windowStart
 }
 
-// windowLoads is how many vectors, or broadcast numbers, a tile of tv vectors reads, those that registers had no room for again.
+// windowLoads is how many vectors, or broadcast numbers, a tile of tv vectors reads, those that registers had no room
+// for again.
 func (x *tile) windowLoads(t *target.Target, tv float64, z sizes) float64 {
 	window, line := x.tileExtents(z), x.tileExtents(z)
 	copy(window[len(x.extents):], x.reduce)

@@ -8,9 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the weights
-// are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or, without blocks, each
-// for all tiles at once, which reads everything once and divides the product among workers by weights.
+// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the
+// weights are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or,
+// without blocks, each for all tiles at once, which reads everything once and divides the product among workers by
+// weights.
 type winograd struct {
 	lanes, line int64
 	constant    int

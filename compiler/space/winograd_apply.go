@@ -56,8 +56,8 @@ func (n *winogradNests) skew() {
 	}
 }
 
-// output is the nest of the map that ends the unit: for each tile and vector of channels, the transform of the product and the
-// my x mx outputs, written out.
+// output is the nest of the map that ends the unit: for each tile and vector of channels, the transform of the product
+// and the my x mx outputs, written out.
 //
 //	parallel over (images, blocks of tiles)
 //	  [image, data and product of the block]
@@ -98,9 +98,10 @@ func (n *winogradNests) output(my, mx int64) {
 	n.kind(n.s.Unroll, n.ids.Rows, 2)
 }
 
-// transform orders the nest of a stage [T, a, b, C]: for each tile and vector of channels all positions, in the given order of the axes,
-// of which the second is written out; it returns the loop over vectors. The first stays a loop: partitioning makes about ten versions of
-// the data's transform at the borders of an image, and written out they took compilers longer than all the rest of a kernel.
+// transform orders the nest of a stage [T, a, b, C]: for each tile and vector of channels all positions, in the given
+// order of the axes, of which the second is written out; it returns the loop over vectors. The first stays a loop:
+// partitioning makes about ten versions of the data's transform at the borders of an image, and written out they took
+// compilers longer than all the rest of a kernel.
 func (n *winogradNests) transform(id, first, second int) (vectors int) {
 	vectors, lane := n.split(id, 3, n.x.lanes, schedule.Peel)
 	if n.err != nil {

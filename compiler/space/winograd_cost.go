@@ -68,8 +68,8 @@ func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) fl
 	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
 }
 
-// cost estimates cycles as tile.cost does, for the three steps: the transform of the data, the product and the transform of the
-// product, and for the bytes that they hand on to each other and the weights that they read.
+// cost estimates cycles as tile.cost does, for the three steps: the transform of the data, the product and the
+// transform of the product, and for the bytes that they hand on to each other and the weights that they read.
 func (x *winograd) cost(t *target.Target, set settings) float64 {
 	f, z := x.filterings[set[AlgorithmKnob]], x.sizes(set)
 	workers := float64(max(1, t.CPU.Threads))
@@ -93,8 +93,8 @@ func (x *winograd) cost(t *target.Target, set settings) float64 {
 	return cycles + x.weightCycles(t, z, f.Products, blocks, workers)
 }
 
-// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills: fitted to F(2x2,
-// 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
+// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills:
+// fitted to F(2x2, 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
 func dataCycles(f schedule.Filtering) float64 {
 	return 0.67*float64(f.InputOps) + 0.78*float64(f.Products)
 }
@@ -125,8 +125,8 @@ func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) f
 	return 10 * lines
 }
 
-// weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them for every block. Without
-// blocks workers share it.
+// weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them
+// for every block. Without blocks workers share it.
 func (x *winograd) weightCycles(t *target.Target, z winogradSizes, products int64, blocks, workers float64) float64 {
 	bytes := float64(products*x.ic*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))

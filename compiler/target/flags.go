@@ -5,8 +5,8 @@ import "strings"
 // Triple is the compiler's name for the processor's architecture on Linux, e.g. "aarch64-linux-gnu".
 func (c *CPU) Triple() string { return arches[c.Arch].triple }
 
-// ClangFlags select the processor's instruction set for clang. Every feature is named, never -march=native, so that any
-// builder gives the same code.
+// ClangFlags select the processor's instruction set for clang. Every feature is named, never -march=native, so that
+// any builder gives the same code.
 func (c *CPU) ClangFlags() []string {
 	return append([]string{"--target=" + c.Triple()}, c.machineFlags()...)
 }

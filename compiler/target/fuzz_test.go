@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode reads descriptions of any bytes: what is read is sound, can be written and read again, and has names of bounded length.
+// FuzzDecode reads descriptions of any bytes: what is read is sound, can be written and read again, and has names of
+// bounded length.
 func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
 		t, err := Parse(name, 2)

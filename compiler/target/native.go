@@ -15,8 +15,8 @@ func Native(threads int) (*Target, error) {
 	return native(os.DirFS("/"), runtime.GOARCH, Processors(), threads)
 }
 
-// Processors is how many logical processors this process may keep busy: those it may run on, less what a container's quota
-// denies it, or what GOMAXPROCS says.
+// Processors is how many logical processors this process may keep busy: those it may run on, less what a container's
+// quota denies it, or what GOMAXPROCS says.
 func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // IsHost reports whether programs for the target run on this machine's architecture.

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// presets are the processors known by name, for machines that are not at hand. Caches are those of small common models.
+// presets are the processors known by name, for machines that are not at hand. Caches are those of small common
+// models.
 var presets = map[string]CPU{
 	"x86-64-v2": {Arch: X86, Features: levelFeatures(v2)},
 	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},

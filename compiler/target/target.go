@@ -9,8 +9,8 @@ import (
 	"regexp"
 )
 
-// Target is everything that a schedule or the generated code may depend on: the device, by the part for its kind, what makes code for
-// it, and the compiler. Parts are shared between copies: who changes one clones the target first.
+// Target is everything that a schedule or the generated code may depend on: the device, by the part for its kind, what
+// makes code for it, and the compiler. Parts are shared between copies: who changes one clones the target first.
 type Target struct {
 	// Backend names what makes code for the device; see the package backend.
 	Backend string
@@ -26,8 +26,8 @@ const Default = "cpu"
 // backendName keeps names of backends fit for paths and for the texts that identify targets.
 var backendName = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 
-// form is a target as JSON. A processor's fields stand among the target's own, as they did when there were no other devices:
-// fingerprints are made of this text.
+// form is a target as JSON. A processor's fields stand among the target's own, as they did when there were no other
+// devices: fingerprints are made of this text.
 type form struct {
 	Backend string `json:"backend,omitempty"`
 	*CPU

@@ -49,27 +49,29 @@ type Build struct {
 	Objects *Objects `json:"-"`
 }
 
-// KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is what
-// runs. Their loops are tiled, unrolled and vectorised already: the higher levels take two to three times as long and make
-// them no faster.
+// KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is
+// what runs. Their loops are tiled, unrolled and vectorised already: the higher levels take two to three times as long
+// and make them no faster.
 const KernelLevel = 1
 
-// commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the order
-// the schedule gave them. Pointers may leave their buffer for a while, where a constant leads back into it.
+// commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the
+// order the schedule gave them. Pointers may leave their buffer for a while, where a constant leads back into it.
 var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
 	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I."}
 
-// keepOrder makes clang leave the instructions of a kernel in the order in which they were printed. Its scheduler hoists loads, which a
-// tile that fills the register file has no registers for: a 4x3 tile of multiply-adds on AVX2 ran at 11 GFLOP/s with it, its
-// accumulators spilled in every step, and at 92 without. Processors of this architecture reorder by themselves.
+// keepOrder makes clang leave the instructions of a kernel in the order in which they were printed. Its scheduler
+// hoists loads, which a tile that fills the register file has no registers for: a 4x3 tile of multiply-adds on AVX2
+// ran at 11 GFLOP/s with it, its accumulators spilled in every step, and at 92 without. Processors of this
+// architecture reorder by themselves.
 var keepOrder = []string{"-mllvm", "-enable-misched=false"}
 
-// noReduction leaves the index arithmetic of loops as it was printed: pointers that an instruction's constants and a scaled register do
-// the rest for. Replacing them by pointers that are counted up took a sixth to a quarter of the time that a kernel compiles.
+// noReduction leaves the index arithmetic of loops as it was printed: pointers that an instruction's constants and a
+// scaled register do the rest for. Replacing them by pointers that are counted up took a sixth to a quarter of the
+// time that a kernel compiles.
 var noReduction = []string{"-mllvm", "-disable-lsr"}
 
-// noLifetimes leaves out the marks where the life of each local variable begins and ends. A kernel has hundreds, all but a few become
-// registers, and without the marks it compiles 3 to 5 % faster.
+// noLifetimes leaves out the marks where the life of each local variable begins and ends. A kernel has hundreds, all
+// but a few become registers, and without the marks it compiles 3 to 5 % faster.
 var noLifetimes = []string{"-Xclang", "-disable-lifetime-markers"}
 
 // Build compiles and links into the file output, which appears only when all went well. Errors are *Error.

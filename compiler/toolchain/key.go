@@ -21,7 +21,8 @@ func (tc *Toolchain) Key(b Build) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Identity tells a compiler from another one at the same path: by its executable's own path, size and time, which change when it is replaced.
+// Identity tells a compiler from another one at the same path: by its executable's own path, size and time, which
+// change when it is replaced.
 func Identity(compiler string) string {
 	real, err := filepath.EvalSymlinks(compiler)
 	if err != nil {

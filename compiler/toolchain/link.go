@@ -64,8 +64,8 @@ func (tc *Toolchain) driverFlags(t *target.Target) []string {
 	return nil
 }
 
-// memoryFunctions are libc's functions that compilers call on their own and that have one version in all of libc's history
-// that matters, so that the dynamic linker finds them without being told the library.
+// memoryFunctions are libc's functions that compilers call on their own and that have one version in all of libc's
+// history that matters, so that the dynamic linker finds them without being told the library.
 var memoryFunctions = map[string]bool{"memcpy": true, "memset": true, "memmove": true, "memcmp": true}
 
 // needs is what objects ask of the linker.

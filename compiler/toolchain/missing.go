@@ -12,8 +12,8 @@ import (
 var missingFile = regexp.MustCompile(`fatal error: '?([^':]+)'? ?(?:file not found|: No such file)` +
 	`|(?:cannot open|cannot find|unable to find library) (\S*crt\S*\.o|-l(?:c|m|gcc|gcc_s|pthread|dl))\b`)
 
-// withPackage names the Debian package to install where a build for t failed for want of the target's C library. What the
-// build brings itself is never missing.
+// withPackage names the Debian package to install where a build for t failed for want of the target's C library. What
+// the build brings itself is never missing.
 func withPackage(t *target.Target, err error) error {
 	var failure *Error
 	if !errors.As(err, &failure) {

@@ -18,8 +18,8 @@ import (
 
 // Limits bound one run of the compiler or the linker. Zero values mean the defaults.
 type Limits struct {
-	// Time is processor time, in whole seconds, so that a busy machine condemns nobody; 30 s by default. Wall-clock time
-	// may be wallFactor times that.
+	// Time is processor time, in whole seconds, so that a busy machine condemns nobody; 30 s by default. Wall-clock
+	// time may be wallFactor times that.
 	Time time.Duration
 	// MemoryBytes bounds the address space; 4 GiB by default. clang itself maps 0.4 GiB.
 	MemoryBytes uint64
@@ -128,7 +128,8 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 // errServerGone is that a server was killed with its run: with it by who gave that up, or for itself by a stranger.
 var errServerGone = errors.New("the compiler in memory is gone")
 
-// begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder is gone.
+// begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder
+// is gone.
 func (p program) begin(server *forkserver.Server, output *os.File, limits sandbox.Limits) (r running, ok bool) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
@@ -160,7 +161,8 @@ func (l Limits) seconds() uint64 { return uint64((l.Time + time.Second - 1) / ti
 // failure says whose fault it is that a program ended badly.
 func (l Limits) failure(step, output string, exit forkserver.Exit) error {
 	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(ending(exit.Status))}
-	// The kernel enforces the limit by counting ticks, of which a busy machine gives out too many: one of 1 s was seen to end at 0.88 s.
+	// The kernel enforces the limit by counting ticks, of which a busy machine gives out too many: one of 1 s was seen
+	// to end at 0.88 s.
 	spent := exit.Used >= l.Time/2
 	switch killed := isKilled(output, exit.Status); {
 	case killed && spent:

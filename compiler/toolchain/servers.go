@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
-// servers are compilers in memory, one for each that runs at a time: of a small kernel's 48 ms, loading takes 20. Where they cannot
-// be had, compilers are loaded for each run.
+// servers are compilers in memory, one for each that runs at a time: of a small kernel's 48 ms, loading takes 20.
+// Where they cannot be had, compilers are loaded for each run.
 type servers struct {
 	path string
 	box  *sandbox.Sandbox
@@ -28,7 +28,8 @@ type servers struct {
 	idle           []*forkserver.Server
 }
 
-// newServers are for clang: gcc is a small program that starts others. Who preloads a library into compilers has it in each run.
+// newServers are for clang: gcc is a small program that starts others. Who preloads a library into compilers has it in
+// each run.
 func (tc *Toolchain) newServers() *servers {
 	if tc.family != "clang" || os.Getenv("LD_PRELOAD") != "" {
 		return nil
@@ -36,7 +37,8 @@ func (tc *Toolchain) newServers() *servers {
 	return &servers{path: tc.path, box: tc.box}
 }
 
-// worthServers is the run from which on servers are worth the making: the library costs about as much as they save in three.
+// worthServers is the run from which on servers are worth the making: the library costs about as much as they save in
+// three.
 const worthServers = 4
 
 // take returns a server to run the compiler with, or nil when there is none.

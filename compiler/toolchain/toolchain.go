@@ -35,7 +35,8 @@ type Toolchain struct {
 	servers *servers
 }
 
-// In is the same toolchain in a sandbox, of which only the layers without which compilers can do are used: no network, and no privileges.
+// In is the same toolchain in a sandbox, of which only the layers without which compilers can do are used: no network,
+// and no privileges.
 func (tc *Toolchain) In(box *sandbox.Sandbox) *Toolchain {
 	confined := *tc
 	confined.box = box.Only(sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges)

@@ -1,5 +1,5 @@
-// Package runtime holds the C sources that run kernels: the thread pool that the measuring harness and compiled packages
-// share.
+// Package runtime holds the C sources that run kernels: the thread pool that the measuring harness and compiled
+// packages share.
 package runtime
 
 import (
@@ -33,8 +33,8 @@ func PoolHeaders() []toolchain.File {
 	return append(Read("pool.h", "spread.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
-// ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of what the
-// machine can do.
+// ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
+// what the machine can do.
 func ModelSources() []toolchain.File { return append(PoolSources(), Read("model.c", "peak.c")...) }
 
 // ModelHeaders are what ModelSources and the generated part of a package include.

@@ -1,8 +1,10 @@
-// Package forkserver runs a program many times and loads it once. Loading clang, relocating a hundred megabytes of libraries, takes
-// longer than compiling a small kernel with it. A library that is preloaded into the program stops it before its main begins; from then on it
-// forks a child for each run, which goes on from there. The technique is that of fuzzers (AFL's fork server).
+// Package forkserver runs a program many times and loads it once. Loading clang, relocating a hundred megabytes of
+// libraries, takes longer than compiling a small kernel with it. A library that is preloaded into the program stops it
+// before its main begins; from then on it forks a child for each run, which goes on from there. The technique is that
+// of fuzzers (AFL's fork server).
 //
-// It works with dynamically linked programs of glibc that have one thread when main begins; Start tells whether it does.
+// It works with dynamically linked programs of glibc that have one thread when main begins; Start tells whether it
+// does.
 package forkserver
 
 import (
@@ -76,8 +78,8 @@ func Start(box *sandbox.Sandbox, program string, library *os.File, environment [
 	return s, nil
 }
 
-// Request begins a run of the program in a folder, with both outputs going to a file. Arguments begin with the program's name. Wait has to
-// follow before the next. After an error the server is good for nothing but Close.
+// Request begins a run of the program in a folder, with both outputs going to a file. Arguments begin with the
+// program's name. Wait has to follow before the next. After an error the server is good for nothing but Close.
 func (s *Server) Request(dir *os.File, arguments []string, output *os.File, l sandbox.Limits) error {
 	request := binary.NativeEndian.AppendUint64(nil, uint64(l.MemoryBytes))
 	request = binary.NativeEndian.AppendUint64(request, uint64((l.ProcessorTime+time.Second-1)/time.Second))
@@ -88,7 +90,8 @@ func (s *Server) Request(dir *os.File, arguments []string, output *os.File, l sa
 	return nil
 }
 
-// Wait waits for the end of the run. After an error, which is that the server was killed, it is good for nothing but Close.
+// Wait waits for the end of the run. After an error, which is that the server was killed, it is good for nothing but
+// Close.
 func (s *Server) Wait() (Exit, error) { return s.answer(time.Time{}) }
 
 // answer waits for the server; it has ended when there is none.

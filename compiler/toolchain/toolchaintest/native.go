@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Native is the compiler that a user would get, and this machine with so many threads, or what it has of them; 0 = all it has.
+// Native is the compiler that a user would get, and this machine with so many threads, or what it has of them; 0 = all
+// it has.
 func Native(t testing.TB, threads int) (*toolchain.Toolchain, *target.Target) {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))

@@ -21,9 +21,10 @@ import (
 // programsBytes bounds the folder of programs. One run of all tests makes about a tenth of it.
 const programsBytes = 4 << 30
 
-// Program compiles one C file, given as text, into a program, and returns its path. It uses the program of an earlier run of the
-// tests again when that was made of the same text by the same compiler with the same flags. Otherwise the code generator's tests
-// would spend most of their time on what they compiled the last time. An error has what the compiler said.
+// Program compiles one C file, given as text, into a program, and returns its path. It uses the program of an earlier
+// run of the tests again when that was made of the same text by the same compiler with the same flags. Otherwise the
+// code generator's tests would spend most of their time on what they compiled the last time. An error has what the
+// compiler said.
 func Program(t testing.TB, compiler string, flags []string, text string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath(compiler)
