@@ -15,7 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/costmodel/features"
 )
 
-// made are samples of several tasks whose latency depends on two features, on a scale of each task's own; every tenth failed.
+// made are samples of several tasks whose latency depends on two features, on a scale of each task's own; every tenth
+// failed.
 func made(tasks, each int, seed uint64) []Sample {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var list []Sample

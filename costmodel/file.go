@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Path is the file in a folder that has the model of a target, by its fingerprint. It is LightGBM's text; the name has the set of
-// features, so that a version of the program with other features does not meet it.
+// Path is the file in a folder that has the model of a target, by its fingerprint. It is LightGBM's text; the name has
+// the set of features, so that a version of the program with other features does not meet it.
 func Path(dir, fingerprint string) (string, error) {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.+", r))

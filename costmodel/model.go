@@ -31,7 +31,8 @@ func (m *Model) Trees() int {
 	return len(m.trees.Trees)
 }
 
-// Digest names what the model was trained on; empty where WithDigest was not told, and for models that other programs wrote.
+// Digest names what the model was trained on; empty where WithDigest was not told, and for models that other programs
+// wrote.
 func (m *Model) Digest() string { return m.trees.Digest }
 
 // WithDigest is the same model, which says what it was trained on, also when it is read again.
@@ -41,8 +42,8 @@ func (m *Model) WithDigest(digest string) *Model {
 	return &Model{trees: &trees, predictor: m.predictor}
 }
 
-// Times predicts the logarithm, base 2, of the nanoseconds that candidates take, of tasks that nothing is known of right but for a
-// constant. Each row is the features of one. The error says that rows are not of features.Set.
+// Times predicts the logarithm, base 2, of the nanoseconds that candidates take, of tasks that nothing is known of
+// right but for a constant. Each row is the features of one. The error says that rows are not of features.Set.
 func (m *Model) Times(rows [][]float32) ([]float64, error) {
 	times := make([]float64, len(rows))
 	for k, r := range rows {

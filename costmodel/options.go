@@ -10,14 +10,17 @@ import (
 type Loss uint8
 
 const (
-	// Mixed is Latency for the first half of the trees, which tells how far apart candidates are, and Order for the others, which tells better which is
-	// faster.
+	// Mixed is Latency for the first half of the trees, which tells how far apart candidates are, and Order for the
+	// others, which tells better which is faster.
 	Mixed Loss = iota
-	// Latency is the squared error of the latency's logarithm; fast samples count more, by their share of the throughput of the task's best.
+	// Latency is the squared error of the latency's logarithm; fast samples count more, by their share of the
+	// throughput of the task's best.
 	Latency
-	// Throughput is the squared error of that share: for small errors that of the latency's logarithm, weighted by the share's square.
+	// Throughput is the squared error of that share: for small errors that of the latency's logarithm, weighted by the
+	// share's square.
 	Throughput
-	// Order is the logistic loss of the wrong order of two samples of a task, weighted by how far apart their latencies are.
+	// Order is the logistic loss of the wrong order of two samples of a task, weighted by how far apart their
+	// latencies are.
 	Order
 )
 
@@ -32,8 +35,8 @@ type Options struct {
 	// LearningRate scales each tree; 0 means 0.1.
 	LearningRate float64
 	Loss         Loss
-	// Trust is the share of what was learnt that the added trees say, since what is true of some tasks is only partly true of another. 0 means n/(n+10)
-	// for n tasks.
+	// Trust is the share of what was learnt that the added trees say, since what is true of some tasks is only partly
+	// true of another. 0 means n/(n+10) for n tasks.
 	Trust float64
 	// Workers is how many processors are used; 0 means all. The model does not depend on it.
 	Workers int
@@ -44,19 +47,21 @@ const (
 	manyTasks = 100
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
-	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few samples.
+	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few
+	// samples.
 	leastShare, leastWeight = 0.002, 2
 	// leastCurvature is what a leaf has at least of the second derivatives of pairs, which are small.
 	leastCurvature = 1e-2
-	// apart is by how much, as a logarithm of base 2, two latencies must differ for their order to be learnt, steepness how soon they are far apart,
-	// and pairs with how many others each sample is compared for a tree.
+	// apart is by how much, as a logarithm of base 2, two latencies must differ for their order to be learnt,
+	// steepness how soon they are far apart, and pairs with how many others each sample is compared for a tree.
 	apart, steepness, pairs = 0.02, 6, 16
 	// halfTrusted is of how many tasks a half is trusted.
 	halfTrusted = 10
 )
 
-// For chooses the trees and leaves of a model of so many tasks, where they are not given. Of 223 tasks more trees rank others better, 0.880 of pairs in place
-// of 0.878; what more trees learn of 26 does not hold for others: the best guess has 82 to 84 % of the best speed in place of 87.
+// For chooses the trees and leaves of a model of so many tasks, where they are not given. Of 223 tasks more trees rank
+// others better, 0.880 of pairs in place of 0.878; what more trees learn of 26 does not hold for others: the best
+// guess has 82 to 84 % of the best speed in place of 87.
 func (o Options) For(tasks int) Options {
 	trees, leaves := 100, 63
 	if tasks >= manyTasks {

@@ -23,14 +23,15 @@ type Sample struct {
 // Speed is the logarithm, base 2, of a candidate's executions in a nanosecond.
 func (s *Sample) Speed() float64 { return -math.Log2(s.LatencySeconds * 1e9) }
 
-// Gain is what a model learns of a sample: the logarithm, base 2, of the cycles of its analytic cost for each nanosecond that it took. Within a
-// task, candidates of the same gain are in the order of their costs.
+// Gain is what a model learns of a sample: the logarithm, base 2, of the cycles of its analytic cost for each
+// nanosecond that it took. Within a task, candidates of the same gain are in the order of their costs.
 func (s *Sample) Gain() float64 {
 	cost, _ := features.Cost(s.Features)
 	return cost + s.Speed()
 }
 
-// lessons are the samples that can be learnt from, task by task in the order of the tasks' names: those that did not fail and whose cost is known.
+// lessons are the samples that can be learnt from, task by task in the order of the tasks' names: those that did not
+// fail and whose cost is known.
 func lessons(samples []Sample) ([]Sample, error) {
 	list := make([]Sample, 0, len(samples))
 	for _, s := range samples {

@@ -12,9 +12,9 @@ import (
 // errNothing is what training on nothing is.
 var errNothing = errors.New("cost model: no sample was right and has an analytic cost: there is nothing to learn from")
 
-// Data is what a new model is trained on: samples that did not fail, task by task. Its labels are what samples gain beside others
-// of their task; with the loss Order they are speeds, and its offsets what the analytic cost says of these. level is the mean gain of tasks, which the trees do
-// not learn.
+// Data is what a new model is trained on: samples that did not fail, task by task. Its labels are what samples gain
+// beside others of their task; with the loss Order they are speeds, and its offsets what the analytic cost says of
+// these. level is the mean gain of tasks, which the trees do not learn.
 func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) {
 	sorted, err := lessons(samples)
 	if err != nil {
@@ -23,9 +23,9 @@ func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) 
 	return Options{Loss: loss}.data(nil, sorted)
 }
 
-// Train makes a model of the samples, or adds trees to base, which is not changed. What is the same for all samples of a task is not learnt, since only
-// the order of its candidates has a meaning, and would be wrong for the next task. The result depends on the samples, their order and
-// the options alone. It stops between trees when the context ends.
+// Train makes a model of the samples, or adds trees to base, which is not changed. What is the same for all samples of
+// a task is not learnt, since only the order of its candidates has a meaning, and would be wrong for the next task.
+// The result depends on the samples, their order and the options alone. It stops between trees when the context ends.
 func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
 	o = o.For(tasksOf(samples))
 	if o.Loss != Mixed {

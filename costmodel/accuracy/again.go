@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// Again ranks by a second measurement of the same candidates. What it misses is the noise of measuring: more cannot be asked of a model.
+// Again ranks by a second measurement of the same candidates. What it misses is the noise of measuring: more cannot be
+// asked of a model.
 type Again struct{ Tasks []Task }
 
 // Name says what it is.

@@ -13,8 +13,8 @@ type Result struct {
 	// Tasks is of how many it is the mean.
 	Tasks  int    `json:"tasks"`
 	Ranker string `json:"ranker"`
-	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap either, Clear of those that
-	// differ by more than 5 %, AllPairs of all.
+	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap
+	// either, Clear of those that differ by more than 5 %, AllPairs of all.
 	Pairwise Share `json:"pairwise"`
 	Resolved Share `json:"resolved"`
 	Clear    Share `json:"clear"`
@@ -45,8 +45,8 @@ type Options struct {
 	Seconds func(ranker string, fold int, seconds float64)
 }
 
-// Compare ranks each task by models of tasks of other folds: group k of near tasks belongs to fold k modulo their number. In each fold the rankers take
-// turns.
+// Compare ranks each task by models of tasks of other folds: group k of near tasks belongs to fold k modulo their
+// number. In each fold the rankers take turns.
 func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]Result, error) {
 	numbers, n := groupsOf(tasks)
 	if o.Folds < 2 || o.Folds > n {

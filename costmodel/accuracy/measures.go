@@ -14,8 +14,9 @@ type Share struct {
 	Right float64 `json:"right"`
 }
 
-// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that were told apart, given
-// the faster one first; of equal scores every second pair counts as right. Candidates that failed, whose latency is 0, are left out.
+// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that
+// were told apart, given the faster one first; of equal scores every second pair counts as right. Candidates that
+// failed, whose latency is 0, are left out.
 func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) Share {
 	order := measured(latencies)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })
@@ -37,8 +38,8 @@ func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) Shar
 	return Share{Pairs: pairs, Right: right / float64(max(1, pairs))}
 }
 
-// Recall is how many of the fastest candidates are among as many of the best score; top is the share of the candidates that are called
-// fastest, one at least.
+// Recall is how many of the fastest candidates are among as many of the best score; top is the share of the candidates
+// that are called fastest, one at least.
 func Recall(latencies, scores []float64, top float64) float64 {
 	fastest := measured(latencies)
 	best := slices.Clone(fastest)
@@ -57,7 +58,8 @@ func Recall(latencies, scores []float64, top float64) float64 {
 	return float64(found) / float64(n)
 }
 
-// Regret is how much slower the fastest of the n candidates of the best score is than the fastest of all, as a share of the latter.
+// Regret is how much slower the fastest of the n candidates of the best score is than the fastest of all, as a share
+// of the latter.
 func Regret(latencies, scores []float64, n int) float64 {
 	order := measured(latencies)
 	if len(order) == 0 {
@@ -74,8 +76,8 @@ func Regret(latencies, scores []float64, n int) float64 {
 	return found/best - 1
 }
 
-// Off is the factor by which latencies are off, as the root of the mean square of its logarithm, when scores are logarithms, base 2, of
-// throughputs, but for a constant.
+// Off is the factor by which latencies are off, as the root of the mean square of its logarithm, when scores are
+// logarithms, base 2, of throughputs, but for a constant.
 func Off(latencies, scores []float64) float64 {
 	order := measured(latencies)
 	if len(order) == 0 {

@@ -2,11 +2,12 @@ package accuracy
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// nearBy is the distance of workloads, in doublings of their sizes on average, below which one tells what the other is like.
+// nearBy is the distance of workloads, in doublings of their sizes on average, below which one tells what the other is
+// like.
 const nearBy = 0.35
 
-// groupsOf numbers groups of tasks: those that are near to each other, or to others of the group, are in one. Such as the layers of a network
-// that grow by a few channels each must not be on both sides of a fold.
+// groupsOf numbers groups of tasks: those that are near to each other, or to others of the group, are in one. Such as
+// the layers of a network that grow by a few channels each must not be on both sides of a fold.
 func groupsOf(tasks []Task) (numbers []int, groups int) {
 	shapes := make([]expr.Shape, len(tasks))
 	numbers = make([]int, len(tasks))

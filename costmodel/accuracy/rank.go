@@ -10,7 +10,8 @@ import (
 type Ranker interface {
 	// Name is a short name for tables.
 	Name() string
-	// Rank learns from some tasks and scores the candidates of others: logarithms, base 2, of throughputs, right but for a constant of each task.
+	// Rank learns from some tasks and scores the candidates of others: logarithms, base 2, of throughputs, right but
+	// for a constant of each task.
 	Rank(ctx context.Context, train, test []Task) ([][]float64, error)
 }
 

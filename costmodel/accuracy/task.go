@@ -94,8 +94,8 @@ func FromSet(s *replay.Set) (Task, error) {
 	return t, nil
 }
 
-// FromRecords takes the records of a target from an export, workload by workload in the order of their digests. Records whose schedule this
-// version's space does not have are left out.
+// FromRecords takes the records of a target from an export, workload by workload in the order of their digests.
+// Records whose schedule this version's space does not have are left out.
 func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 	from, err := records.NewReader(r)
 	if err != nil {

@@ -28,7 +28,8 @@ type XGBoost struct {
 	Label string
 	// Python is the interpreter that has the packages xgboost and numpy; Dir a folder for files between it and us.
 	Python, Dir string
-	// Options are our own model's; trees, leaves, rate, loss and trust are the same. None may be 0, but trust, which then is 1.
+	// Options are our own model's; trees, leaves, rate, loss and trust are the same. None may be 0, but trust, which
+	// then is 1.
 	Options costmodel.Options
 	Threads int
 }

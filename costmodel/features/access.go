@@ -7,7 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/footprint"
 )
 
-// access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by constants are one.
+// access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
+// constants are one.
 type access struct {
 	tensor *expr.Tensor
 	// producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
@@ -57,8 +58,8 @@ func (x *access) moves(axis int) bool {
 	return false
 }
 
-// step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are laid out in the
-// order of the vectors.
+// step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
+// laid out in the order of the vectors.
 func (x *access) step(axis int) float64 {
 	step, stride := 0.0, 1.0
 	for d := len(x.low) - 1; d >= 0; d-- {
@@ -71,8 +72,8 @@ func (x *access) step(axis int) float64 {
 	return step
 }
 
-// touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed nearby lies in
-// a buffer of the given shape; nil for a tensor that lies in memory whole.
+// touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed
+// nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole.
 func (x *access) touched(axes, buffer []float64, lineBytes int64) (t touch) {
 	var few [2][8]int64
 	box, shape := few[0][:0], few[1][:0]

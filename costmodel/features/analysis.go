@@ -15,7 +15,8 @@ type analysis struct {
 	cycles float64
 	// asked is what the workload asks for: the same for all its candidates.
 	asked asked
-	// statements are the stages that are not inlined, in the schedule's order; order has their numbers, consumers first.
+	// statements are the stages that are not inlined, in the schedule's order; order has their numbers, consumers
+	// first.
 	statements []statement
 	order      []int
 	stores     []footprint.Level
@@ -38,12 +39,14 @@ type statement struct {
 	ops    arithmetic // for each iteration
 	reads  []access
 	result access
-	// consumer is the number of the statement in whose nest this one is computed, in the loop of number at; -1 when on its own.
+	// consumer is the number of the statement in whose nest this one is computed, in the loop of number at; -1 when on
+	// its own.
 	consumer, at int
-	// times is how often the nest runs, filled what part of its iterations these have on average: less than 1 where last tiles
-	// are partial.
+	// times is how often the nest runs, filled what part of its iterations these have on average: less than 1 where
+	// last tiles are partial.
 	times, filled float64
-	// needs has, for the loops of this nest, what one iteration of each asks of the statements inside, by number; nil for none.
+	// needs has, for the loops of this nest, what one iteration of each asks of the statements inside, by number; nil
+	// for none.
 	needs [][][]float64
 	inner tile
 	trace traffic

@@ -22,8 +22,8 @@ func (c *arithmetic) add(o arithmetic, times float64) {
 	c.guards += o.guards * times
 }
 
-// slots is how many cycles of one arithmetic port the operations take, on vectors: a division keeps it for several cycles, and a
-// transcendental function is a polynomial of about twenty steps.
+// slots is how many cycles of one arithmetic port the operations take, on vectors: a division keeps it for several
+// cycles, and a transcendental function is a polynomial of about twenty steps.
 func (c *arithmetic) slots() float64 {
 	return c.multiplyAdds + c.adds + 8*c.divides + 20*c.transcendentals + c.integers + c.selects + c.casts
 }
@@ -117,8 +117,9 @@ func (r reader) count(float bool, weight float64) {
 	}
 }
 
-// choice counts a selection. One by index leaves the loops: where an axis is compared with one value after the other, as the
-// transforms of Winograd's algorithm are, each side is computed for its share of the values, and elsewhere it is padding.
+// choice counts a selection. One by index leaves the loops: where an axis is compared with one value after the other,
+// as the transforms of Winograd's algorithm are, each side is computed for its share of the values, and elsewhere it
+// is padding.
 func (r reader) choice(n *expr.Select, weight float64) {
 	if readsMemory(n.Cond) {
 		r.at.ops.selects += weight
@@ -197,8 +198,9 @@ func (r reader) load(l *expr.Load, weight float64) {
 	r.at.reads = append(r.at.reads, x)
 }
 
-// linear adds the magnitude of each axis' coefficient to a row and is the constant. Quotients have coefficients below one; of what
-// cannot be told, such as an index that is read from memory, any change of an axis reaches the whole dimension.
+// linear adds the magnitude of each axis' coefficient to a row and is the constant. Quotients have coefficients below
+// one; of what cannot be told, such as an index that is read from memory, any change of an axis reaches the whole
+// dimension.
 func (r reader) linear(e expr.Expr, scale float64, row []float64, extent float64) float64 {
 	switch n := e.(type) {
 	case *expr.Int:

@@ -37,8 +37,8 @@ func join(lists ...[]column) []column {
 	return all
 }
 
-// ideal is the cycles that the workload takes at least, of the busiest worker: those of its arithmetic with whole vectors, or those in
-// which its bytes come from the last cache.
+// ideal is the cycles that the workload takes at least, of the busiest worker: those of its arithmetic with whole
+// vectors, or those in which its bytes come from the last cache.
 func (a *analysis) ideal() float64 {
 	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/bytesCycle) / a.workers()
 }

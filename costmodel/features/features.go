@@ -1,11 +1,12 @@
-// Package features describes a scheduled candidate by numbers that a learnt cost model reads. They come from the stages of the
-// schedule, without lowering it: what part of each stage is computed where and how often follows from the accesses' coefficients; a
-// simple model of a core and its caches turns that into instructions, lines and cycles. Numbers that range widely are logarithms, and
-// what depends on the machine is a ratio to what the machine could do, so that one model serves machines of one kind.
+// Package features describes a scheduled candidate by numbers that a learnt cost model reads. They come from the
+// stages of the schedule, without lowering it: what part of each stage is computed where and how often follows from
+// the accesses' coefficients; a simple model of a core and its caches turns that into instructions, lines and cycles.
+// Numbers that range widely are logarithms, and what depends on the machine is a ratio to what the machine could do,
+// so that one model serves machines of one kind.
 //
-// The choice of numbers follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning" (OSDI 2020),
-// appendix B: arithmetic by kind, annotations, accesses of buffers with their reuse, and the curve of arithmetic intensity. What
-// they take from lowered programs is computed here from the loops of each statement.
+// The choice of numbers follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning"
+// (OSDI 2020), appendix B: arithmetic by kind, annotations, accesses of buffers with their reuse, and the curve of
+// arithmetic intensity. What they take from lowered programs is computed here from the loops of each statement.
 package features
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Set names the list of columns. It changes whenever the meaning of any of them does, so that a model is never asked about numbers that
-// it was not trained on.
+// Set names the list of columns. It changes whenever the meaning of any of them does, so that a model is never asked
+// about numbers that it was not trained on.
 const Set = "tilth-features-3"
 
 // Names are those of the columns, in order. docs/features.md says what each means.
@@ -30,8 +31,9 @@ func Names() []string {
 	return names
 }
 
-// Append adds the features of a candidate on a target, one for each of Names, all finite. Cycles is the space's analytic cost; NaN when
-// it is not known. The schedule is only read. It may be called by several goroutines at a time.
+// Append adds the features of a candidate on a target, one for each of Names, all finite. Cycles is the space's
+// analytic cost; NaN when it is not known. The schedule is only read. It may be called by several goroutines at a
+// time.
 func Append(dst []float32, s *schedule.Schedule, t *target.Target, cycles float64) []float32 {
 	a := analyses.Get().(*analysis)
 	defer analyses.Put(a)
@@ -60,8 +62,8 @@ func finite(v float64) float32 {
 	return float32(v)
 }
 
-// Cost is the space's analytic cost that a row of features has, as the logarithm of its cycles to the base of two; false when it is not
-// known, or the row is not of this set's length.
+// Cost is the space's analytic cost that a row of features has, as the logarithm of its cycles to the base of two;
+// false when it is not known, or the row is not of this set's length.
 func Cost(row []float32) (log2Cycles float64, ok bool) {
 	if len(row) != len(columns) {
 		return 0, false

@@ -68,8 +68,8 @@ func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedul
 	return s, sp.Cost(p)
 }
 
-// TestFeaturesOfAnyCandidate: every candidate of every workload has finite features, the same each time, and the same for a schedule that
-// was replayed from its trace.
+// TestFeaturesOfAnyCandidate: every candidate of every workload has finite features, the same each time, and the same
+// for a schedule that was replayed from its trace.
 func TestFeaturesOfAnyCandidate(t *testing.T) {
 	targets := []*target.Target{parseTarget(t, "x86-64-v4", 2), parseTarget(t, "x86-64-v3", 1), parseTarget(t, "arm64", 4)}
 	check := func(t testing.TB, w *expr.Workload, seed uint64) {
@@ -182,7 +182,8 @@ func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *
 	return a
 }
 
-// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative to it stays.
+// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative
+// to it stays.
 func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
@@ -209,8 +210,8 @@ func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is inside decides what a
-// cache is filled with again and again. Such candidates had the same features.
+// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is
+// inside decides what a cache is filled with again and again. Such candidates had the same features.
 func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	w := exprtest.Product(t, 1536, 768, 768)
@@ -221,8 +222,8 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	}
 }
 
-// TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of 56, and what is padded inside of one
-// is a box: all of two rows. Such candidates took ten times what was thought.
+// TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of
+// 56, and what is padded inside of one is a box: all of two rows. Such candidates took ten times what was thought.
 func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	machine := parseTarget(t, "x86-64-v3", 1)
 	for _, w := range builtin(t, "mobilenet-v2") {
@@ -249,7 +250,8 @@ func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	t.Fatal("the model has no such task")
 }
 
-// TestCodeGrowsWithTheTileAndItsBorders: a window that is told from its borders by the index is written for each side of them.
+// TestCodeGrowsWithTheTileAndItsBorders: a window that is told from its borders by the index is written for each side
+// of them.
 func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	m, compared := parseTarget(t, "x86-64-v3", 1), 0
 	for _, w := range builtin(t, "mobilenet-v2") {

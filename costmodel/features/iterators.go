@@ -11,7 +11,8 @@ type nest struct {
 	stage *schedule.Stage
 	// axes has how many values of each axis, spatial ones first, the statement computes at a time.
 	axes []float64
-	// extent and place have, by iterator, the number of its values and its position among the leaves; -1 for one that is no leaf.
+	// extent and place have, by iterator, the number of its values and its position among the leaves; -1 for one that
+	// is no leaf.
 	extent, place []float64
 	// loops are the leaves' loops, outermost first.
 	loops []looping
@@ -19,9 +20,11 @@ type nest struct {
 	overlap float64
 }
 
-// looping is one loop. A leaf that is fused of several iterators is as many loops: its values follow one another in their order.
+// looping is one loop. A leaf that is fused of several iterators is as many loops: its values follow one another in
+// their order.
 type looping struct {
-	// leaf is the leaf's position, trips how often the loop runs, span how many of the leaf's values this loop and those inside it have.
+	// leaf is the leaf's position, trips how often the loop runs, span how many of the leaf's values this loop and
+	// those inside it have.
 	leaf        int
 	trips, span float64
 }
@@ -75,16 +78,19 @@ func (n *nest) last(leaf int) int {
 // within sets how many values of each axis the loops from a number inwards cover.
 func (n *nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).few) }
 
-// box sets how many values of each axis the box has that the loops from a number inwards lie in, which is what is computed for them.
+// box sets how many values of each axis the box has that the loops from a number inwards lie in, which is what is
+// computed for them.
 func (n *nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).all) }
 
-// few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at least.
+// few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at
+// least.
 func (n *nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	return math.Ceil(values / size), min(values, size)
 }
 
-// all is how many there are in the box of so many values: a part that does not divide the inner iterator crosses its end now and then.
+// all is how many there are in the box of so many values: a part that does not divide the inner iterator crosses its
+// end now and then.
 func (n *nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	if math.Mod(size, values) == 0 || math.Mod(values, size) == 0 {

@@ -44,7 +44,8 @@ func (x *statement) terms() float64 {
 	return product(x.nest.axes[len(x.nest.stage.Axes):])
 }
 
-// curve is the arithmetic intensity of the main statement, operations for each byte touched, of loops with so many iterations.
+// curve is the arithmetic intensity of the main statement, operations for each byte touched, of loops with so many
+// iterations.
 func curve() []column {
 	var list []column
 	for k := 6; k <= 24; k += 2 {
@@ -94,7 +95,8 @@ func loops() []column {
 	return list
 }
 
-// outgrown is the part of the main statement's iterations, as a logarithm, that the largest loop has whose memory a store holds.
+// outgrown is the part of the main statement's iterations, as a logarithm, that the largest loop has whose memory a
+// store holds.
 func (a *analysis) outgrown(s int) float64 {
 	if s >= len(a.stores) {
 		return 0
@@ -142,7 +144,8 @@ func tensors() []column {
 	return list
 }
 
-// kind is 0 for an input, 1 for a constant, 2 for a packed one, 3 for what another statement computes, 4 for the result.
+// kind is 0 for an input, 1 for a constant, 2 for a packed one, 3 for what another statement computes, 4 for the
+// result.
 func (b *buffer) kind() float64 {
 	switch x := b.access; {
 	case x.store:
@@ -168,8 +171,8 @@ func (b *buffer) vectorStep(x *statement) float64 {
 	return 2
 }
 
-// rowPower is the logarithm of the largest power of two that divides the bytes of a row, the last dimension: rows that lie such a
-// distance apart fall into few sets of a cache.
+// rowPower is the logarithm of the largest power of two that divides the bytes of a row, the last dimension: rows that
+// lie such a distance apart fall into few sets of a cache.
 func (b *buffer) rowPower() float64 {
 	shape := b.access.tensor.Shape
 	if len(shape) < 2 || b.access.packed {

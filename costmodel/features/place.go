@@ -1,7 +1,7 @@
 package features
 
-// place settles what a statement computes at a time and how often, and asks the statements inside of it for what it reads.
-// Consumers are placed first.
+// place settles what a statement computes at a time and how often, and asks the statements inside of it for what it
+// reads. Consumers are placed first.
 func (a *analysis) place(k int) {
 	x := &a.statements[k]
 	g := x.nest.stage
@@ -35,7 +35,8 @@ func (a *analysis) place(k int) {
 	a.ask(k)
 }
 
-// ask finds out, for each loop of a statement's nest, what an iteration of it needs of the statements that are computed inside.
+// ask finds out, for each loop of a statement's nest, what an iteration of it needs of the statements that are
+// computed inside.
 func (a *analysis) ask(c int) {
 	x := &a.statements[c]
 	deepest := -1
@@ -52,7 +53,8 @@ func (a *analysis) ask(c int) {
 	}
 }
 
-// needed is what part of each statement inside the nest of c is read while its axes run over so many values; nil for those outside.
+// needed is what part of each statement inside the nest of c is read while its axes run over so many values; nil for
+// those outside.
 func (a *analysis) needed(c int, within []float64) [][]float64 {
 	needs := make([][]float64, len(a.statements))
 	needs[c] = within

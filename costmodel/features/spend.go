@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// cycles is where the time of a statement goes, in cycles of one core, by a simple model of one: two operations and two loads of
-// vectors at a time, four cycles until a result can be used.
+// cycles is where the time of a statement goes, in cycles of one core, by a simple model of one: two operations and
+// two loads of vectors at a time, four cycles until a result can be used.
 type cycles struct {
-	// ports are those that operations take, loads those that loads and stores take, latency those that results are waited for, issue
-	// those that instructions take at all. They overlap: busy is the largest.
+	// ports are those that operations take, loads those that loads and stores take, latency those that results are
+	// waited for, issue those that instructions take at all. They overlap: busy is the largest.
 	ports, loads, latency, issue, busy float64
 	// exits are for leaving loops, waits for filling each store.
 	exits float64

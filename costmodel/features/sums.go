@@ -17,11 +17,13 @@ type sums struct {
 	// steps is how often loops go round.
 	steps float64
 	spent cycles
-	// elapsed is the time of all statements, each with its busiest worker; regions is how many statements workers divide.
+	// elapsed is the time of all statements, each with its busiest worker; regions is how many statements workers
+	// divide.
 	elapsed, regions float64
 	// inside is the cycles of statements that are computed in the nests of others.
 	inside float64
-	// scratch is the bytes of buffers that are no arguments, nearby those of them that are computed in another statement's nest.
+	// scratch is the bytes of buffers that are no arguments, nearby those of them that are computed in another
+	// statement's nest.
 	scratch, nearby float64
 }
 

@@ -13,13 +13,15 @@ type tile struct {
 	// first is the number of its first loop, axes how many values of each axis it has.
 	first int
 	axes  []float64
-	// vector is the axis along which vectors lie; -1 where there are none. lanes is how many elements an instruction computes, on
-	// average: fewer than a vector has where the last one is cut short.
+	// vector is the axis along which vectors lie; -1 where there are none. lanes is how many elements an instruction
+	// computes, on average: fewer than a vector has where the last one is cut short.
 	vector int
 	lanes  float64
-	// operations is the instructions of one operation of the body, accumulators the vectors of results that a reduction keeps.
+	// operations is the instructions of one operation of the body, accumulators the vectors of results that a
+	// reduction keeps.
 	operations, accumulators float64
-	// vectors, scalars and gathers are the loads of vectors, of values for all lanes, and of lanes one by one; stores are vectors.
+	// vectors, scalars and gathers are the loads of vectors, of values for all lanes, and of lanes one by one; stores
+	// are vectors.
 	vectors, scalars, gathers, stores float64
 	// steps is how often the tile is run in the kernel, trips how often the loop around it runs at a time.
 	steps, trips float64
@@ -70,8 +72,8 @@ func (a *analysis) lanesOf(g *schedule.Stage) float64 {
 	return float64(max(1, int64(a.t.CPU.VectorBytes)/g.Tensor.DType.Bytes()))
 }
 
-// lanes is how many elements an instruction computes on average where an axis is cut into vectors: one that is short is computed in
-// parts of powers of two.
+// lanes is how many elements an instruction computes on average where an axis is cut into vectors: one that is short
+// is computed in parts of powers of two.
 func lanes(axis, vector, most float64) float64 {
 	parts := func(n float64) float64 {
 		return math.Floor(n/most) + float64(bits.OnesCount64(uint64(math.Mod(n, most))))
@@ -120,14 +122,14 @@ func (a *analysis) inRegisters(x *statement) bool {
 // depth is how many steps of a reduction are written out.
 func (w *tile) depth() float64 { return share(w.operations, w.accumulators) }
 
-// registers is how many vectors a step keeps: accumulators, what lies side by side of the operand that its rows share, and the value for
-// all lanes that it is multiplied by.
+// registers is how many vectors a step keeps: accumulators, what lies side by side of the operand that its rows share,
+// and the value for all lanes that it is multiplied by.
 func (w *tile) registers() float64 {
 	return w.accumulators + share(w.vectors, max(1, w.depth())) + min(1, w.scalars)
 }
 
-// spilled is how many registers are stored and loaded again each time that a tile runs. Where a loop has two steps and registers are
-// too few, LLVM keeps no accumulator in its own.
+// spilled is how many registers are stored and loaded again each time that a tile runs. Where a loop has two steps and
+// registers are too few, LLVM keeps no accumulator in its own.
 func (a *analysis) spilled(x *statement) float64 {
 	w := &x.inner
 	over := w.registers() - float64(a.t.CPU.VectorRegisters)

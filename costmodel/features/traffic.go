@@ -39,8 +39,8 @@ type buffer struct {
 	inner, outer touch
 }
 
-// traffic follows the loops around a statement outwards: what their iterations share stays in a store that holds all that one iteration
-// touches, and is filled anew each time in one that does not.
+// traffic follows the loops around a statement outwards: what their iterations share stays in a store that holds all
+// that one iteration touches, and is filled anew each time in one that does not.
 func (a *analysis) traffic(k int) traffic {
 	x := &a.statements[k]
 	f := follower{a: a, x: x, line: a.line()}

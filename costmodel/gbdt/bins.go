@@ -14,7 +14,8 @@ type binned struct {
 	bounds [][]float64
 }
 
-// bin sorts each feature's values into bins of about as many rows each; every distinct value has its own where there are few.
+// bin sorts each feature's values into bins of about as many rows each; every distinct value has its own where there
+// are few.
 func bin(d *Data, workers int) *binned {
 	rows, n := d.NumRows(), len(d.Features)
 	b := &binned{rows: rows, columns: make([][]uint8, n), bounds: make([][]float64, n)}
@@ -63,7 +64,8 @@ func (p placed) value() float32 {
 	return math.Float32frombits(bits)
 }
 
-// sortPlaced sorts by value, digit by digit, which for thousands of values is faster than comparing them. It uses the memory of list.
+// sortPlaced sorts by value, digit by digit, which for thousands of values is faster than comparing them. It uses the
+// memory of list.
 func sortPlaced(list []placed) []placed {
 	const digit = 11
 	other := make([]placed, len(list))

@@ -15,13 +15,13 @@ type Data struct {
 	Rows []float32
 	// Labels has what to predict for each row.
 	Labels []float32
-	// Groups are the lengths of consecutive runs of rows that are compared with each other by a loss of ranks: the candidates of
-	// one task. Nil means one group.
+	// Groups are the lengths of consecutive runs of rows that are compared with each other by a loss of ranks: the
+	// candidates of one task. Nil means one group.
 	Groups []int
 	// Weights says how much each row counts, more than 0; nil means that all count alike.
 	Weights []float32
-	// Offsets are what is predicted for each row beside the trees, LightGBM's init_score: the trees learn what it lacks. A model does
-	// not have them: who predicts with it adds them again. Nil means 0.
+	// Offsets are what is predicted for each row beside the trees, LightGBM's init_score: the trees learn what it
+	// lacks. A model does not have them: who predicts with it adds them again. Nil means 0.
 	Offsets []float64
 }
 

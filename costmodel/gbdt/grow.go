@@ -37,8 +37,8 @@ type growing struct {
 	right  bool
 }
 
-// grow makes a tree of the given rows and features, best leaf first. It also returns each leaf's end in the tree's rows, which
-// g.rows has in the order of leaves.
+// grow makes a tree of the given rows and features, best leaf first. It also returns each leaf's end in the tree's
+// rows, which g.rows has in the order of leaves.
 func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tree, []growing) {
 	g.rows = rows
 	root := &growing{end: len(rows), parent: -1}

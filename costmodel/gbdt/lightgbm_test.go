@@ -17,8 +17,8 @@ func read(t *testing.T, name string) (string, *Model, error) {
 	return string(text), m, err
 }
 
-// TestAModelAsLightGBMWritesItIsRead: with parameters, importances and what Python adds behind the trees, features of one value, rows that
-// go left when they are missing, and a tree of a single leaf.
+// TestAModelAsLightGBMWritesItIsRead: with parameters, importances and what Python adds behind the trees, features of
+// one value, rows that go left when they are missing, and a tree of a single leaf.
 func TestAModelAsLightGBMWritesItIsRead(t *testing.T) {
 	_, m, err := read(t, "lightgbm.txt")
 	if err != nil {

@@ -40,15 +40,15 @@ func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *ran
 	}
 }
 
-// Rank is the logistic loss of pairs of one group: log(1 + exp(better - worse)) of their predictions, weighted by how far their
-// labels are apart and by the rows' weights. Only the order of predictions within a group has a meaning.
+// Rank is the logistic loss of pairs of one group: log(1 + exp(better - worse)) of their predictions, weighted by how
+// far their labels are apart and by the rows' weights. Only the order of predictions within a group has a meaning.
 type Rank struct {
 	// Pairs is how many rows each row is compared with in a round, drawn anew each time; 0 means 8.
 	Pairs int
 	// Apart is how far apart two labels must be at least for their order to count: closer ones may be apart by chance.
 	Apart float64
-	// Steepness, LightGBM's sigmoid, scales predictions: those of pairs that differ by more than a few times its inverse are as good as in order. 0
-	// means 1.
+	// Steepness, LightGBM's sigmoid, scales predictions: those of pairs that differ by more than a few times its
+	// inverse are as good as in order. 0 means 1.
 	Steepness float64
 }
 

@@ -8,7 +8,8 @@ import (
 // shares is into how many parts each worker's share of the work is cut, so that none waits long for another.
 const shares = 8
 
-// parallel calls do(0) to do(n-1), several at a time. Each writes only what is its own, so that their order does not matter.
+// parallel calls do(0) to do(n-1), several at a time. Each writes only what is its own, so that their order does not
+// matter.
 func parallel(workers, n int, do func(i int)) {
 	part := max(1, n/(workers*shares))
 	var next atomic.Int64

@@ -12,8 +12,8 @@ import (
 // maxText is the most bytes of a model's text that are read.
 const maxText = 256 << 20
 
-// Read reads a model in LightGBM's text format, of versions 2 to 4, written by this package or by LightGBM. It must predict one
-// number (regression or ranking) from numeric features without missing values.
+// Read reads a model in LightGBM's text format, of versions 2 to 4, written by this package or by LightGBM. It must
+// predict one number (regression or ranking) from numeric features without missing values.
 func Read(r io.Reader) (*Model, error) {
 	text := &reader{lines: bufio.NewScanner(io.LimitReader(r, maxText))}
 	text.lines.Buffer(nil, maxText)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Train adds trees to a model that lower the loss on the data, or makes a model from nothing where from is nil. The given model
-// is not changed. It stops between trees when the context ends.
+// Train adds trees to a model that lower the loss on the data, or makes a model from nothing where from is nil. The
+// given model is not changed. It stops between trees when the context ends.
 func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Model, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -53,7 +53,8 @@ type booster struct {
 	second      []float64
 }
 
-// round grows one tree and adds it to the predictions. What is drawn depends on the seed and the number of trees before.
+// round grows one tree and adds it to the predictions. What is drawn depends on the seed and the number of trees
+// before.
 func (b *booster) round(trees uint64) Tree {
 	rng := rand.New(rand.NewPCG(b.params.Seed, trees))
 	rows := b.data.NumRows()

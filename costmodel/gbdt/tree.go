@@ -47,7 +47,8 @@ func (t *Tree) leaf(row []float32) int {
 	}
 }
 
-// check reports whether every path through the tree ends at a leaf, each node and leaf is reached once, and features exist.
+// check reports whether every path through the tree ends at a leaf, each node and leaf is reached once, and features
+// exist.
 func (t *Tree) check(features int) error {
 	if len(t.Leaves) != len(t.Nodes)+1 {
 		return fmt.Errorf("%d leaves do not end %d nodes", len(t.Leaves), len(t.Nodes))
@@ -82,8 +83,8 @@ func (t *Tree) check(features int) error {
 			}
 		}
 	}
-	// All children are distinct and as many as there are nodes and leaves but the root, so only a circle could be missed: its
-	// nodes are not below the root.
+	// All children are distinct and as many as there are nodes and leaves but the root, so only a circle could be
+	// missed: its nodes are not below the root.
 	return t.checkDepth()
 }
 
@@ -122,7 +123,8 @@ type Model struct {
 	Digest string
 }
 
-// Scaled is a model whose trees from the given one on say so many times what they say. The model itself is not changed.
+// Scaled is a model whose trees from the given one on say so many times what they say. The model itself is not
+// changed.
 func (m *Model) Scaled(from int, by float64) *Model {
 	scaled := *m
 	scaled.Trees = slices.Clone(m.Trees)

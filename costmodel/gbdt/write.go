@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// numericDecision is LightGBM's decision_type of a comparison with a number where no value is missing: those that were would go
-// left.
+// numericDecision is LightGBM's decision_type of a comparison with a number where no value is missing: those that were
+// would go left.
 const numericDecision = 2
 
 // digestKey is the one key of the header that LightGBM does not know, which reads past it.

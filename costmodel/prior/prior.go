@@ -1,5 +1,5 @@
-// Package prior has the cost models that come with the program. A search of a machine that nothing is known of begins with what was measured
-// on others of its architecture.
+// Package prior has the cost models that come with the program. A search of a machine that nothing is known of begins
+// with what was measured on others of its architecture.
 package prior
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, recorded twice, and of 74 with AVX2 (avx2.json is the native target
-// without AVX-512), all measured on one thread of a Cascade Lake:
+// x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, recorded twice, and of 74
+// with AVX2 (avx2.json is the native target without AVX-512), all measured on one thread of a Cascade Lake:
 //
 //	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o survey
 //	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o again

@@ -28,8 +28,9 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	return accuracy.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
-// TestThePriorRanksBetterThanTheAnalyticCost, in the mean of the recorded sets, which it was not trained on. If it does not fit the features any
-// more, train it again. The sets here are small ones of tasks that the analytic cost ranks badly:
+// TestThePriorRanksBetterThanTheAnalyticCost, in the mean of the recorded sets, which it was not trained on. If it
+// does not fit the features any more, train it again. The sets here are small ones of tasks that the analytic cost
+// ranks badly:
 //
 //	tilth bench record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/prior/testdata
 func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
