@@ -12,8 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// Backup writes the whole file as it is at one instant, with all that was committed before the call, and returns its size. Commits go
-// on meanwhile; what they replace takes room in the file until the backup has ended. What was written is itself a records file.
+// Backup writes the whole file as it is at one instant, with all that was committed before the call, and returns its
+// size. Commits go on meanwhile; what they replace takes room in the file until the backup has ended. What was written
+// is itself a records file.
 func (db *DB) Backup(w io.Writer) (sizeBytes int64, err error) {
 	err = db.view(func(tx *txn) error {
 		sizeBytes, err = tx.WriteTo(w)
@@ -24,8 +25,8 @@ func (db *DB) Backup(w io.Writer) (sizeBytes int64, err error) {
 
 const partialSuffix = ".partial"
 
-// BackupTo makes a backup in a file, which appears when all of it is on the disk, was read again, and is without damage. A file that is
-// there is replaced. What a backup that was killed leaves ends in ".partial".
+// BackupTo makes a backup in a file, which appears when all of it is on the disk, was read again, and is without
+// damage. A file that is there is replaced. What a backup that was killed leaves ends in ".partial".
 func (db *DB) BackupTo(ctx context.Context, path string, at time.Time) (*Report, error) {
 	partial := path + partialSuffix
 	report, err := db.backUpTo(ctx, partial, at)

@@ -33,9 +33,9 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	return best, err
 }
 
-// BestPage returns some of what BestAll does: at most so many records and so many bytes of them encoded, but for one that is larger by
-// itself, from the first after a mark on (empty = the beginning). next is the mark for the page that follows, empty after the last one.
-// Records that come meanwhile may or may not be met.
+// BestPage returns some of what BestAll does: at most so many records and so many bytes of them encoded, but for one
+// that is larger by itself, from the first after a mark on (empty = the beginning). next is the mark for the page that
+// follows, empty after the last one. Records that come meanwhile may or may not be met.
 func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
 	var prefix []byte
 	if target != "" {
@@ -130,9 +130,9 @@ func eachGroup(tx *txn, target, workload string, visit func(group []byte) error)
 
 const recordsPerView = 512
 
-// List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an empty
-// target or workload matches all. The first record of each group carries the workload's canonical form. Records that are
-// added meanwhile may or may not be met. No read transaction stays open while visit runs.
+// List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an
+// empty target or workload matches all. The first record of each group carries the workload's canonical form. Records
+// that are added meanwhile may or may not be met. No read transaction stays open while visit runs.
 func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
 	var groups [][]byte
 	err := db.view(func(tx *txn) error {
@@ -168,8 +168,8 @@ func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.R
 	})
 }
 
-// eachPage calls visit with the records of a group and their keys, oldest first, all but the workload filled in. No read transaction
-// stays open while visit runs.
+// eachPage calls visit with the records of a group and their keys, oldest first, all but the workload filled in. No
+// read transaction stays open while visit runs.
 func (db *DB) eachPage(ctx context.Context, group []byte, visit func(key []byte, r *tilthv1.Record) error) error {
 	for from := []byte(nil); ; {
 		p, err := db.groupPage(group, from)

@@ -18,17 +18,17 @@ const (
 	compactSuffix = ".compacting"
 )
 
-// Compact writes the records file at path anew without the room that is free in it, and with its damaged rows set aside, and returns its
-// size before and after. The new
-// file takes the place of the old one in one step once it is on disk, so that a crash leaves one or the other. ErrLocked when
-// another process has the file open, ErrMissing when there is none.
+// Compact writes the records file at path anew without the room that is free in it, and with its damaged rows set
+// aside, and returns its size before and after. The new file takes the place of the old one in one step once it is on
+// disk, so that a crash leaves one or the other. ErrLocked when another process has the file open, ErrMissing when
+// there is none.
 func Compact(path string) (before, after int64, err error) {
 	named := path
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, explain(named, err)
 	}
-	// Held open until the new file is in place, so that nobody writes to the old one meanwhile; whoever waits for it looks again (see
-	// open).
+	// Held open until the new file is in place, so that nobody writes to the old one meanwhile; whoever waits for it
+	// looks again (see open).
 	old, err := open(path, Options{}, false)
 	if errors.Is(err, ErrLocked) {
 		return 0, 0, fmt.Errorf("compact records file %s: %w: stop it first", path, ErrLocked)

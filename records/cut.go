@@ -11,7 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Bounds of what is stored and handed out. Files from before there were bounds have larger rows, which are cut when they are read.
+// Bounds of what is stored and handed out. Files from before there were bounds have larger rows, which are cut when
+// they are read.
 const (
 	// MaxMessageBytes bounds the message of a trial that failed.
 	MaxMessageBytes = 16 << 10

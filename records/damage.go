@@ -39,7 +39,8 @@ func (d *Damage) Unwrap() error { return d.Err }
 // mostNoted bounds how many damaged rows a store remembers; more are told of again each time.
 const mostNoted = 10_000
 
-// OnDamage has f told of all damage that is met, and was met since the file was opened, once each. f must not block, nor call the store.
+// OnDamage has f told of all damage that is met, and was met since the file was opened, once each. f must not block,
+// nor call the store.
 func (db *DB) OnDamage(f func(*Damage)) {
 	db.mu.Lock()
 	db.onDamage = f
@@ -58,7 +59,8 @@ func (db *DB) Damaged() uint64 {
 	return db.damaged
 }
 
-// passOver says whether err is damage. The row, which is served to nobody, is noted, and set aside where the store does without it.
+// passOver says whether err is damage. The row, which is served to nobody, is noted, and set aside where the store
+// does without it.
 func (tx *txn) passOver(err error) bool {
 	var d *Damage
 	if !errors.As(err, &d) {

@@ -219,8 +219,8 @@ func TestAWholeFileVerifies(t *testing.T) {
 	}
 }
 
-// FuzzDamagedFile damages a file with rows of all kinds: some of its bytes are changed, and it may be cut short. Whatever was done to it, the
-// process lives, and nothing is served that was not written.
+// FuzzDamagedFile damages a file with rows of all kinds: some of its bytes are changed, and it may be cut short.
+// Whatever was done to it, the process lives, and nothing is served that was not written.
 func FuzzDamagedFile(f *testing.F) {
 	_, whole, file := wholeFile(f)
 	f.Add([]byte{0, 0, 0, 16, 1}, uint32(0))

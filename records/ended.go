@@ -30,8 +30,8 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// DropJob removes a job that has ended, but for its events and other rows of which it may have many: those go with Sweep. Its records
-// stay.
+// DropJob removes a job that has ended, but for its events and other rows of which it may have many: those go with
+// Sweep. Its records stay.
 func (w *Write) DropJob(id string) {
 	key := []byte(id)
 	w.ops = append(w.ops, func(tx *txn) error {
@@ -54,8 +54,8 @@ func (w *Write) DropJob(id string) {
 	}
 }
 
-// Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when it is interrupted goes
-// with the next.
+// Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when
+// it is interrupted goes with the next.
 func (db *DB) Sweep(ctx context.Context) error {
 	for {
 		var id []byte
@@ -95,8 +95,8 @@ func (tx *txn) sweep(id []byte) error {
 	return tx.table(bucketDropping).remove(id)
 }
 
-// indexEnded makes the bucket of jobs that have ended of a file that has none, from the rows of all jobs. How much their events take is
-// not known.
+// indexEnded makes the bucket of jobs that have ended of a file that has none, from the rows of all jobs. How much
+// their events take is not known.
 func (tx *txn) indexEnded() error {
 	if _, err := tx.CreateBucket(bucketEnded); err != nil {
 		return err

@@ -7,9 +7,11 @@ var (
 	ErrMissing = errors.New("no such records file")
 	// ErrLocked is returned by Open and OpenReadOnly when another process has the file open for writing.
 	ErrLocked = errors.New("in use by another process")
-	// ErrVersion is returned when a file (store or export) was written by a Tilth of a version that this one does not read.
+	// ErrVersion is returned when a file (store or export) was written by a Tilth of a version that this one does not
+	// read.
 	ErrVersion = errors.New("written by another version of Tilth")
-	// ErrDamaged is returned when a file is not what was written: cut short, overwritten, or not a records file at all.
+	// ErrDamaged is returned when a file is not what was written: cut short, overwritten, or not a records file at
+	// all.
 	ErrDamaged = errors.New("damaged or not a records file")
 	// ErrNotFound is returned by look-ups of a single job, batch or agent that is not there.
 	ErrNotFound = errors.New("not found")

@@ -12,8 +12,8 @@ import (
 // eventBytes ends a look-up of events with the one that makes them so large.
 const eventBytes = 8 << 20
 
-// Events returns some events of a job, from a sequence number on, in order: at most limit, and fewer where they are large. There are none only
-// where none follow.
+// Events returns some events of a job, from a sequence number on, in order: at most limit, and fewer where they are
+// large. There are none only where none follow.
 func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
 	prefix := append([]byte(jobID), 0)
 	err = db.view(func(tx *txn) error {
@@ -42,7 +42,8 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	return events, err
 }
 
-// unfoldEvents makes events of a row, and fetches the measurements of trials from the records, which may have been pruned since.
+// unfoldEvents makes events of a row, and fetches the measurements of trials from the records, which may have been
+// pruned since.
 func unfoldEvents(tx *txn, row *storev1.EventRow) ([]*tilthv1.JobEvent, error) {
 	first := row.GetEvent()
 	if first.GetTrial() == nil {

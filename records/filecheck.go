@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Layout of a bbolt file's two meta pages (bbolt's internal/common/meta.go), as far as it is needed to tell that a file
-// was cut short before it is mapped: a read beyond the end of a mapped file kills the process.
+// Layout of a bbolt file's two meta pages (bbolt's internal/common/meta.go), as far as it is needed to tell that a
+// file was cut short before it is mapped: a read beyond the end of a mapped file kills the process.
 const (
 	metaAt         = 16 // after the page header
 	metaBytes      = 64
@@ -80,8 +80,8 @@ func newestMeta(f io.ReaderAt) (boltMeta, error) {
 	return boltMeta{}, ErrDamaged
 }
 
-// checkMetas checks that both meta pages are valid. Where one is not, the file is as it was before its last transaction, of which the other
-// one knows: a crash in the midst of that transaction does it, and so does damage.
+// checkMetas checks that both meta pages are valid. Where one is not, the file is as it was before its last
+// transaction, of which the other one knows: a crash in the midst of that transaction does it, and so does damage.
 func checkMetas(f io.ReaderAt, newest boltMeta) *Damage {
 	for id := range uint64(2) {
 		if _, ok := readMeta(f, int64(id)*int64(newest.pageSize)); !ok {

@@ -26,8 +26,8 @@ const (
 	fillMostBatches = 10000
 )
 
-// fillProcess is the test binary run again to write records until the store fails. It tells each write that was acknowledged, and in the
-// end what the writes after the first failure heard.
+// fillProcess is the test binary run again to write records until the store fails. It tells each write that was
+// acknowledged, and in the end what the writes after the first failure heard.
 func fillProcess(path string) {
 	if limit, err := strconv.ParseUint(os.Getenv(fillLimitEnv), 10, 64); err == nil {
 		// Writes beyond it fail with EFBIG; Go ignores the signal that comes along.
@@ -59,8 +59,8 @@ func fillProcess(path string) {
 	fmt.Println("closed:", db.Close())
 }
 
-// TestAFullDiskLosesNothingThatWasAcknowledged fills a real file system, or a real limit on the size of files. The write that fails is
-// refused, and so are all after it; what was acknowledged is there when the file is opened again.
+// TestAFullDiskLosesNothingThatWasAcknowledged fills a real file system, or a real limit on the size of files. The
+// write that fails is refused, and so are all after it; what was acknowledged is there when the file is opened again.
 func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	for name, c := range map[string]struct {
 		place func(t *testing.T) (dir, limit string)

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// guard runs f and turns a panic of bbolt, or a fault in the mapped file, into ErrDamaged. bbolt trusts its pages: where
-// one was overwritten, it stops the process with an assertion or a wild read.
+// guard runs f and turns a panic of bbolt, or a fault in the mapped file, into ErrDamaged. bbolt trusts its pages:
+// where one was overwritten, it stops the process with an assertion or a wild read.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its own.
+	// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its
+	// own.
 	chunkRecords, chunkBytes = 500, 1 << 20
 	// importWrites may be under way at a time.
 	importWrites = 4
 )
 
-// Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in the file, chunk
-// by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves the store as it was. Then the
-// import is marked as whole, which is what decides, and is brought to its end even when ctx ends, or, after a crash, when the file is
-// opened next. Whoever reads meanwhile may see some of the records. Those that are already there are skipped. However many there are,
-// few are in memory.
+// Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in
+// the file, chunk by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves
+// the store as it was. Then the import is marked as whole, which is what decides, and is brought to its end even when
+// ctx ends, or, after a crash, when the file is opened next. Whoever reads meanwhile may see some of the records.
+// Those that are already there are skipped. However many there are, few are in memory.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
 	checker, err := bounds.New()
 	if err != nil {
@@ -199,7 +200,8 @@ func (w *Write) addChunk(chunk []byte, imported, skipped *uint64) error {
 	}
 }
 
-// settleImports brings the imports that a process left to their end: those that are whole are finished, the others dropped.
+// settleImports brings the imports that a process left to their end: those that are whole are finished, the others
+// dropped.
 func (db *DB) settleImports() error {
 	whole, parts, err := db.importsLeft()
 	for _, i := range whole {

@@ -38,7 +38,8 @@ func numbered(n int64, err error) func() (*tilthv1.Record, error) {
 	}
 }
 
-// importProcess is the test binary run again to import records. It kills itself once so many transactions are on the disk.
+// importProcess is the test binary run again to import records. It kills itself once so many transactions are on the
+// disk.
 func importProcess(path string) {
 	db, err := records.Open(path, records.Options{})
 	if err != nil {
@@ -58,8 +59,8 @@ func importProcess(path string) {
 	}
 }
 
-// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each of its transactions in turn. The next to open the file, if only
-// to read, finds none of its records or all, and doing it again gives each of them once.
+// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each of its transactions in turn. The next to open
+// the file, if only to read, finds none of its records or all, and doing it again gives each of them once.
 func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 	outcomes := map[int]int{}
 	for kill := 1; ; kill++ {

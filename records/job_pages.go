@@ -24,8 +24,9 @@ type JobQuery struct {
 // mostJobsSeen bounds how many jobs one look-up passes over.
 const mostJobsSeen = 20000
 
-// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what Before is for the page that follows; it is empty after the last
-// one. A page may have fewer jobs than asked for, or none, and others follow.
+// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what
+// Before is for the page that follows; it is empty after the last one. A page may have fewer jobs than asked for, or
+// none, and others follow.
 func (db *DB) Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	err = db.view(func(tx *txn) error {
 		size := 0
@@ -55,7 +56,8 @@ func (db *DB) Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	return jobs, next, err
 }
 
-// bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is wanted.
+// bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is
+// wanted.
 func (q *JobQuery) bucket(tx *txn) table {
 	if len(q.States) > 0 && !slices.ContainsFunc(q.States, Final) {
 		return tx.table(bucketOpen)

@@ -74,7 +74,8 @@ func (db *DB) OpenJobs() (jobs []*OpenJob, err error) {
 	return jobs, err
 }
 
-// openIDs are the ids of the jobs that have not ended. Where a row of the open ones is damaged, the rows of all jobs say it.
+// openIDs are the ids of the jobs that have not ended. Where a row of the open ones is damaged, the rows of all jobs
+// say it.
 func openIDs(tx *txn) (ids []string, err error) {
 	damaged := false
 	err = tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
@@ -141,8 +142,8 @@ func loadJob(tx *txn, id string) (*OpenJob, error) {
 	return job, err
 }
 
-// lastSequence finds the last key of the job's events: the one before where the next job's would begin. The row of that key is checked,
-// whosever it is: a damaged key may have been the job's.
+// lastSequence finds the last key of the job's events: the one before where the next job's would begin. The row of
+// that key is checked, whosever it is: a damaged key may have been the job's.
 func lastSequence(tx *txn, jobID string) (uint64, error) {
 	events := tx.table(bucketEvents)
 	c := events.cursor()
@@ -220,8 +221,8 @@ func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	return row, err
 }
 
-// ClosedProposal returns what is kept of a batch that ended, and its id, by what its id is or begins with before a hyphen. ErrNotFound when
-// there is none, or it is still under way.
+// ClosedProposal returns what is kept of a batch that ended, and its id, by what its id is or begins with before a
+// hyphen. ErrNotFound when there is none, or it is still under way.
 func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, err error) {
 	row = &storev1.BatchRow{}
 	err = db.view(func(tx *txn) error {
@@ -235,8 +236,8 @@ func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, er
 	return id, row, err
 }
 
-// ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches that each has
-// proposed. It looks at one row of each.
+// ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches
+// that each has proposed. It looks at one row of each.
 func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	err = db.view(func(tx *txn) error {
 		closed := tx.table(bucketClosed)

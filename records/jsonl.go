@@ -152,8 +152,8 @@ func (r *Reader) next() ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
-// Export writes every record that list visits to w, whole with header and trailer, and returns their number. One that is too large to be
-// imported anywhere is left out, and leftOut told why.
+// Export writes every record that list visits to w, whole with header and trailer, and returns their number. One that
+// is too large to be imported anywhere is left out, and leftOut told why.
 func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error, leftOut func(error)) (uint64, error) {
 	e, err := NewWriter(w)
 	if err != nil {

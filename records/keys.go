@@ -18,8 +18,8 @@ func progressKey(jobID string, task uint32) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte(jobID), 0), task)
 }
 
-// eventKey is job id 0 sequence: that of a row's last event, so that the row in which an event is, or would be, is the first from the event's
-// own key on.
+// eventKey is job id 0 sequence: that of a row's last event, so that the row in which an event is, or would be, is the
+// first from the event's own key on.
 func eventKey(jobID string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(jobID), 0), sequence)
 }
@@ -39,8 +39,8 @@ func keyWithinGroup(m *tilthv1.Measurement) []byte {
 	return keyOf(m, m.GetCandidate().GetDigest()+"\x00"+m.GetDevice())
 }
 
-// keyOfTrial is that of a measurement whose own key another one has: a device whose clock stands still, or who passes for it, measured the
-// candidate again.
+// keyOfTrial is that of a measurement whose own key another one has: a device whose clock stands still, or who passes
+// for it, measured the candidate again.
 func keyOfTrial(m *tilthv1.Measurement, batchID string) []byte {
 	return keyOf(m, fmt.Sprintf("%s\x00%s\x00%s\x00%d", m.GetCandidate().GetDigest(), m.GetDevice(), batchID, m.GetCandidate().GetTrial()))
 }

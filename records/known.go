@@ -19,8 +19,9 @@ type Known struct {
 	CandidateSeconds float64
 }
 
-// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of numerics allows
-// (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those. It decodes few of them.
+// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of
+// numerics allows (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those.
+// It decodes few of them.
 func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known Known, err error) {
 	level, err := allowedLevel(numerics)
 	if err != nil {
@@ -80,7 +81,8 @@ func following(prefix []byte) []byte {
 	return nil
 }
 
-// look reads a record's latency if it is the candidate's and the last verified one; most are told apart by their bytes, undecoded.
+// look reads a record's latency if it is the candidate's and the last verified one; most are told apart by their
+// bytes, undecoded.
 func (k *Known) look(rows table, key, value []byte, candidate string) error {
 	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(value, []byte(candidate)) {
 		return nil

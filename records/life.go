@@ -26,16 +26,17 @@ func IsLife(text string) bool {
 	return text != "" && len(text) <= mostLifeLetters && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// Life names this life of the file, which began when it was opened for writing: a few letters and digits, drawn at random. Who gives
-// names to what the file keeps makes it part of them. After a backup was restored, or a copy was put in the file's place, names that were
-// given in the life that is lost are then nobody's. Empty when the file is open for reading.
+// Life names this life of the file, which began when it was opened for writing: a few letters and digits, drawn at
+// random. Who gives names to what the file keeps makes it part of them. After a backup was restored, or a copy was put
+// in the file's place, names that were given in the life that is lost are then nobody's. Empty when the file is open
+// for reading.
 func (db *DB) Life() string { return db.life }
 
 // Restored is when the copy was made as which this life began; zero when it goes on from the one before.
 func (db *DB) Restored() time.Time { return db.restored }
 
-// MarkCopy marks a file as the copy of one that goes on. When it is next opened for writing, the sessions of all agents are void, so that
-// no lease of the life that is lost by then is honoured.
+// MarkCopy marks a file as the copy of one that goes on. When it is next opened for writing, the sessions of all
+// agents are void, so that no lease of the life that is lost by then is honoured.
 func MarkCopy(path string, at time.Time) error {
 	db, err := open(path, Options{}, false)
 	if err != nil {

@@ -70,7 +70,8 @@ func (g *modelGroup) again() {
 	}
 }
 
-// TestTheStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the file is closed and opened.
+// TestTheStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the file is closed
+// and opened.
 func TestTheStoreSaysWhatAModelOfItSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "model")

@@ -26,7 +26,8 @@ func EncodeJob(spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *NewJob 
 // SpecBytes is the size of the specification.
 func (j *NewJob) SpecBytes() int64 { return int64(len(j.spec)) }
 
-// PutNew stores what is stored once of a job, the workloads of its tasks, and the request that made it; see RequestKey.
+// PutNew stores what is stored once of a job, the workloads of its tasks, and the request that made it; see
+// RequestKey.
 func (w *Write) PutNew(jobID string, request []byte, j *NewJob) {
 	w.put(bucketSpecs, []byte(jobID), j.spec)
 	w.put(bucketRequests, request, []byte(jobID))

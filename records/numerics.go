@@ -8,8 +8,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// levels are the levels of numerics, each of which allows what those before it do. A candidate's level is the least that allows
-// it; empty, as in records from before there were levels, is the first.
+// levels are the levels of numerics, each of which allows what those before it do. A candidate's level is the least
+// that allows it; empty, as in records from before there were levels, is the first.
 var levels = [levelCount]string{"strict", "default", "fast"}
 
 const levelCount = 3
@@ -23,8 +23,8 @@ func numericsLevel(name string) (level int, ok bool) {
 	return level, level >= 0
 }
 
-// bestKey is the key in the bucket of best records of the fastest one that a level allows: the group's number, and, but for the
-// last level, which allows all, the level.
+// bestKey is the key in the bucket of best records of the fastest one that a level allows: the group's number, and,
+// but for the last level, which allows all, the level.
 func bestKey(group []byte, level int) []byte {
 	if level == levelCount-1 {
 		return group
@@ -32,8 +32,9 @@ func bestKey(group []byte, level int) []byte {
 	return append(bytes.Clone(group), byte(level))
 }
 
-// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none. Every group has a
-// row for each level: where it is damaged or missing, or its record is, the group's records say what it was.
+// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none.
+// Every group has a row for each level: where it is damaged or missing, or its record is, the group's records say what
+// it was.
 func bestAllowed(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
 	if !tx.db.sealed {
 		return bestBeforeSeals(tx, group, level)
@@ -66,8 +67,8 @@ func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) 
 	return key, r, tx.table(bucketRecords).load(key, r)
 }
 
-// bestBeforeSeals is bestAllowed in files from before there were checksums. A group has no row for a level while the fastest record of
-// all is allowed by it, as in files from before there were levels.
+// bestBeforeSeals is bestAllowed in files from before there were checksums. A group has no row for a level while the
+// fastest record of all is allowed by it, as in files from before there were levels.
 func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
 	best := tx.table(bucketBest)
 	own := best.bucket.Get(bestKey(group, level))

@@ -17,7 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// SchemaVersion is the version of the file's layout. Opening a file of an earlier one for writing makes it one of this; a file of a later one is refused.
+// SchemaVersion is the version of the file's layout. Opening a file of an earlier one for writing makes it one of
+// this; a file of a later one is refused.
 //
 //	1	each trial has a row among the events
 //	2	trials that were recorded together have one
@@ -29,8 +30,9 @@ const sealedSchema = 3
 
 const defaultLockTimeout = 2 * time.Second
 
-// pageBytes is the size of a new file's pages. A proposal of 32 candidates fits one, and a transaction of many results writes a quarter less
-// often and allocates less than with the 4 KiB of bbolt's default. A file keeps the pages that it has until it is compacted.
+// pageBytes is the size of a new file's pages. A proposal of 32 candidates fits one, and a transaction of many results
+// writes a quarter less often and allocates less than with the 4 KiB of bbolt's default. A file keeps the pages that
+// it has until it is compacted.
 const pageBytes = 16 << 10
 
 var (
@@ -58,7 +60,8 @@ var (
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
 	}
-	// later are buckets that files of this version may lack: those made before there were such. Opening for writing adds them.
+	// later are buckets that files of this version may lack: those made before there were such. Opening for writing
+	// adds them.
 	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
 	keyVersion = []byte("version")
 	keyLife    = []byte("life")
@@ -72,11 +75,12 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSizeBytes bounds the file; a commit that would outgrow it fails. 0 = the disk.
 	MaxSizeBytes int
-	// ReserveBytes of addresses are reserved for the file's mapping, so that it does not move before the file is so large: a move waits
-	// for all readers, and lets none begin meanwhile. 0 = what the file needs now.
+	// ReserveBytes of addresses are reserved for the file's mapping, so that it does not move before the file is so
+	// large: a move waits for all readers, and lets none begin meanwhile. 0 = what the file needs now.
 	ReserveBytes int
-	// Life names the life that begins when the file is opened for writing; empty = a name is drawn at random. A name that was used before
-	// is for those only who want the same names again, of a file that nobody keeps. At most 16 of a to z and 2 to 7 (see IsLife).
+	// Life names the life that begins when the file is opened for writing; empty = a name is drawn at random. A name
+	// that was used before is for those only who want the same names again, of a file that nobody keeps. At most 16 of
+	// a to z and 2 to 7 (see IsLife).
 	Life string
 }
 
@@ -149,8 +153,8 @@ func syncName(path string) error {
 	return disk.SyncFolder(filepath.Dir(path))
 }
 
-// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A file in which an
-// import was interrupted is opened for writing first, for the import to be brought to its end.
+// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A
+// file in which an import was interrupted is opened for writing first, for the import to be brought to its end.
 func OpenReadOnly(path string, opts Options) (*DB, error) {
 	db, err := open(path, opts, true)
 	if err != nil {
@@ -221,8 +225,9 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	if replaced(path, file) {
 		return nil, errors.Join(errReplaced, bolt.Close())
 	}
-	// Who was killed may have left its last transaction to the page cache. The next one writes over pages that only the transaction
-	// before that needs, on which a power cut falls back for as long as the last one's meta page is not on the disk.
+	// Who was killed may have left its last transaction to the page cache. The next one writes over pages that only
+	// the transaction before that needs, on which a power cut falls back for as long as the last one's meta page is
+	// not on the disk.
 	if !readOnly {
 		if err := guard(bolt.Sync); err != nil {
 			return nil, errors.Join(explain(path, err), guard(bolt.Close))
@@ -251,8 +256,8 @@ func (db *DB) checkTree(f *os.File) error {
 	return checkPages(pageFile{f, meta})
 }
 
-// release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped, and
-// a mapping keeps the lock even after closing; where it closed the file, this does nothing.
+// release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped,
+// and a mapping keeps the lock even after closing; where it closed the file, this does nothing.
 func release(file *os.File) {
 	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 	file.Close()
@@ -319,8 +324,8 @@ func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	return nil
 }
 
-// schemaOf is the version that a file says it has. A file that had a life since it has checksums cannot be of an earlier one, whatever
-// became of its version.
+// schemaOf is the version that a file says it has. A file that had a life since it has checksums cannot be of an
+// earlier one, whatever became of its version.
 func schemaOf(version, life []byte) (uint32, error) {
 	if len(version) != 4 {
 		return 0, fmt.Errorf("%w: it has no version", ErrDamaged)

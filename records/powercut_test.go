@@ -17,7 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// recordSelf has the test binary be a process over a records file in dir, which ends by itself, and records what it writes.
+// recordSelf has the test binary be a process over a records file in dir, which ends by itself, and records what it
+// writes.
 func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -29,8 +30,8 @@ func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	return trace
 }
 
-// TestAnImportIsAllOrNoneOverAPowerCut cuts the power after each step of an import: of one that is undisturbed, and of one that comes
-// after another was killed.
+// TestAnImportIsAllOrNoneOverAPowerCut cuts the power after each step of an import: of one that is undisturbed, and of
+// one that comes after another was killed.
 func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 	for name, kill := range map[string]int{"undisturbed": 0, "after its first transaction": 1, "after its fourth": 4} {
 		dir := t.TempDir()
@@ -98,8 +99,8 @@ func TestACompactionKeepsAllOverAPowerCut(t *testing.T) {
 
 const renameProcessEnv = "TILTH_TEST_RENAME"
 
-// renameProcess is the test binary run again to give a records file its name as a compaction does that is killed before it has brought
-// the name to the disk, and then to write to the file as the next process does.
+// renameProcess is the test binary run again to give a records file its name as a compaction does that is killed
+// before it has brought the name to the disk, and then to write to the file as the next process does.
 func renameProcess(path string) {
 	err := os.Rename(path+".compacting", path)
 	db, err1 := records.Open(path, records.Options{})
@@ -114,7 +115,8 @@ func renameProcess(path string) {
 	}
 }
 
-// TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk cuts the power after a process that came upon the work of a killed one.
+// TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk cuts the power after a process that came upon the work of a
+// killed one.
 func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
@@ -140,8 +142,8 @@ func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 	}
 }
 
-// tornProcessEnv has this binary be a process that dies between the write of a transaction's meta page and its sync, and then the one that
-// opens the file next and adds a record.
+// tornProcessEnv has this binary be a process that dies between the write of a transaction's meta page and its sync,
+// and then the one that opens the file next and adds a record.
 const (
 	tornProcessEnv = "TILTH_TEST_TORN"
 	nextSuffix     = ".next" // the file after the transaction
@@ -184,8 +186,9 @@ func addOne(path string) error {
 	return errors.Join(db.Commit(w).Wait(context.Background()), db.Close())
 }
 
-// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins: the next one writes over pages that only the transaction before the
-// killed one's needs, and a power cut may fall back on just that as long as the killed one's meta page is not synced.
+// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins: the next one writes over pages that only the
+// transaction before the killed one's needs, and a power cut may fall back on just that as long as the killed one's
+// meta page is not synced.
 func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")

@@ -10,17 +10,18 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// PruneOptions say which records stay. The best of each workload and target at each level of numerics, and all records of jobs that
-// have not ended, stay whatever they say.
+// PruneOptions say which records stay. The best of each workload and target at each level of numerics, and all records
+// of jobs that have not ended, stay whatever they say.
 type PruneOptions struct {
-	// KeepBest is how many of the fastest verified records of each workload and target stay, KeepRecent how many of the newest.
+	// KeepBest is how many of the fastest verified records of each workload and target stay, KeepRecent how many of
+	// the newest.
 	KeepBest, KeepRecent int
 	// Target and Workload bound what is looked at; empty = all.
 	Target, Workload string
 }
 
-// Prune removes the records that do not stay, a bounded number in a transaction, and returns how many went and how many of those looked
-// at stayed. When it is interrupted some are gone and the file is as good as before.
+// Prune removes the records that do not stay, a bounded number in a transaction, and returns how many went and how
+// many of those looked at stayed. When it is interrupted some are gone and the file is as good as before.
 func (db *DB) Prune(ctx context.Context, opts PruneOptions) (removed, kept uint64, err error) {
 	var groups [][]byte
 	err = db.view(func(tx *txn) error {
@@ -111,7 +112,8 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []outline, err er
 	return all, err
 }
 
-// beginning is the number that the first 16 digits of a digest say; others have others, but for chances that nobody will see.
+// beginning is the number that the first 16 digits of a digest say; others have others, but for chances that nobody
+// will see.
 func beginning(digest string) uint64 {
 	n, _ := strconv.ParseUint(digest[:min(16, len(digest))], 16, 64)
 	return n

@@ -6,8 +6,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// refuted takes a candidate that was measured again and was wrong or crashed out of the best of its group. Only then all records of
-// the group are read.
+// refuted takes a candidate that was measured again and was wrong or crashed out of the best of its group. Only then
+// all records of the group are read.
 func (st *standing) refuted(tx *txn, candidate string) error {
 	for _, best := range st.best {
 		if best.key != nil && best.measurement.GetCandidate().GetDigest() == candidate {
@@ -17,7 +17,8 @@ func (st *standing) refuted(tx *txn, candidate string) error {
 	return nil
 }
 
-// chooseAgain finds the best of a group among all its records but those of candidates that were refuted, and stores it.
+// chooseAgain finds the best of a group among all its records but those of candidates that were refuted, and stores
+// it.
 func (st *standing) chooseAgain(tx *txn) error {
 	if err := st.choose(tx); err != nil {
 		return err

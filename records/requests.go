@@ -15,8 +15,8 @@ func RequestKey(owner, requestID string) []byte {
 	return fmt.Appendf(nil, "\x00%s\x00%s", owner, requestID)
 }
 
-// JobByRequest returns the id of the job that an owner's request made. ErrNotFound when there is none. In files from before requests had
-// owners the key is the request's alone, and the job tells whose it was.
+// JobByRequest returns the id of the job that an owner's request made. ErrNotFound when there is none. In files from
+// before requests had owners the key is the request's alone, and the job tells whose it was.
 func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	err = db.view(func(tx *txn) error {
 		requests := tx.table(bucketRequests)

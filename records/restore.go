@@ -19,7 +19,8 @@ type Restoration struct {
 	Report *Report
 	// Aside is where the file is kept that was replaced; empty when there was none.
 	Aside string
-	// Lost is what the replaced file had and the backup lacks; nil when there was no file, or it could not be read: see Unreadable.
+	// Lost is what the replaced file had and the backup lacks; nil when there was no file, or it could not be read:
+	// see Unreadable.
 	Lost       *Loss
 	Unreadable error
 }
@@ -39,9 +40,10 @@ const (
 	mostLostJobs    = 100
 )
 
-// Restore puts a copy of the backup in the place of the records file at path, in one step, after it was verified. The file that was there is
-// kept beside it. The copy is marked as one: when it is opened next, all agents join anew, and no lease of the life that is lost is
-// honoured. ErrLocked when a tracker runs on the file, ErrDamaged when the backup is; nothing was changed then.
+// Restore puts a copy of the backup in the place of the records file at path, in one step, after it was verified. The
+// file that was there is kept beside it. The copy is marked as one: when it is opened next, all agents join anew, and
+// no lease of the life that is lost is honoured. ErrLocked when a tracker runs on the file, ErrDamaged when the backup
+// is; nothing was changed then.
 func Restore(ctx context.Context, backup, path string, now time.Time) (*Restoration, error) {
 	r := &Restoration{}
 	if err := r.run(ctx, backup, path, now); err != nil {

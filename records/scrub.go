@@ -10,8 +10,8 @@ import (
 // scrubBytes of rows are checked in a transaction, but for one that is larger by itself.
 const scrubBytes = 256 << 10
 
-// Scrub checks all rows once while the file is in use; what is damaged is noted, and set aside (see OnDamage). pace is called after every
-// few hundred kilobytes with how many rows and bytes were checked; its error ends the scrub.
+// Scrub checks all rows once while the file is in use; what is damaged is noted, and set aside (see OnDamage). pace is
+// called after every few hundred kilobytes with how many rows and bytes were checked; its error ends the scrub.
 func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) error {
 	if !db.sealed {
 		return nil
@@ -42,7 +42,8 @@ func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) e
 	return nil
 }
 
-// scrubSome checks some rows of a bucket from a key on (nil = the first), and returns where the next ones begin; nil after the last.
+// scrubSome checks some rows of a bucket from a key on (nil = the first), and returns where the next ones begin; nil
+// after the last.
 func (db *DB) scrubSome(name, from []byte) (next []byte, rows, size int, err error) {
 	kind := messages[string(name)]
 	err = db.view(func(tx *txn) error {

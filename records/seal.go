@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sealBytes is the length of the checksum at the end of every value: CRC-32C of the bucket's name, the key, the key's length and the
-// value, so that an intact value under another key or in another bucket is damage, too.
+// sealBytes is the length of the checksum at the end of every value: CRC-32C of the bucket's name, the key, the key's
+// length and the value, so that an intact value under another key or in another bucket is damage, too.
 const sealBytes = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,8 +35,8 @@ func unseal(bucket, key, sealed []byte) ([]byte, error) {
 	return sealed[:n:n], nil
 }
 
-// encode has room for the checksum behind the message. It panics on what cannot be encoded: text that is not UTF-8, which the wire has
-// refused before.
+// encode has room for the checksum behind the message. It panics on what cannot be encoded: text that is not UTF-8,
+// which the wire has refused before.
 func encode(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, proto.Size(m)+sealBytes), m)
 	if err != nil {

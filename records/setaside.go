@@ -7,16 +7,16 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// doneWithout are the buckets whose damaged rows are moved to the bucket of damaged ones. Rows of jobs stay where they are: whoever asks
-// for the job is told which of them is damaged.
+// doneWithout are the buckets whose damaged rows are moved to the bucket of damaged ones. Rows of jobs stay where they
+// are: whoever asks for the job is told which of them is damaged.
 var doneWithout = map[string]bool{
 	string(bucketRecords): true, string(bucketBest): true, string(bucketGroups): true, string(bucketWorkloads): true,
 	string(bucketAgents): true, string(bucketDevices): true, string(bucketClosed): true, string(bucketImports): true,
 	string(bucketEnded): true, string(bucketDropping): true,
 }
 
-// setAside moves a damaged row to the bucket of damaged ones. One that only a walk over all rows meets, since its key is out of order,
-// stays until the file is compacted.
+// setAside moves a damaged row to the bucket of damaged ones. One that only a walk over all rows meets, since its key
+// is out of order, stays until the file is compacted.
 func (tx *txn) setAside(d *Damage) error {
 	from := tx.table([]byte(d.Bucket))
 	k, stored := from.bucket.Cursor().Seek(d.Key)

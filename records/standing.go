@@ -3,23 +3,24 @@ package records
 import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
 const (
-	// disturbedRatio is how many times its best known time the calibration kernel takes on a device whose measurements are not
-	// held against those made in peace.
+	// disturbedRatio is how many times its best known time the calibration kernel takes on a device whose measurements
+	// are not held against those made in peace.
 	disturbedRatio = 1.1
 	// fairSamples are enough for a measurement to replace one that a disturbed device made.
 	fairSamples = 5
-	// mostLuck is how many times as long as it was measured a candidate may take in truth. One that takes longer when it is measured again
-	// was disturbed between two calibrations that were not.
+	// mostLuck is how many times as long as it was measured a candidate may take in truth. One that takes longer when
+	// it is measured again was disturbed between two calibrations that were not.
 	mostLuck = 2
 )
 
-// Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the measurement that
-// stands for the best so far (nil = none).
+// Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the
+// measurement that stands for the best so far (nil = none).
 //
-// Of different candidates the one with the lower median is better. The upper end of the interval would guard against lucky samples,
-// but noise only ever lengthens them: on a busy machine a good candidate's interval ends far above all its median says. Luck is what
-// finalists are for: of one candidate the measurement with more samples counts, of equals the later, so that the best, measured again,
-// may turn out slower. What a disturbed device says takes nothing back that was measured in peace.
+// Of different candidates the one with the lower median is better. The upper end of the interval would guard against
+// lucky samples, but noise only ever lengthens them: on a busy machine a good candidate's interval ends far above all
+// its median says. Luck is what finalists are for: of one candidate the measurement with more samples counts, of
+// equals the later, so that the best, measured again, may turn out slower. What a disturbed device says takes nothing
+// back that was measured in peace.
 func Supersedes(m, best *tilthv1.Measurement) bool {
 	if best == nil {
 		return true

@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// standings is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer changes
-// groups and best records, and when one of its transactions fails it never writes again.
+// standings is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer
+// changes groups and best records, and when one of its transactions fails it never writes again.
 type standings struct{ byGroup map[string]*standing }
 
 // mostStandings bounds the memory: a standing has less than a kilobyte.
@@ -83,8 +83,8 @@ func (s *standings) numbered(number []byte) *standing {
 	return &standing{number: number}
 }
 
-// keep makes a verified record the best of its group for every level that allows it and whose best so far it supersedes; of equals
-// the earlier stays.
+// keep makes a verified record the best of its group for every level that allows it and whose best so far it
+// supersedes; of equals the earlier stays.
 func (st *standing) keep(tx *txn, key []byte, m *tilthv1.Measurement) error {
 	if !st.offer(key, m) {
 		return nil
@@ -107,7 +107,8 @@ func (st *standing) offer(key []byte, m *tilthv1.Measurement) (changed bool) {
 	return changed
 }
 
-// write stores all levels: what they shared may have been replaced for some of them. The row of a level without a record is empty.
+// write stores all levels: what they shared may have been replaced for some of them. The row of a level without a
+// record is empty.
 func (st *standing) write(tx *txn) error {
 	rows := tx.table(bucketBest)
 	for level, best := range st.best {

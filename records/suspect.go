@@ -8,8 +8,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// SuspectBests marks the best records that a device measured after a time: they stand until their candidates are measured again, however
-// shortly. The best of all workloads are looked through, whose records' keys say when they were made.
+// SuspectBests marks the best records that a device measured after a time: they stand until their candidates are
+// measured again, however shortly. The best of all workloads are looked through, whose records' keys say when they
+// were made.
 func (w *Write) SuspectBests(device string, since time.Time, reason string) {
 	w.ops = append(w.ops, func(tx *txn) error {
 		var keys [][]byte

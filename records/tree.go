@@ -10,11 +10,13 @@ import (
 // mostDepth bounds the branches above a leaf; a file of this depth would have more pages than a disk.
 const mostDepth = 64
 
-// tree checks the pages of a bbolt file from its root on: that each is one page's child and not free, that keys are in order, and that
-// entries lie within their pages. bbolt trusts all of this, and stops or loops for ever where it is not so.
+// tree checks the pages of a bbolt file from its root on: that each is one page's child and not free, that keys are in
+// order, and that entries lie within their pages. bbolt trusts all of this, and stops or loops for ever where it is
+// not so.
 type tree struct {
 	pageFile
-	// row is called with every entry; nil leaves the buckets' leaves unread, of which there are hundreds to each branch.
+	// row is called with every entry; nil leaves the buckets' leaves unread, of which there are hundreds to each
+	// branch.
 	row func(bucket string, key, value []byte, flags uint32)
 	// damaged is told of what is not as it should be.
 	damaged func(*Damage)

@@ -7,7 +7,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// openUpgraded opens a file for writing. One from before values had checksums is written anew first, as a compaction does.
+// openUpgraded opens a file for writing. One from before values had checksums is written anew first, as a compaction
+// does.
 func openUpgraded(path string, opts Options) (*DB, error) {
 	db, err := open(path, opts, false)
 	if err != nil || db.sealed {
@@ -22,8 +23,8 @@ func openUpgraded(path string, opts Options) (*DB, error) {
 	return open(path, opts, false)
 }
 
-// copyRows writes all rows of a file to a new one, with checksums. Damaged rows are set aside, but for those of the bucket of open jobs,
-// which lead to others; rows that were out of order come to their places.
+// copyRows writes all rows of a file to a new one, with checksums. Damaged rows are set aside, but for those of the
+// bucket of open jobs, which lead to others; rows that were out of order come to their places.
 func copyRows(to *bbolt.DB, from *DB) error {
 	return from.bolt.View(func(tx *bbolt.Tx) error {
 		c := &copying{to: to, sealed: from.sealed}

@@ -10,8 +10,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// MaxNameBytes bounds a name that is, or is part of, a key of the store: an agent's, a request's, a target's. The store
-// fails for good on a key that is too long for it, so whoever takes such names from outside refuses longer ones.
+// MaxNameBytes bounds a name that is, or is part of, a key of the store: an agent's, a request's, a target's. The
+// store fails for good on a key that is too long for it, so whoever takes such names from outside refuses longer ones.
 const MaxNameBytes = 4096
 
 // CandidateFault says whether a class is the candidate's own fault, so that the trial is recorded with it.
@@ -19,7 +19,8 @@ func CandidateFault(c tilthv1.ErrorClass) bool {
 	return c >= tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE && c <= tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
 }
 
-// InfraFault says whether a class is the fault of the build side, the device or the farm, so that the batch is retried.
+// InfraFault says whether a class is the fault of the build side, the device or the farm, so that the batch is
+// retried.
 func InfraFault(c tilthv1.ErrorClass) bool {
 	return c >= tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA && c <= tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
 }

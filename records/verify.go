@@ -25,7 +25,8 @@ const mostDamage = 100
 type Report struct {
 	// SizeBytes is that of the file.
 	SizeBytes int64
-	// Schema is the version of the file's layout. Before 3 rows have no checksums, and are checked to be messages only.
+	// Schema is the version of the file's layout. Before 3 rows have no checksums, and are checked to be messages
+	// only.
 	Schema uint32
 	// Pages and Rows are how many were checked.
 	Pages, Rows uint64
@@ -36,9 +37,10 @@ type Report struct {
 	Damage  []*Damage
 }
 
-// Verify reads all pages and all rows of the records file at path, and says what is damaged. It writes nothing, needs few megabytes
-// however large the file is, and does not stop at damage, which is no error: see Report. ErrMissing when there is no file, ErrLocked when
-// another process has it open for writing, ErrVersion when another version wrote it. A file that is no records file at all is damaged.
+// Verify reads all pages and all rows of the records file at path, and says what is damaged. It writes nothing, needs
+// few megabytes however large the file is, and does not stop at damage, which is no error: see Report. ErrMissing when
+// there is no file, ErrLocked when another process has it open for writing, ErrVersion when another version wrote it.
+// A file that is no records file at all is damaged.
 func Verify(ctx context.Context, path string) (*Report, error) {
 	f, err := os.Open(path)
 	if err != nil {

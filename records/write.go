@@ -47,8 +47,9 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) (sizeBytes in
 	return int64(len(row))
 }
 
-// AppendTrials stores trials of one batch, of a job's task, that were recorded together: their records, and the events that report them, in one row. The
-// sequences of the events, of which there is at least one, follow each other. Their measurements are the records'. None of it may be changed afterwards.
+// AppendTrials stores trials of one batch, of a job's task, that were recorded together: their records, and the events
+// that report them, in one row. The sequences of the events, of which there is at least one, follow each other. Their
+// measurements are the records'. None of it may be changed afterwards.
 func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*tilthv1.JobEvent) {
 	first, last := events[0], events[len(events)-1]
 	op := trialsOp{
@@ -110,7 +111,8 @@ func (w *Write) PutWorkload(digest string, canonical []byte) {
 	w.put(bucketWorkloads, []byte(digest), bytes.Clone(canonical))
 }
 
-// AddRecord stores a record unless it is already there. It is taken as valid (see Validate), and must not be changed afterwards.
+// AddRecord stores a record unless it is already there. It is taken as valid (see Validate), and must not be changed
+// afterwards.
 func (w *Write) AddRecord(r *tilthv1.Record) { w.addRecord(r, func(bool) {}) }
 
 func (w *Write) addRecord(r *tilthv1.Record, count func(added bool)) {
@@ -176,8 +178,8 @@ func (o recordOp) apply(tx *txn, st *standing, key []byte) error {
 	return o.keepBest(tx, st, key)
 }
 
-// keepBest makes the record at key the best of its group if it supersedes the best so far. A best one that it refutes gives way to
-// the next.
+// keepBest makes the record at key the best of its group if it supersedes the best so far. A best one that it refutes
+// gives way to the next.
 func (o recordOp) keepBest(tx *txn, st *standing, key []byte) error {
 	switch {
 	case o.measurement.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE:
