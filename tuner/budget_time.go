@@ -6,8 +6,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// budgetTime is the time of a job's budget. The tracker counts it and ends the job; what it told last is enough to plan by. Trackers from
-// before they did so leave it to the tuner.
+// budgetTime is the time of a job's budget. The tracker counts it and ends the job; what it told last is enough to
+// plan by. Trackers from before they did so leave it to the tuner.
 type budgetTime struct {
 	// limit is the whole of it; 0 = none.
 	limit time.Duration

@@ -13,16 +13,17 @@ const (
 	fittedTrials = 64
 	// penalty is by how much, as a logarithm of base 2, a failed trial is taken for slower than the slowest.
 	penalty = 1
-	// doubt is the standard deviation of the part of what the model says beside the analytic cost that is wrong about one task.
+	// doubt is the standard deviation of the part of what the model says beside the analytic cost that is wrong about
+	// one task.
 	doubt = 0.5
-	// partiality is by how much the model is wrong about an algorithm as a whole, and fault about a schedule: standard deviations of
-	// logarithms, base 2, before any trial.
+	// partiality is by how much the model is wrong about an algorithm as a whole, and fault about a schedule: standard
+	// deviations of logarithms, base 2, before any trial.
 	partiality, fault = 0.3, 0.5
 )
 
-// correction is what a task's own trials teach beside the model: a process that predicts by how much, as a logarithm of base 2, the model is
-// wrong. It depends on the knobs; on the algorithm, so that trials of one say little about the others; and on how far the model goes away
-// from the analytic cost: where that was in vain, it fades.
+// correction is what a task's own trials teach beside the model: a process that predicts by how much, as a logarithm
+// of base 2, the model is wrong. It depends on the knobs; on the algorithm, so that trials of one say little about the
+// others; and on how far the model goes away from the analytic cost: where that was in vain, it fades.
 type correction struct {
 	process *gauss.Process
 	// algorithms is how many the space has.

@@ -65,8 +65,8 @@ func (t *task) stake() float64 {
 	return t.weight * (t.rivals.list[0].high - least)
 }
 
-// undecided is the task whose finalists are to be measured next: the one with the highest stake. waits says that there will be more when
-// the trials in flight are known.
+// undecided is the task whose finalists are to be measured next: the one with the highest stake. waits says that there
+// will be more when the trials in flight are known.
 func (j *job) undecided() (chosen *task, waits bool) {
 	for _, t := range j.tasks {
 		if len(t.rivals.finalists()) == 0 {
@@ -118,7 +118,8 @@ func (j *job) searchable() int {
 	return j.remaining()
 }
 
-// race is a batch of finalists; nil when there is none to propose now, and then waits says whether the search should wait for some.
+// race is a batch of finalists; nil when there is none to propose now, and then waits says whether the search should
+// wait for some.
 func (j *job) race(now time.Time) (b *batch, waits bool) {
 	if !j.closing(now) {
 		return nil, false

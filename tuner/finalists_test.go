@@ -21,7 +21,8 @@ func sampled(c *tilthv1.Candidate, seconds float64, samples int) *tilthv1.Measur
 	}
 }
 
-// twice measures every candidate alike but for the first, which looks better the first time than it is. raced counts what was measured again.
+// twice measures every candidate alike but for the first, which looks better the first time than it is. raced counts
+// what was measured again.
 type twice struct {
 	mu    sync.Mutex
 	first string
@@ -69,7 +70,8 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestFinalistsHaveTheirTimeBehindTheTrialsInFlight: a job of a minute had ten seconds of them, and its time was over before they were done.
+// TestFinalistsHaveTheirTimeBehindTheTrialsInFlight: a job of a minute had ten seconds of them, and its time was over
+// before they were done.
 func TestFinalistsHaveTheirTimeBehindTheTrialsInFlight(t *testing.T) {
 	began := time.Unix(1000, 0)
 	j := &job{

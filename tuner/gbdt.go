@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// learner is the search gbdt. Of thousands of points, drawn, bred from the fastest trials and taken from tasks like this one, the
-// analytic cost drafts hundreds; boosted trees that were trained on every task say how fast those are, and a Gaussian process
-// over the knobs corrects them by this task's own trials and says how sure that is; the most promising are proposed, no
-// two of them where one would tell as much.
+// learner is the search gbdt. Of thousands of points, drawn, bred from the fastest trials and taken from tasks like
+// this one, the analytic cost drafts hundreds; boosted trees that were trained on every task say how fast those are,
+// and a Gaussian process over the knobs corrects them by this task's own trials and says how sure that is; the most
+// promising are proposed, no two of them where one would tell as much.
 //
 // What it proposes is a function of the seed, the job's knowledge and the trials in their order.
 type learner struct {

@@ -6,9 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// genetic evolves the best points measured so far. It begins with the default schedule and the hand-written tiles, fills up
-// with draws that look good to the analytic cost, and then breeds: parents from the fastest trials, children by mutation and
-// crossover, of which the analytically best are taken, with some drawn blindly so that no corner stays unseen.
+// genetic evolves the best points measured so far. It begins with the default schedule and the hand-written tiles,
+// fills up with draws that look good to the analytic cost, and then breeds: parents from the fastest trials, children
+// by mutation and crossover, of which the analytically best are taken, with some drawn blindly so that no corner stays
+// unseen.
 type genetic struct {
 	*pool
 	measured []measured

@@ -54,8 +54,8 @@ func NewHandler(c Config) *Handler {
 	return &Handler{c}
 }
 
-// Handle tunes the job of a lease until its trials are spent, or the tracker ends it. The error says that the lease was lost or ctx ended; the job then
-// goes to another tuner, which continues from the job's events.
+// Handle tunes the job of a lease until its trials are spent, or the tracker ends it. The error says that the lease
+// was lost or ctx ended; the job then goes to another tuner, which continues from the job's events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	search := work.GetSearch()
 	if search == nil {
@@ -88,7 +88,8 @@ type news struct {
 	status *tilthv1.JobStatus
 }
 
-// watch sends the job's events from the first, and how it stands, and closes the channel at the end. It returns nil when the job has ended.
+// watch sends the job's events from the first, and how it stands, and closes the channel at the end. It returns nil
+// when the job has ended.
 func (h *Handler) watch(ctx context.Context, jobID string, all chan<- news) error {
 	defer close(all)
 	send := func(n news) error {
@@ -207,8 +208,8 @@ func (r *round) propose(ctx context.Context) error {
 	return nil
 }
 
-// nextBatch is one of bests in doubt where there are such, of finalists where the job's end is near, and otherwise one of the search; nil
-// when there is none now.
+// nextBatch is one of bests in doubt where there are such, of finalists where the job's end is near, and otherwise one
+// of the search; nil when there is none now.
 func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	if b := r.job.remeasure(); b != nil {
 		return b, nil
@@ -220,13 +221,14 @@ func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	return r.search(ctx)
 }
 
-// firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the default
-// schedule and a few of the most promising ones, so that the latency of the whole model is known soon. The next batches are larger,
-// as the search learns less from each candidate.
+// firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the
+// default schedule and a few of the most promising ones, so that the latency of the whole model is known soon. The
+// next batches are larger, as the search learns less from each candidate.
 const firstBatch = 4
 
-// A batch costs a tenth of a second beside its trials, for the compiler's start and the linker, so it has many; but not so many that they take
-// much longer than batchSeconds, since other tasks and the search wait for them, unless they are fewer than leastBatch.
+// A batch costs a tenth of a second beside its trials, for the compiler's start and the linker, so it has many; but
+// not so many that they take much longer than batchSeconds, since other tasks and the search wait for them, unless
+// they are fewer than leastBatch.
 const (
 	batchSeconds = 1.5
 	leastBatch   = 8

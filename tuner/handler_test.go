@@ -312,7 +312,8 @@ func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatWasTunedIsOnlyConfirmed: by another job of the same tracker, unless the second is to be a clean run.
+// TestAWorkloadThatWasTunedIsOnlyConfirmed: by another job of the same tracker, unless the second is to be a clean
+// run.
 func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// history is what was recorded before a job was made, by other jobs, on its target and on siblings of it; nil when the job is to
-// learn nothing from that, or its search cannot. It is the same for every tuner that holds the job.
+// history is what was recorded before a job was made, by other jobs, on its target and on siblings of it; nil when the
+// job is to learn nothing from that, or its search cannot. It is the same for every tuner that holds the job.
 func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.History, error) {
 	if j.GetSpec().GetTuner() != Best {
 		return nil, nil

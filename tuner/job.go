@@ -15,15 +15,16 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// job is a job's search state, a function of the job's events alone: whichever tuner holds the lease, it goes on where the
-// last one was.
+// job is a job's search state, a function of the job's events alone: whichever tuner holds the lease, it goes on where
+// the last one was.
 type job struct {
 	id     string
 	budget *tilthv1.Budget
 	time   budgetTime
 	scheduler
 	knowledge *knowledge.Job
-	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the trials since.
+	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the
+	// trials since.
 	total float64
 	stale int
 	// inFlight counts the trials not yet recorded of each batch.
@@ -41,7 +42,8 @@ type job struct {
 // race is a batch of finalists.
 type race struct{ remeasures bool }
 
-// newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job, not the agent.
+// newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job,
+// not the agent.
 func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
 	defer trap.AsError(&err)
 	j := work.GetJob()

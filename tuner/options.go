@@ -1,7 +1,8 @@
 package tuner
 
-// Options are what a search may choose. The zero value of a switch is the whole algorithm; each one leaves a part of gbdt out, so
-// that what the part is worth can be measured. The other algorithms have none of these parts, but NoSeeds is heard by ga.
+// Options are what a search may choose. The zero value of a switch is the whole algorithm; each one leaves a part of
+// gbdt out, so that what the part is worth can be measured. The other algorithms have none of these parts, but NoSeeds
+// is heard by ga.
 type Options struct {
 	// Algorithm is one of Names; empty means gbdt.
 	Algorithm string
@@ -15,7 +16,7 @@ type Options struct {
 	NoDraft bool
 	// NoSeeds leaves out the hand-written points of the space.
 	NoSeeds bool
-	// Ranked, when set, hears of each candidate that was measured with how many others of its batch, of those measured before it and
-	// more than 5 % faster or slower, the model had ranked it right and wrong.
+	// Ranked, when set, hears of each candidate that was measured with how many others of its batch, of those measured
+	// before it and more than 5 % faster or slower, the model had ranked it right and wrong.
 	Ranked func(right, wrong int)
 }

@@ -94,8 +94,8 @@ func (g *learner) promising(times []float64, fastest float64, field *gauss.Field
 	return at
 }
 
-// gain is the mean of what is positive of a normal distribution: the expected improvement of Jones, Schonlau and Welch, "Efficient Global
-// Optimization of Expensive Black-Box Functions" (1998), equation 15.
+// gain is the mean of what is positive of a normal distribution: the expected improvement of Jones, Schonlau and
+// Welch, "Efficient Global Optimization of Expensive Black-Box Functions" (1998), equation 15.
 func gain(mean, deviation float64) float64 {
 	if deviation <= 0 {
 		return max(0, mean)

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// draws is how many points are drawn before the first trial, drafted how many the analytic cost leaves of them, and blind how
-	// many are kept whatever they cost.
+	// draws is how many points are drawn before the first trial, drafted how many the analytic cost leaves of them,
+	// and blind how many are kept whatever they cost.
 	draws   = 768
 	drafted = 96
 	blindly = 128
 	// breeding is how many of the fastest trials have children.
 	breeding = 8
-	// brood is how many children they have for a batch, raised how many the draft leaves of them, and undrafted how many there are
-	// beside in a mature search.
+	// brood is how many children they have for a batch, raised how many the draft leaves of them, and undrafted how
+	// many there are beside in a mature search.
 	brood     = 192
 	raised    = 32
 	undrafted = 96
 )
 
-// drafted are points drawn at random of which the analytic cost leaves the best, and some that it did not see. They depend on the
-// seed alone.
+// drafted are points drawn at random of which the analytic cost leaves the best, and some that it did not see. They
+// depend on the seed alone.
 func (g *learner) drafted() []space.Point {
 	rng := rand.New(rand.NewPCG(g.seed, math.MaxUint64))
 	draw := func(n int) (points []space.Point) {
@@ -88,8 +88,8 @@ func (c *collection) add(points []space.Point) {
 // breeders are the trials that have children.
 func (g *learner) breeders() []measured { return g.fastest[:min(breeding, len(g.fastest))] }
 
-// children are those for a batch. The analytic cost drafts them; once the search is mature there are others beside, since what it is wrong
-// about would never be tried.
+// children are those for a batch. The analytic cost drafts them; once the search is mature there are others beside,
+// since what it is wrong about would never be tried.
 func (g *learner) children() []space.Point {
 	n := raised
 	if !g.options.NoDraft {

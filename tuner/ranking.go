@@ -1,7 +1,7 @@
 package tuner
 
-// ranking compares the order in which the model had put a batch's candidates with that of their latencies. Of batches that
-// another tuner proposed, the predictions are not known, and nothing is said.
+// ranking compares the order in which the model had put a batch's candidates with that of their latencies. Of batches
+// that another tuner proposed, the predictions are not known, and nothing is said.
 type ranking struct {
 	tell func(right, wrong int)
 	// batch numbers the picks, and predictions are those of candidates not measured yet.

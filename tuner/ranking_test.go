@@ -24,7 +24,8 @@ func TestRankingCountsPairsOfABatch(t *testing.T) {
 	} {
 		r.measured(trial)
 	}
-	// fast before slow, like slow and surprise; surprise, wrongly, after slow and like slow; slow and like slow are too near.
+	// fast before slow, like slow and surprise; surprise, wrongly, after slow and like slow; slow and like slow are
+	// too near.
 	if right != 3 || wrong != 2 {
 		t.Errorf("%d pairs are right and %d wrong, want 3 and 2", right, wrong)
 	}

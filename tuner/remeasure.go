@@ -6,9 +6,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// remeasure is a batch for the first task whose best is in doubt, since its device changed while it was measured: the best and its rivals
-// take turns once more. It is not kept waiting for a budget that is spent: a best that is none is worse than a few trials more. nil when no
-// task is in doubt.
+// remeasure is a batch for the first task whose best is in doubt, since its device changed while it was measured: the
+// best and its rivals take turns once more. It is not kept waiting for a budget that is spent: a best that is none is
+// worse than a few trials more. nil when no task is in doubt.
 func (j *job) remeasure() *batch {
 	for _, t := range j.tasks {
 		if t.doubt == nil {

@@ -45,8 +45,8 @@ func (c *changing) calibrate(ctx context.Context, session string, n int, seconds
 	}
 }
 
-// TestTheBestOfADeviceThatChangedIsMeasuredAgain: the first candidate was lucky. Long before finalists race, it is no longer the best, and the
-// records of the second look say why there was one. That comes out of the job's trials.
+// TestTheBestOfADeviceThatChangedIsMeasuredAgain: the first candidate was lucky. Long before finalists race, it is no
+// longer the best, and the records of the second look say why there was one. That comes out of the job's trials.
 func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	f := newFarm(t)
 	w := &twice{seen: map[string]bool{}}

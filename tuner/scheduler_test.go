@@ -94,8 +94,8 @@ func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfirmedGoesOn: what earlier jobs tried does not count when their best comes out slower now, and then what is faster than
-// it is now is progress.
+// TestWhatIsNotConfirmedGoesOn: what earlier jobs tried does not count when their best comes out slower now, and then
+// what is faster than it is now is progress.
 func TestWhatIsNotConfirmedGoesOn(t *testing.T) {
 	again := newTask(0, nil, 1, known{trials: 300, best: 1e-3, stale: 200})
 	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.04e-3) })
@@ -162,7 +162,8 @@ func TestAJobWithoutProgressStopsEarly(t *testing.T) {
 	}
 }
 
-// TestCheapTrialsComeFirst: of two tasks that promise the same, the one whose trials take a quarter of the time gets more of them.
+// TestCheapTrialsComeFirst: of two tasks that promise the same, the one whose trials take a quarter of the time gets
+// more of them.
 func TestCheapTrialsComeFirst(t *testing.T) {
 	cheap, dear := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
 	s := &scheduler{tasks: []*task{dear, cheap}}

@@ -1,5 +1,5 @@
-// Package tuner searches for the best schedules: algorithms that propose candidates of a task and learn from what became of
-// them, the choice of which task to spend the next batch on, and the agent that does both for a job.
+// Package tuner searches for the best schedules: algorithms that propose candidates of a task and learn from what
+// became of them, the choice of which task to spend the next batch on, and the agent that does both for a job.
 package tuner
 
 import (
@@ -36,13 +36,14 @@ type Trial struct {
 	Failed bool
 }
 
-// Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and trials give the
-// same candidates. They are not safe for concurrent use.
+// Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and trials
+// give the same candidates. They are not safe for concurrent use.
 type Search interface {
-	// Propose returns up to n candidates that were never proposed before; none when the search has nothing left to try.
+	// Propose returns up to n candidates that were never proposed before; none when the search has nothing left to
+	// try.
 	Propose(n int) []Candidate
-	// Observe hears what became of a candidate, in any order. Trials of an earlier run of the same search are observed too,
-	// and count as proposed.
+	// Observe hears what became of a candidate, in any order. Trials of an earlier run of the same search are observed
+	// too, and count as proposed.
 	Observe(Trial)
 }
 
@@ -67,8 +68,8 @@ func Names() []string {
 	return names
 }
 
-// NewSearch is a search over a space. Searches of one job share what the job knows; nil is a job of its own that knows nothing. The
-// error says that there is no such algorithm.
+// NewSearch is a search over a space. Searches of one job share what the job knows; nil is a job of its own that knows
+// nothing. The error says that there is no such algorithm.
 func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
 	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
@@ -99,8 +100,8 @@ func newPool(s *space.Space, seed uint64) *pool {
 // maxMisses draws without anything new end a search: the space is all but exhausted.
 const maxMisses = 2000
 
-// reseed makes what follows depend on the seed and on how many candidates were seen, not on draws made before: a search
-// that is resumed from its trials, in their order, goes on as one that was never interrupted.
+// reseed makes what follows depend on the seed and on how many candidates were seen, not on draws made before: a
+// search that is resumed from its trials, in their order, goes on as one that was never interrupted.
 func (p *pool) reseed() {
 	p.rng = rand.New(rand.NewPCG(p.seed, uint64(len(p.seen))))
 }

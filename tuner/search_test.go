@@ -226,7 +226,8 @@ func TestEverythingFails(t *testing.T) {
 	}
 }
 
-// TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's events.
+// TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's
+// events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
 	spaces := []*space.Space{space.New(exprtest.Product(t, 96, 64, 128), m, schedule.Default), space.New(exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
@@ -271,8 +272,8 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	}
 }
 
-// TestASearchGoesOnFromAnOlderSpace: the fastest of before are measured again; of the others those that still make the schedule that was
-// measured count as trials, and what has become of the rest may be proposed.
+// TestASearchGoesOnFromAnOlderSpace: the fastest of before are measured again; of the others those that still make the
+// schedule that was measured count as trials, and what has become of the rest may be proposed.
 func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 	s := space.New(exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
 	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}

@@ -28,7 +28,8 @@ type task struct {
 	seconds float64
 	// curve has the best after each trial that was recorded; 0 before the first that was right.
 	curve []float64
-	// stale counts the trials since the best last fell by more than a hundredth, those from before the job not included.
+	// stale counts the trials since the best last fell by more than a hundredth, those from before the job not
+	// included.
 	stale int
 	// exhausted is set when the search has nothing left to propose.
 	exhausted bool
@@ -53,8 +54,9 @@ type known struct {
 // confirmation is how many times slower than recorded the best of a workload may come out when it is measured again.
 const confirmation = 1.03
 
-// confirmed says whether what a job's first trials came to, of which the fastest earlier ones are a part, bears out what was recorded. If
-// not, the machine or the compiler has changed since, and how long the search was without progress then means nothing now.
+// confirmed says whether what a job's first trials came to, of which the fastest earlier ones are a part, bears out
+// what was recorded. If not, the machine or the compiler has changed since, and how long the search was without
+// progress then means nothing now.
 func (k known) confirmed(best float64) bool {
 	return k.best > 0 && best > 0 && best <= confirmation*k.best
 }

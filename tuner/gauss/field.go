@@ -8,7 +8,8 @@ type Field struct {
 	xs      [][]float64
 	// means and variances are the predictions.
 	means, variances []float64
-	// solved are the points' covariances with the observations, divided by the Cholesky factor; they grow with what is imagined.
+	// solved are the points' covariances with the observations, divided by the Cholesky factor; they grow with what is
+	// imagined.
 	solved [][]float64
 }
 

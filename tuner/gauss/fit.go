@@ -20,8 +20,8 @@ const (
 	fewest = 6
 )
 
-// Fit is a process for observations at points: with the scales that make the observations likeliest, by coordinate ascent, of the
-// first fit of them; all of them are conditioned on.
+// Fit is a process for observations at points: with the scales that make the observations likeliest, by coordinate
+// ascent, of the first fit of them; all of them are conditioned on.
 func Fit(prior Prior, xs [][]float64, ys []float64, fit int) *Process {
 	s := scales{trends: prior.Trends, lengths: slices.Repeat([]float64{firstLength}, prior.Dimensions), signal: max(prior.signal(ys), leastVariance)}
 	s.noise = max(s.signal*firstNoise, leastVariance)

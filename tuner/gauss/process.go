@@ -1,7 +1,7 @@
 // Package gauss predicts by Gaussian processes: from few observations, each prediction with its uncertainty.
 //
-// Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; the kernel is Matérn's with
-// ν = 3/2 (equation 4.17) and a length for each dimension, and that of linear trends (section 2.7).
+// Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; the kernel is
+// Matérn's with ν = 3/2 (equation 4.17) and a length for each dimension, and that of linear trends (section 2.7).
 package gauss
 
 import "math"
@@ -10,17 +10,19 @@ import "math"
 type Process struct {
 	scales
 	xs [][]float64
-	// factor is the lower triangle of the Cholesky factor of the observations' covariance, row by row; weights are the covariance's
-	// solution for the observations.
+	// factor is the lower triangle of the Cholesky factor of the observations' covariance, row by row; weights are the
+	// covariance's solution for the observations.
 	factor  [][]float64
 	weights []float64
 }
 
 // Prior is what is known of a process before any observation.
 type Prior struct {
-	// Dimensions is the number of a point's first coordinates, all of about unit range: along them what is observed varies smoothly.
+	// Dimensions is the number of a point's first coordinates, all of about unit range: along them what is observed
+	// varies smoothly.
 	Dimensions int
-	// Trends has, for each coordinate after these, the variance of the factor by which what is observed grows with it; its mean is 0.
+	// Trends has, for each coordinate after these, the variance of the factor by which what is observed grows with it;
+	// its mean is 0.
 	Trends []float64
 	// Variance is that of the smooth part, as far as it is known: it counts as much as priorWeight observations.
 	Variance float64

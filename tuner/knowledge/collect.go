@@ -27,8 +27,8 @@ type group struct {
 	trials []Trial
 }
 
-// NewCollector collects what was measured on a target and on its siblings: the same machine with other numbers of threads, and
-// whatever others are named, of the same architecture.
+// NewCollector collects what was measured on a target and on its siblings: the same machine with other numbers of
+// threads, and whatever others are named, of the same architecture.
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	c := &Collector{own: own, targets: map[string]*target.Target{}, groups: map[string]*group{}}
 	for _, t := range siblings {
@@ -44,8 +44,8 @@ func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	return c
 }
 
-// Add adds a record, after those made before it. The first of each workload and target must carry the workload; what is of no use
-// is left out.
+// Add adds a record, after those made before it. The first of each workload and target must carry the workload; what
+// is of no use is left out.
 func (c *Collector) Add(r *tilthv1.Record) {
 	m := r.GetMeasurement()
 	failed := m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE

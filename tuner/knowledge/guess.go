@@ -27,8 +27,8 @@ const (
 	guessGain = 1.05
 )
 
-// Guesses are what the model thinks is fastest, for each algorithm of a space that has a legal point; none when nothing was ever
-// measured. The same history gives the same guesses.
+// Guesses are what the model thinks is fastest, for each algorithm of a space that has a legal point; none when
+// nothing was ever measured. The same history gives the same guesses.
 func (h *History) Guesses(s *space.Space) ([]Guess, error) {
 	if h == nil {
 		return nil, nil

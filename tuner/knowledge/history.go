@@ -25,8 +25,8 @@ type History struct {
 	err   error
 }
 
-// NewHistory is the knowledge of tasks for searches on t. Tasks of other targets are a prior that counts less. The order of the
-// tasks has a meaning: the same order gives the same searches.
+// NewHistory is the knowledge of tasks for searches on t. Tasks of other targets are a prior that counts less. The
+// order of the tasks has a meaning: the same order gives the same searches.
 func NewHistory(t *target.Target, tasks []*Task) *History {
 	return &History{target: t, tasks: tasks}
 }
@@ -75,7 +75,8 @@ func (h *History) own(digest string) *Task {
 // taskName orders tasks as they are numbered.
 func taskName(number int) string { return fmt.Sprintf("%08d", number) }
 
-// samples are at most so many trials of a task, under a name, for training: the faster half of them its best ones, the others spread evenly.
+// samples are at most so many trials of a task, under a name, for training: the faster half of them its best ones, the
+// others spread evenly.
 func (t *Task) samples(name string, most int) []costmodel.Sample {
 	r := t.reads()
 	list := r.ranked

@@ -58,8 +58,8 @@ func (v *View) Learn(r Row, latencySeconds float64) {
 	v.job.samples = append(v.job.samples, costmodel.Sample{Features: r, Task: taskName(v.number), LatencySeconds: latencySeconds})
 }
 
-// Times predicts the logarithm, base 2, of the nanoseconds that rows take; of tasks that nothing is known of, it is the analytic
-// cost and right but for a constant.
+// Times predicts the logarithm, base 2, of the nanoseconds that rows take; of tasks that nothing is known of, it is
+// the analytic cost and right but for a constant.
 func (v *View) Times(rows []Row) []float64 {
 	m, err := v.job.current()
 	if err == nil {
@@ -102,8 +102,8 @@ func (j *Job) current() (*costmodel.Model, error) {
 // firstSamples is how many trials of a job begin to change its model.
 const firstSamples = 8
 
-// step is how many of n samples a model is trained on: not every new one is worth training again, and the model must depend on
-// nothing but the samples.
+// step is how many of n samples a model is trained on: not every new one is worth training again, and the model must
+// depend on nothing but the samples.
 func step(n int) int {
 	at := 0
 	for next := firstSamples; next <= n; next += max(8, next/6) {

@@ -59,8 +59,8 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	}
 }
 
-// TestTheModelLearnsWhatTheCostDoesNotSee: that deep unrolling is four times as slow as the analytic cost says, of another shape. Three tasks are believed
-// a part of that.
+// TestTheModelLearnsWhatTheCostDoesNotSee: that deep unrolling is four times as slow as the analytic cost says, of
+// another shape. Three tasks are believed a part of that.
 func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	m := machine(t, 1)
 	slow := func(s *space.Space) func(space.Point) float64 {

@@ -19,12 +19,13 @@ type Models struct {
 	Given *costmodel.Model
 	// Prior is the model that a history's is made from, and that serves where nothing was measured; nil means none.
 	Prior func(*target.Target) (*costmodel.Model, error)
-	// Dir keeps the model of each target's latest history, so that it is not trained again while nothing new is measured; empty means no folder. A
-	// model in it that another program wrote is used, and left alone.
+	// Dir keeps the model of each target's latest history, so that it is not trained again while nothing new is
+	// measured; empty means no folder. A model in it that another program wrote is used, and left alone.
 	Dir string
 }
 
-// Use has the history take its model from there. It must be called before the history is used, and returns the history.
+// Use has the history take its model from there. It must be called before the history is used, and returns the
+// history.
 func (h *History) Use(m Models) *History {
 	h.models = m
 	return h

@@ -15,12 +15,13 @@ const (
 	// lent is how many points each of them lends, and lentSlack how much slower than its best they may be.
 	lent      = 6
 	lentSlack = 1.25
-	// strange is the distance of workloads of different classes whose spaces have the same knobs, beside that of their operations.
+	// strange is the distance of workloads of different classes whose spaces have the same knobs, beside that of their
+	// operations.
 	strange = 8
 )
 
-// near are points of s that were good for the same workload on a sibling target, or for workloads like it, nearest first: the best of each, then the second
-// best of each, and so on.
+// near are points of s that were good for the same workload on a sibling target, or for workloads like it, nearest
+// first: the best of each, then the second best of each, and so on.
 func (h *History) near(s *space.Space, digest string) []space.Point {
 	tasks := h.neighbours(s, digest)
 	var points []space.Point

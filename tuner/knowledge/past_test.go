@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched: a search that went on from records of an older version took tasks for converged
-// although neither the default schedule nor half of the knobs had been there then.
+// TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched: a search that went on from records of an older version took tasks
+// for converged although neither the default schedule nor half of the knobs had been there then.
 func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
 	w, m := exprtest.Product(t, 64, 128, 96), machine(t, 1)
 	s := space.New(w, m, schedule.Default)
