@@ -11,10 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// A set is JSON lines: a header, a line for each candidate, and a trailer with their number, so that a file cut short is known as such.
-// Finished sets are compressed by gzip.
+// A set is JSON lines: a header, a line for each candidate, and a trailer with their number, so that a file cut short
+// is known as such. Finished sets are compressed by gzip.
 
-// formatName is the first field of a set's header, sampleName that of a sample's, which versions that know only sets refuse.
+// formatName is the first field of a set's header, sampleName that of a sample's, which versions that know only sets
+// refuse.
 const (
 	formatName = "tilth-replay-set 1"
 	sampleName = "tilth-replay-sample 1"

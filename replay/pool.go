@@ -6,9 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// Pool makes one of the samples that were recorded of one workload on one target: a candidate that is in several has the samples of all. What
-// disturbs a machine for longer than a candidate is measured is in one recording of it, and seldom in the other. A machine may have been slower as a whole
-// while one was recorded, so its samples are scaled by what makes the median candidate as fast as in the first. Sets of a part of a space stay as they are.
+// Pool makes one of the samples that were recorded of one workload on one target: a candidate that is in several has
+// the samples of all. What disturbs a machine for longer than a candidate is measured is in one recording of it, and
+// seldom in the other. A machine may have been slower as a whole while one was recorded, so its samples are scaled by
+// what makes the median candidate as fast as in the first. Sets of a part of a space stay as they are.
 func Pool(sets []*Set) []*Set {
 	var pooled []*Set
 	first := map[[2]string]*Set{}

@@ -1,6 +1,6 @@
-// Package replay compares searches without a device. A set holds what was measured of every candidate of a part of one workload's space,
-// so that any search may propose what it likes and hears what a device said; Evaluate runs searches on sets and tells how many
-// trials they take.
+// Package replay compares searches without a device. A set holds what was measured of every candidate of a part of one
+// workload's space, so that any search may propose what it likes and hears what a device said; Evaluate runs searches
+// on sets and tells how many trials they take.
 package replay
 
 import (
@@ -28,12 +28,13 @@ type Header struct {
 	Numerics schedule.Numerics
 	// Values are those that the part of the space has, by knob; a knob that is not named has all.
 	Values map[string][]int64
-	// Sampled says that the set has some schedules of the whole space, not all of a part: models may learn from it, but no search can
-	// be replayed on it. Points that a later version's space lacks are to be left out.
+	// Sampled says that the set has some schedules of the whole space, not all of a part: models may learn from it,
+	// but no search can be replayed on it. Points that a later version's space lacks are to be left out.
 	Sampled bool
 }
 
-// Space is the part of the workload's space that the set covers. The error says that this version has no such knobs or values.
+// Space is the part of the workload's space that the set covers. The error says that this version has no such knobs or
+// values.
 func (h *Header) Space() (*space.Space, error) {
 	s, err := space.New(h.Workload, h.Target, h.Numerics).Restrict(h.Values)
 	if err != nil {
@@ -52,15 +53,16 @@ type Point struct {
 	Error, Message string
 }
 
-// LatencySeconds is the lower quartile of the samples; 0 when there are none. What disturbs a machine only adds to a sample, and over the
-// time of a recording it comes and goes: of the same kernels, halves of the samples had lower quartiles that were half as far apart as
-// their medians.
+// LatencySeconds is the lower quartile of the samples; 0 when there are none. What disturbs a machine only adds to a
+// sample, and over the time of a recording it comes and goes: of the same kernels, halves of the samples had lower
+// quartiles that were half as far apart as their medians.
 func (p *Point) LatencySeconds() float64 {
 	low, _, _ := stat.Quartiles(p.Samples)
 	return low
 }
 
-// Set is what was measured of one workload: of each schedule that the part of its space has, once, or of a sample of the whole space.
+// Set is what was measured of one workload: of each schedule that the part of its space has, once, or of a sample of
+// the whole space.
 type Set struct {
 	Header
 	Points []Point
@@ -88,8 +90,9 @@ type Candidate struct {
 	Trace  []byte
 }
 
-// Candidates are the distinct schedules of a space in the order of its knobs, at most limit of them (0 = all): of the points that make the
-// same schedule, the first. It is meant for restricted spaces; whole ones have billions of points.
+// Candidates are the distinct schedules of a space in the order of its knobs, at most limit of them (0 = all): of the
+// points that make the same schedule, the first. It is meant for restricted spaces; whole ones have billions of
+// points.
 func Candidates(s *space.Space, limit int) []Candidate {
 	var list []Candidate
 	seen := map[string]bool{}

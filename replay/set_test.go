@@ -209,8 +209,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestRecordingsOfTheSameCandidatesArePooled: what was slow for a while in one of them is not in the other, and a machine that is slower as a whole says nothing
-// of candidates.
+// TestRecordingsOfTheSameCandidatesArePooled: what was slow for a while in one of them is not in the other, and a
+// machine that is slower as a whole says nothing of candidates.
 func TestRecordingsOfTheSameCandidatesArePooled(t *testing.T) {
 	first, second, part := newSet(t), newSet(t), newSet(t)
 	first.Sampled, second.Sampled = true, true

@@ -14,7 +14,8 @@ type Options struct {
 	Variants []Variant
 	// Before are sets, samples too, that searches may know beside those that they are compared on.
 	Before []*replay.Set
-	// Budget is the trials that each has, Seeds how many times each runs, the first time with FirstSeed and then with those after it.
+	// Budget is the trials that each has, Seeds how many times each runs, the first time with FirstSeed and then with
+	// those after it.
 	Budget, Seeds int
 	FirstSeed     uint64
 	Batches       Batches

@@ -1,4 +1,5 @@
-// Package contest compares searches on recorded sets: how many trials each takes to come near the best schedule that is known.
+// Package contest compares searches on recorded sets: how many trials each takes to come near the best schedule that
+// is known.
 package contest
 
 import (
@@ -28,8 +29,8 @@ type device struct {
 // mostUnknown is the share of a space that may be missing in its set: rules change, and what is legal with them.
 const mostUnknown = 0.05
 
-// newDevice checks that the set covers its space. Points are found by what they make, not by what they are called: schedules that this
-// version of the compiler makes alike are one.
+// newDevice checks that the set covers its space. Points are found by what they make, not by what they are called:
+// schedules that this version of the compiler makes alike are one.
 func newDevice(set *replay.Set) (*device, error) {
 	if set.Sampled {
 		return nil, fmt.Errorf("replay: %s: this is a sample, not all of a part of the space: record the task without --sample, or give the file with --known", set.Task)
@@ -63,7 +64,8 @@ func newDevice(set *replay.Set) (*device, error) {
 	return d, nil
 }
 
-// measure is what became of a candidate: its latency, or, with a generator, one of its samples. What the set does not have fails.
+// measure is what became of a candidate: its latency, or, with a generator, one of its samples. What the set does not
+// have fails.
 func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 	t := tuner.Trial{Digest: c.Digest, Origin: c.Origin, Failed: true}
 	if p, ok := d.points[c.Digest]; ok {

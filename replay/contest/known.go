@@ -18,7 +18,8 @@ type past struct {
 	same    []func() (*knowledge.History, error)
 }
 
-// earlierTrials is how long the earlier search of the same workload was, and earlierSeed its seed, which no compared search has.
+// earlierTrials is how long the earlier search of the same workload was, and earlierSeed its seed, which no compared
+// search has.
 const (
 	earlierTrials = 128
 	earlierSeed   = 1 << 32

@@ -24,11 +24,12 @@ type Report struct {
 	Median []Result `json:"median"`
 	// Mean is over the tasks, too: where most are easy, the median does not tell searches apart.
 	Mean []Result `json:"mean"`
-	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a search.
+	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a
+	// search.
 	Hard      []Result `json:"hard_median"`
 	HardTasks int      `json:"hard_tasks"`
-	// Winners are the searches of the largest mean share after each budget, of those that do not know the workload; several when they are
-	// level.
+	// Winners are the searches of the largest mean share after each budget, of those that do not know the workload;
+	// several when they are level.
 	Winners [][]string `json:"winners"`
 }
 
@@ -42,8 +43,8 @@ type Task struct {
 	Unknown int `json:"unknown"`
 	// Best is the least latency of the set in seconds.
 	Best float64 `json:"best_s"`
-	// Default is the share of that speed which the default schedule reaches, Guess that of the schedule which the cost model guesses from
-	// all other workloads, without a trial.
+	// Default is the share of that speed which the default schedule reaches, Guess that of the schedule which the cost
+	// model guesses from all other workloads, without a trial.
 	Default float64  `json:"default_share"`
 	Guess   float64  `json:"guess_share"`
 	Results []Result `json:"results"`
@@ -158,8 +159,8 @@ func (r *Report) over(variants []Variant, tasks []Task, summary func([]float64) 
 	return list
 }
 
-// winners are the searches with the largest mean share over the tasks after a budget, to a thousandth, of those that do not know the
-// workload.
+// winners are the searches with the largest mean share over the tasks after a budget, to a thousandth, of those that
+// do not know the workload.
 func (r *Report) winners(variants []Variant, budget int) []string {
 	best, names := math.Inf(-1), []string(nil)
 	for v, variant := range variants {

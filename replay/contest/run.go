@@ -18,13 +18,14 @@ type run struct {
 	code float64
 }
 
-// Batches are how many candidates a search is asked for at once: as many as it tried already, but no fewer and no more than this.
+// Batches are how many candidates a search is asked for at once: as many as it tried already, but no fewer and no more
+// than this.
 type Batches struct{ Fewest, Most int }
 
 func (b Batches) next(tried int) int { return min(max(b.Fewest, tried), b.Most) }
 
-// search runs one search for at most budget trials; a small space may have fewer. noisy replays single samples; what is
-// chosen is then judged by its latency all the same.
+// search runs one search for at most budget trials; a small space may have fewer. noisy replays single samples; what
+// is chosen is then judged by its latency all the same.
 func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batches, noisy bool) (*run, error) {
 	s, err := tuner.NewSearch(d.space, job, o)
 	if err != nil {

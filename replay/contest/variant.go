@@ -27,8 +27,8 @@ type Variant struct {
 	Known   Known
 }
 
-// Variants are the searches that are compared: the algorithms, and of the one that learns what becomes of it without one of its parts, or
-// when it was there before.
+// Variants are the searches that are compared: the algorithms, and of the one that learns what becomes of it without
+// one of its parts, or when it was there before.
 func Variants() []Variant {
 	var list []Variant
 	for _, name := range tuner.Names() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/replay"
 )
 
-// journal is a set in the making: its header and the candidates measured so far, a line each. What is cut short at the end, by a
-// process that was killed, is dropped when it is opened again.
+// journal is a set in the making: its header and the candidates measured so far, a line each. What is cut short at the
+// end, by a process that was killed, is dropped when it is opened again.
 type journal struct {
 	file   *os.File
 	path   string

@@ -17,10 +17,11 @@ type PartOptions struct {
 	Measured []string
 }
 
-// Part chooses the values that the knobs of a part of a space have: all algorithms, the values of the default schedule, and then, one by
-// one, the value that adds most to the share of points that a knob covers, for what it adds to the size. The points are those of least
-// analytic cost, the seeds, what was measured as fast, and random ones, so that bad ones occur too. Direct sums and other algorithms
-// have half of the part each, where both have enough schedules. The choice is the same for the same space and options.
+// Part chooses the values that the knobs of a part of a space have: all algorithms, the values of the default
+// schedule, and then, one by one, the value that adds most to the share of points that a knob covers, for what it adds
+// to the size. The points are those of least analytic cost, the seeds, what was measured as fast, and random ones, so
+// that bad ones occur too. Direct sums and other algorithms have half of the part each, where both have enough
+// schedules. The choice is the same for the same space and options.
 func Part(s *space.Space, o PartOptions) map[string][]int64 {
 	c := newChooser(s, o)
 	kinds := c.kinds()
@@ -95,8 +96,8 @@ func (c *chooser) kinds() [][]int {
 	return slices.DeleteFunc(kinds, func(list []int) bool { return len(list) == 0 })
 }
 
-// begin chooses what every part has: the default's values, all algorithms, and the likeliest value of the knobs that the default's
-// algorithm does not have.
+// begin chooses what every part has: the default's values, all algorithms, and the likeliest value of the knobs that
+// the default's algorithm does not have.
 func (c *chooser) begin() {
 	start := c.space.Default()
 	for k := range c.space.Knobs {
@@ -116,7 +117,8 @@ func (c *chooser) begin() {
 // addition is a value that may be chosen.
 type addition struct {
 	knob, value int
-	// gain is how much the logarithm of the share of points covered grows, over that of the size; further values of a knob count less.
+	// gain is how much the logarithm of the share of points covered grows, over that of the size; further values of a
+	// knob count less.
 	gain float64
 }
 

@@ -1,5 +1,5 @@
-// Package record makes the sets that searches are compared on: it builds, verifies and times every candidate of a part of a
-// workload's space on this machine, the way a trial of a tuning job is.
+// Package record makes the sets that searches are compared on: it builds, verifies and times every candidate of a part
+// of a workload's space on this machine, the way a trial of a tuning job is.
 package record
 
 import (
@@ -36,8 +36,9 @@ type Recorder struct {
 	Dir, Scratch string
 	// Size bounds a set's candidates.
 	Size PartOptions
-	// Sample, when it is not 0, is how many schedules of the whole space are measured in place of all of a part; there is no Pilot then, there are no
-	// Finalists, and each candidate has as many samples as its time allows, however slow it is.
+	// Sample, when it is not 0, is how many schedules of the whole space are measured in place of all of a part; there
+	// is no Pilot then, there are no Finalists, and each candidate has as many samples as its time allows, however
+	// slow it is.
 	Sample int
 	// Batch is how many candidates are built before they are timed.
 	Batch int
@@ -49,7 +50,8 @@ type Recorder struct {
 	Progress func(Progress)
 }
 
-// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so between processes.
+// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so
+// between processes.
 type Lock interface {
 	Compute(context.Context) (release func(), err error)
 	Time(context.Context) (release func(), err error)
@@ -64,7 +66,8 @@ type Progress struct {
 	Best float64
 }
 
-// Record makes the set of a task, or goes on where it was cut short, unless the set is there already. It returns the set's file.
+// Record makes the set of a task, or goes on where it was cut short, unless the set is there already. It returns the
+// set's file.
 func (r *Recorder) Record(ctx context.Context, t Task) (string, error) {
 	path := filepath.Join(r.Dir, r.fileName(t)+replay.Suffix)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -130,8 +133,8 @@ func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Hea
 	return h, nil
 }
 
-// measureAll measures the candidates that the journal does not have, in an order that is drawn, so that a machine that gets slower and
-// faster meanwhile does so for all values of a knob.
+// measureAll measures the candidates that the journal does not have, in an order that is drawn, so that a machine that
+// gets slower and faster meanwhile does so for all values of a knob.
 func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*replay.Set, error) {
 	s, err := j.header.Space()
 	if err != nil {
@@ -181,7 +184,8 @@ func progressOf(set *replay.Set, candidates int) Progress {
 	return p
 }
 
-// fileName is where a task's set goes, without the suffix. Samples are of many models, where different workloads may have the same name.
+// fileName is where a task's set goes, without the suffix. Samples are of many models, where different workloads may
+// have the same name.
 func (r *Recorder) fileName(t Task) string {
 	name := fileName(t.Name)
 	if r.Sample > 0 {

@@ -13,15 +13,16 @@ import (
 const (
 	// drafted is of how many random points a drafted one has the least analytic cost.
 	drafted = 8
-	// ancestors is how many of the seeds have descendants, beside the default schedules; generations how many mutations lie between at most.
+	// ancestors is how many of the seeds have descendants, beside the default schedules; generations how many
+	// mutations lie between at most.
 	ancestors, generations = 12, 3
 	// idleDraws is how many points in a row that are there already end a sample: the space is small.
 	idleDraws = 200
 )
 
-// Sample draws up to n distinct legal schedules of a whole space, fewer when it has no more: its default schedules, and of the rest a half at
-// random, a quarter by drafting and a quarter by mutation of the defaults and the seeds, as searches do. The choice is the same for the same space and n,
-// and of another n it begins alike.
+// Sample draws up to n distinct legal schedules of a whole space, fewer when it has no more: its default schedules,
+// and of the rest a half at random, a quarter by drafting and a quarter by mutation of the defaults and the seeds, as
+// searches do. The choice is the same for the same space and n, and of another n it begins alike.
 func Sample(s *space.Space, n int) []replay.Candidate {
 	d := &sampler{space: s, rng: rand.New(rand.NewPCG(seedOf(s), 7)), seen: map[string]bool{}}
 	d.parents = s.Defaults()

@@ -23,7 +23,8 @@ type chosen struct {
 	tasks []string
 }
 
-// standard are the tasks of a recording: those of networks that differ in kind, most between a tenth of a millisecond and a few on a core.
+// standard are the tasks of a recording: those of networks that differ in kind, most between a tenth of a millisecond
+// and a few on a core.
 var standard = []chosen{
 	{"mobilenet-v2", []string{
 		"conv2d+clip 1x28x28x192 k3x3 depthwise -> 192",

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// draws is how many random points are looked at, good how many of them, those of least analytic cost, count as good, and spread
-	// how many count for what they are; of each algorithm.
+	// draws is how many random points are looked at, good how many of them, those of least analytic cost, count as
+	// good, and spread how many count for what they are; of each algorithm.
 	draws, good, spread = 4000, 192, 192
 	// Shares of the say that the good points, the measured and the spread ones have.
 	goodShare, measuredShare, spreadShare = 0.35, 0.3, 0.35
