@@ -20,8 +20,8 @@ func Write(path string, fill func(io.Writer) error) error {
 	return write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Chmod(0o644) })
 }
 
-// WritePrivate is Write for what nobody but its owner may read. A file that is replaced keeps its owner, who is to find it readable:
-// root may write what a service reads.
+// WritePrivate is Write for what nobody but its owner may read. A file that is replaced keeps its owner, who is to
+// find it readable: root may write what a service reads.
 func WritePrivate(path string, fill func(io.Writer) error) error {
 	return write(path, fill, func(f *os.File, old fs.FileInfo) error {
 		return errors.Join(f.Chmod(0o600), keepOwner(f, old))

@@ -12,7 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// nominalCyclesPerSecond makes seconds of analytic costs, so that tasks with records can be weighed against tasks without.
+// nominalCyclesPerSecond makes seconds of analytic costs, so that tasks with records can be weighed against tasks
+// without.
 const nominalCyclesPerSecond = 3.5e9
 
 // alternative is one way to compute a task.
@@ -46,7 +47,8 @@ func recorded(task graph.Task, r *tilthv1.Record, numerics schedule.Numerics) (a
 	return newAlternative(task, s, c, m.GetLatencySeconds()), nil
 }
 
-// untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost first.
+// untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
+// first.
 func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
 	s := space.New(task.Workload, t, numerics)
 	points := s.Defaults()
@@ -62,9 +64,9 @@ func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]a
 	return list, nil
 }
 
-// lighter are the ways to compute a task that has a record, which comes first: the best record of direct sums, where there is one,
-// and the default schedules of other algorithms. Of these the times are scaled as that of the record's algorithm is, and none is
-// thought to be faster than the record: the search had them, too.
+// lighter are the ways to compute a task that has a record, which comes first: the best record of direct sums, where
+// there is one, and the default schedules of other algorithms. Of these the times are scaled as that of the record's
+// algorithm is, and none is thought to be faster than the record: the search had them, too.
 func (c *chooser) lighter(ctx context.Context, task graph.Task, record alternative, numerics schedule.Numerics) ([]alternative, error) {
 	list := []alternative{record}
 	known := map[string]bool{algorithms(record.schedule): true}

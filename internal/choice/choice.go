@@ -21,7 +21,8 @@ const (
 	FromDefault  = "default"
 )
 
-// Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are left out.
+// Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are
+// left out.
 type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
 // Learn returns what was measured of any workload on a target and on its siblings; nil when nothing was.
@@ -34,10 +35,10 @@ type Sources struct {
 	Learn Learn
 }
 
-// Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not replay or is
-// not allowed by the level of numerics, what the cost model thinks is best; and where nothing was measured of other workloads either, the
-// default one. Where the algorithms of these would make the weights too large, tasks get others, so that the sum of their times is
-// least within the limit.
+// Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not
+// replay or is not allowed by the level of numerics, what the cost model thinks is best; and where nothing was
+// measured of other workloads either, the default one. Where the algorithms of these would make the weights too large,
+// tasks get others, so that the sum of their times is least within the limit.
 func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
 	c := &chooser{target: t, Sources: from, log: log}
 	tasks, err := c.alternatives(ctx, p.Tasks, numerics)
@@ -68,8 +69,8 @@ type chooser struct {
 	learnt  bool
 }
 
-// alternatives are what is known of each task without asking more of its records: its best one, or what the cost model and the
-// rules think of each algorithm, the fastest first.
+// alternatives are what is known of each task without asking more of its records: its best one, or what the cost model
+// and the rules think of each algorithm, the fastest first.
 func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) ([][]alternative, error) {
 	best, err := c.best(ctx, tasks, numerics)
 	if err != nil {

@@ -114,7 +114,8 @@ output t2
 	}
 }
 
-// TestATaskWithoutARecordGetsTheModelsGuess: learnt from other workloads, on a machine on which the costliest schedules are the fastest.
+// TestATaskWithoutARecordGetsTheModelsGuess: learnt from other workloads, on a machine on which the costliest
+// schedules are the fastest.
 func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := program(t)
 	var tasks []*knowledge.Task

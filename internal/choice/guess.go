@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// unmeasured are the schedules of a task that has no record, one for each algorithm that the level of numerics allows, the fastest
-// first: by the cost model, if there is something to learn from, else by the analytic cost.
+// unmeasured are the schedules of a task that has no record, one for each algorithm that the level of numerics allows,
+// the fastest first: by the cost model, if there is something to learn from, else by the analytic cost.
 func (c *chooser) unmeasured(ctx context.Context, task graph.Task, numerics schedule.Numerics) ([]alternative, error) {
 	guesses, err := c.guesses(ctx, space.New(task.Workload, c.target, numerics))
 	if err != nil {
@@ -34,7 +34,8 @@ func (c *chooser) unmeasured(ctx context.Context, task graph.Task, numerics sche
 	return list, nil
 }
 
-// guesses are the cost model's; none when there is nothing to learn from. A model that cannot be trained costs its guesses only.
+// guesses are the cost model's; none when there is nothing to learn from. A model that cannot be trained costs its
+// guesses only.
 func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]knowledge.Guess, error) {
 	if c.Learn == nil {
 		return nil, nil

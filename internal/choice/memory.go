@@ -8,8 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
-// What algorithms add to a package's weights may take this part of them, and as much as is spent without asking: runtimes that keep
-// the model's weights beside their own take more. Strassen's sums, which gain least for their size, have limits of their own.
+// What algorithms add to a package's weights may take this part of them, and as much as is spent without asking:
+// runtimes that keep the model's weights beside their own take more. Strassen's sums, which gain least for their size,
+// have limits of their own.
 const (
 	addedPart     = 4.0 / 5
 	freeBytes     = 84 << 20
@@ -48,9 +49,9 @@ const (
 	allParts  = 512
 )
 
-// pick chooses an alternative of each task so that the sum of the times of all calls is least within the limit: a knapsack, by dynamic
-// programming over the tasks and the parts of the limit. The first of equal ones is chosen. The first of a task is the fastest, and some
-// alternative of each adds nothing.
+// pick chooses an alternative of each task so that the sum of the times of all calls is least within the limit: a
+// knapsack, by dynamic programming over the tasks and the parts of the limit. The first of equal ones is chosen. The
+// first of a task is the fastest, and some alternative of each adds nothing.
 func pick(tasks []graph.Task, lists [][]alternative, limit size) []int {
 	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
 	picked := make([]int, len(lists))

@@ -31,7 +31,8 @@ func products(t *testing.T, side int64, counts ...int) *graph.Program {
 	return p
 }
 
-// TestSumsDoNotOutgrowTheWeights: of 12 MiB each, 48 MiB in all or a sixth of the weights. Kernels compute what is beyond.
+// TestSumsDoNotOutgrowTheWeights: of 12 MiB each, 48 MiB in all or a sixth of the weights. Kernels compute what is
+// beyond.
 func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
@@ -66,8 +67,8 @@ func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	}
 }
 
-// TestTransformedWeightsHaveALimit: ResNet-34 by F(4x4) alone would take four times the memory of its weights. Instead of going back
-// to direct sums, convolutions of small images use algorithms whose weights are smaller.
+// TestTransformedWeightsHaveALimit: ResNet-34 by F(4x4) alone would take four times the memory of its weights. Instead
+// of going back to direct sums, convolutions of small images use algorithms whose weights are smaller.
 func TestTransformedWeightsHaveALimit(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package config sets a command's flags from a YAML file and from the environment too, each stronger than the one before:
-// a flag's default, the file, the environment, the flag itself. Every flag is a key of the file by its name, and a variable
-// TILTH_NAME, so that a new one is listed nowhere else.
+// Package config sets a command's flags from a YAML file and from the environment too, each stronger than the one
+// before: a flag's default, the file, the environment, the flag itself. Every flag is a key of the file by its name,
+// and a variable TILTH_NAME, so that a new one is listed nowhere else.
 package config
 
 import (
@@ -30,8 +30,8 @@ func Variable(flag string) string {
 	return "TILTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Apply sets the flags that the command line left out, and returns all settings by name. Lookup reads the environment; an
-// empty variable counts as none. The file is the one that the flag FileFlag or its variable names; none need be.
+// Apply sets the flags that the command line left out, and returns all settings by name. Lookup reads the environment;
+// an empty variable counts as none. The file is the one that the flag FileFlag or its variable names; none need be.
 func Apply(flags *pflag.FlagSet, lookup func(string) (string, bool)) ([]Setting, error) {
 	path := ""
 	if f := flags.Lookup(FileFlag); f != nil {

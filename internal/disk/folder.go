@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// MakeFolder makes a folder, and those above it that are missing, so that they outlive a power cut. One that is there already may have
-// been made by a process that was killed before it got that far, so its name is brought to the disk all the same.
+// MakeFolder makes a folder, and those above it that are missing, so that they outlive a power cut. One that is there
+// already may have been made by a process that was killed before it got that far, so its name is brought to the disk
+// all the same.
 func MakeFolder(path string, mode fs.FileMode) error {
 	path = filepath.Clean(path)
 	above := filepath.Dir(path)

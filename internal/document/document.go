@@ -16,7 +16,8 @@ func begin(part string) string { return "<!-- begin: " + part + " -->\n" }
 // end is the line after a part.
 func end(part string) string { return "<!-- end: " + part + " -->\n" }
 
-// Splice replaces what stands between the lines begin(part) and end(part) of a file. It fails when the file has no such part.
+// Splice replaces what stands between the lines begin(part) and end(part) of a file. It fails when the file has no
+// such part.
 func Splice(path, part, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {

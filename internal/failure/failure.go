@@ -30,8 +30,9 @@ func Class(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 // maxMessage bounds a message, in bytes.
 const maxMessage = 4 << 10
 
-// Message is what is reported of a text that a compiler or a candidate may have worded: the beginning of its first line, with blanks
-// in the place of what is not printable, such as the sequences that move a terminal's cursor. The wire takes nothing but UTF-8.
+// Message is what is reported of a text that a compiler or a candidate may have worded: the beginning of its first
+// line, with blanks in the place of what is not printable, such as the sequences that move a terminal's cursor. The
+// wire takes nothing but UTF-8.
 func Message(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.Map(func(r rune) rune {

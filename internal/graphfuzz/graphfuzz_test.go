@@ -34,7 +34,8 @@ func newCompiler(t *testing.T) *Compiler {
 	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2}
 }
 
-// TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats it.
+// TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats
+// it.
 func TestRandomGraphs(t *testing.T) {
 	c := newCompiler(t)
 	peer := startPeer(t)

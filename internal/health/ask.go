@@ -16,8 +16,8 @@ import (
 // maxAnswerBytes bounds what is read of an answer.
 const maxAnswerBytes = 4096
 
-// Ask gets one of the pages from addr, host:port or unix:PATH, and returns why the process is not well; nil when it is. side
-// turns TLS on.
+// Ask gets one of the pages from addr, host:port or unix:PATH, and returns why the process is not well; nil when it
+// is. side turns TLS on.
 func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
 	if err := wire.CheckAddress(addr); err != nil {
 		return fmt.Errorf("health: %w", err)

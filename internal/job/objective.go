@@ -11,8 +11,8 @@ import (
 )
 
 // Weigh picks tasks by a list of what each counts: a line has a weight and what Select picks by. Empty lines, and what
-// follows a #, are passed over. The weights take the place of the tasks' own. Each line must pick something, and no task may
-// be picked by two. The error begins with the number of the line.
+// follows a #, are passed over. The weights take the place of the tasks' own. Each line must pick something, and no
+// task may be picked by two. The error begins with the number of the line.
 func Weigh(tasks []Task, list io.Reader) ([]Task, error) {
 	weights := map[int]float64{}
 	lines := bufio.NewScanner(list)

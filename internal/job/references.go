@@ -25,7 +25,8 @@ func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numeric
 	return schedule.Digest(s.Trace())
 }
 
-// References are what the measurements of a job's tasks are seen against; what the job or this version cannot tell is left out.
+// References are what the measurements of a job's tasks are seen against; what the job or this version cannot tell is
+// left out.
 func References(spec *tilthv1.JobSpec) []trials.Reference {
 	references := make([]trials.Reference, len(spec.GetTasks()))
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())

@@ -21,7 +21,8 @@ type Model struct {
 	Weight float64
 }
 
-// Join lists the tasks of several models, in their order. Those with equal workloads are one, with their weights added up.
+// Join lists the tasks of several models, in their order. Those with equal workloads are one, with their weights added
+// up.
 func Join(models ...Model) []Task {
 	taken, at := map[string]int{}, map[string]int{}
 	var tasks []Task

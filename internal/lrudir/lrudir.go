@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Dir is such a folder. The time of a file's last use is its modification time. It is safe for concurrent use, by several
-// processes too, as long as files appear in it by renaming.
+// Dir is such a folder. The time of a file's last use is its modification time. It is safe for concurrent use, by
+// several processes too, as long as files appear in it by renaming.
 type Dir struct {
 	path     string
 	capBytes int64

@@ -88,8 +88,8 @@ func (c Curve) latencies() axis {
 	return latencyAxis(low, high)
 }
 
-// drawsLimit says whether the limit is near enough to what was reached to be drawn without pressing the curve flat. One that is beaten,
-// by rates that were measured too low, says nothing.
+// drawsLimit says whether the limit is near enough to what was reached to be drawn without pressing the curve flat.
+// One that is beaten, by rates that were measured too low, says nothing.
 func (c Curve) drawsLimit(best float64) bool {
 	return drawable(c.Limit) && c.Limit >= best/2 && c.Limit <= best
 }

@@ -46,28 +46,28 @@ type Total struct {
 
 // Work is what was done, and how that compares with the machine.
 type Work struct {
-	// Flop is the floating point operations if every sum is computed directly, FlopsPerSecond their rate, which an algorithm that
-	// needs fewer of them may raise above the machine's.
+	// Flop is the floating point operations if every sum is computed directly, FlopsPerSecond their rate, which an
+	// algorithm that needs fewer of them may raise above the machine's.
 	Flop           float64 `json:"flop"`
 	FlopsPerSecond float64 `json:"flops_per_second"`
 	// IntegerOps is the operations in sums of integers.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
-	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms that the
-	// schedule uses; 0 where these, or a rate that matters, are not known.
+	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms
+	// that the schedule uses; 0 where these, or a rate that matters, are not known.
 	ArithmeticSeconds float64 `json:"arithmetic_seconds"`
 	// PeakShare is ArithmeticSeconds over the time taken.
 	PeakShare float64 `json:"peak_share"`
 	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
 	Bytes          int64   `json:"bytes"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, BoundBy which of the two it is; of a total,
-	// which of the two most of the limit is.
+	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, BoundBy which of the two
+	// it is; of a total, which of the two most of the limit is.
 	LimitSeconds float64 `json:"limit_seconds"`
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
 
-// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. When ctx ends it
-// returns the cause.
+// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. When ctx
+// ends it returns the cause.
 func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile, error) {
 	manifest := m.Manifest()
 	samples := make([][]float64, len(manifest.Calls))
@@ -137,8 +137,8 @@ func work(task aot.TaskInfo, peak aot.Peak) Work {
 	return w
 }
 
-// multiplications are those of the task's algorithms, as a share of those of direct sums. A package of an older version does
-// not say how many its algorithms need.
+// multiplications are those of the task's algorithms, as a share of those of direct sums. A package of an older
+// version does not say how many its algorithms need.
 func multiplications(task aot.TaskInfo) (share float64, known bool) {
 	if len(task.Algorithms) == 0 {
 		return 1, true

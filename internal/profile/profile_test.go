@@ -104,7 +104,8 @@ func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
 	}
 }
 
-// A package of an older version names an algorithm, but not how many multiplications it needs: the direct sum's are no limit of it.
+// A package of an older version names an algorithm, but not how many multiplications it needs: the direct sum's are no
+// limit of it.
 func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	older := *manifest
 	older.Tasks = append([]aot.TaskInfo{}, manifest.Tasks...)

@@ -23,7 +23,8 @@ func (b Budget) spent(trials int, elapsed time.Duration) float64 {
 	return min(share, 1)
 }
 
-// left is how long the budget lasts if trials go on to come as they did so far; ok is false where that cannot be told yet.
+// left is how long the budget lasts if trials go on to come as they did so far; ok is false where that cannot be told
+// yet.
 func (b Budget) left(trials int, elapsed time.Duration) (left time.Duration, ok bool) {
 	if b.Time > 0 {
 		left, ok = max(b.Time-elapsed, 0), true

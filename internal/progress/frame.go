@@ -13,8 +13,8 @@ const (
 	leastWidth              = 20
 )
 
-// frame is a picture of the job that fits a terminal of so many columns and lines (0 = not known): its tasks, the largest of
-// them where not all fit, and the job as a whole.
+// frame is a picture of the job that fits a terminal of so many columns and lines (0 = not known): its tasks, the
+// largest of them where not all fit, and the job as a whole.
 func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []string {
 	if width == 0 {
 		width = usualWidth

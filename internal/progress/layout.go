@@ -108,7 +108,8 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// clipMiddle cuts a name to a width in runes; operators stand at its beginning and shapes at its end, so the middle goes.
+// clipMiddle cuts a name to a width in runes; operators stand at its beginning and shapes at its end, so the middle
+// goes.
 func clipMiddle(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -130,7 +131,8 @@ func clip(text string, width int) string {
 	return string(runes[:max(width-1, 0)]) + "…"
 }
 
-// pack puts parts on as few lines as will do, two spaces between them, in lines of at most width runes where a part is not longer.
+// pack puts parts on as few lines as will do, two spaces between them, in lines of at most width runes where a part is
+// not longer.
 func pack(parts []string, width int) (lines []string) {
 	for _, part := range parts {
 		last := len(lines) - 1

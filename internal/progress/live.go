@@ -114,7 +114,8 @@ func (l *Live) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements Display. The closing table will say more of the tasks, so their lines go; those of the whole job stay.
+// Close implements Display. The closing table will say more of the tasks, so their lines go; those of the whole job
+// stay.
 func (l *Live) Close() {
 	close(l.stop)
 	l.stopped.Wait()

@@ -23,15 +23,16 @@ type snapshot struct {
 	statusAt             time.Duration // since started
 	started              time.Time
 	shares               func(elapsed time.Duration) trials.Shares
-	// tasks are sorted: those without a right candidate, then by their share of the whole latency, then those not tried.
+	// tasks are sorted: those without a right candidate, then by their share of the whole latency, then those not
+	// tried.
 	tasks []task
 }
 
 // task is a row of a display.
 type task struct {
 	name string
-	// total and limit are the latency and the least possible one of all executions, best and untuned those of one, in seconds;
-	// 0 = not known.
+	// total and limit are the latency and the least possible one of all executions, best and untuned those of one, in
+	// seconds; 0 = not known.
 	total, limit, best, untuned float64
 	flop                        float64
 	ofLimit                     string
@@ -122,7 +123,8 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	return parts
 }
 
-// latency is that of all tasks together, beside the untuned one and the least possible; while a task has none, that of the others.
+// latency is that of all tasks together, beside the untuned one and the least possible; while a task has none, that of
+// the others.
 func (s *snapshot) latency() string {
 	text := "model " + show.Seconds(s.best)
 	switch {

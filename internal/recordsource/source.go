@@ -17,8 +17,8 @@ import (
 
 // Source has records.
 type Source interface {
-	// Best returns the fastest verified record of each workload on a target whose schedule a level of numerics allows; no
-	// workloads means every one at every level, no target every target. Workloads without a record are left out.
+	// Best returns the fastest verified record of each workload on a target whose schedule a level of numerics allows;
+	// no workloads means every one at every level, no target every target. Workloads without a record are left out.
 	Best(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 	// List calls visit with every record that matches; an empty target or workload matches all.
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error

@@ -62,8 +62,8 @@ func (f *Files[T]) Get() T {
 	return value
 }
 
-// complain tells once of a change that cannot be used. What could not even be opened, as when there are too many open files,
-// is tried again the next time; what was read is not, until it changes.
+// complain tells once of a change that cannot be used. What could not even be opened, as when there are too many open
+// files, is tried again the next time; what was read is not, until it changes.
 func (f *Files[T]) complain(now []stamp, err error) {
 	if !slices.Equal(now, f.told) {
 		f.told = now

@@ -30,8 +30,8 @@ type Backoff struct {
 	failed int
 }
 
-// Next returns how long to wait now: any part of a wait that doubles with every call, so that the many who lost the same
-// tracker at once do not come back at once.
+// Next returns how long to wait now: any part of a wait that doubles with every call, so that the many who lost the
+// same tracker at once do not come back at once.
 func (b *Backoff) Next() time.Duration {
 	first, longest := b.Policy.First, b.Policy.Max
 	if first == 0 {
@@ -68,8 +68,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Lost says whether err means that the other side could not be reached or did not answer, so that what was asked may or
-// may not have happened and may be asked again, or that it is to be asked again later.
+// Lost says whether err means that the other side could not be reached or did not answer, so that what was asked may
+// or may not have happened and may be asked again, or that it is to be asked again later.
 func Lost(err error) bool {
 	if _, later := wire.RetryAfter(err); later {
 		return true
@@ -81,8 +81,8 @@ func Lost(err error) bool {
 	return false
 }
 
-// Do calls until the call succeeds, fails for good (an error that is not Lost), or ctx ends. Each attempt has a context
-// of its own, bounded by the policy.
+// Do calls until the call succeeds, fails for good (an error that is not Lost), or ctx ends. Each attempt has a
+// context of its own, bounded by the policy.
 func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
 	limit := p.Try
 	if limit == 0 {
@@ -106,7 +106,8 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 	}
 }
 
-// after is how long to wait for what the other side says to try again later: not less than it says, and not all at once.
+// after is how long to wait for what the other side says to try again later: not less than it says, and not all at
+// once.
 func after(err error) time.Duration {
 	wait, later := wire.RetryAfter(err)
 	if !later {
@@ -115,7 +116,8 @@ func after(err error) time.Duration {
 	return wait + rand.N(wait+time.Millisecond)
 }
 
-// Later is a client's interceptor that makes calls again which the other side put off, when it said, for as long as their contexts allow.
+// Later is a client's interceptor that makes calls again which the other side put off, when it said, for as long as
+// their contexts allow.
 func Later(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	for {
 		err := invoke(ctx, method, req, reply, conn, opts...)

@@ -59,8 +59,8 @@ func Percent(part, whole float64) string {
 	return fmt.Sprintf("%.0f %%", 100*part/whole)
 }
 
-// Share is Percent of what cannot be more than the whole: what measuring leaves above it is the whole, and Missing is what is
-// so far above that the whole cannot be known.
+// Share is Percent of what cannot be more than the whole: what measuring leaves above it is the whole, and Missing is
+// what is so far above that the whole cannot be known.
 func Share(part, whole float64) string {
 	switch {
 	case part > 1.1*whole:
@@ -84,8 +84,8 @@ func Range(low, high float64) string {
 	return a + "–" + b
 }
 
-// Interval is Range for what holds a median with the probability level, which is told where it is below the usual one. A level
-// of 0, that of a single sample, is no interval.
+// Interval is Range for what holds a median with the probability level, which is told where it is below the usual one.
+// A level of 0, that of a single sample, is no interval.
 func Interval(low, high, level, usual float64) string {
 	text := Range(low, high)
 	switch {

@@ -8,9 +8,10 @@ type Interval struct{ Low, High, Level float64 }
 // LatencyLevel is the level that intervals of latencies have where there are samples enough.
 const LatencyLevel = 0.9
 
-// MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9, or the range of
-// the samples where these are too few. It assumes of the samples that they are independent, and nothing of their distribution:
-// each is below the median with probability 1/2 (David and Nagaraja, Order Statistics, section 7.1). All zero without samples.
+// MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9,
+// or the range of the samples where these are too few. It assumes of the samples that they are independent, and
+// nothing of their distribution: each is below the median with probability 1/2 (David and Nagaraja, Order Statistics,
+// section 7.1). All zero without samples.
 func MedianInterval(samples []float64) Interval { return MedianIntervalAt(samples, LatencyLevel) }
 
 // MedianIntervalAt is MedianInterval with a probability of at least level.
@@ -31,7 +32,8 @@ func MedianIntervalAt(samples []float64, level float64) Interval {
 	return best
 }
 
-// coverage is the probability that the median lies between the k-th smallest and the k-th largest of n samples, counted from 0.
+// coverage is the probability that the median lies between the k-th smallest and the k-th largest of n samples,
+// counted from 0.
 func coverage(n, k int) float64 {
 	// term is the probability of exactly i samples below the median.
 	term, below := 1.0, 0.0

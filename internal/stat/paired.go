@@ -13,10 +13,10 @@ type Paired struct {
 	RatioLevel float64 `json:"speed_up_level"`
 }
 
-// PairedRatio compares samples that were taken in turns: the k-th of both lie side by side in time, so that what slows the
-// machine down for a while slows both, and leaves their ratio alone. The interval is that of the sign test on the ratios, by
-// order statistics (see MedianInterval): it assumes that turns are independent, and nothing of their distribution. Turns of
-// which one has no sample are left out.
+// PairedRatio compares samples that were taken in turns: the k-th of both lie side by side in time, so that what slows
+// the machine down for a while slows both, and leaves their ratio alone. The interval is that of the sign test on the
+// ratios, by order statistics (see MedianInterval): it assumes that turns are independent, and nothing of their
+// distribution. Turns of which one has no sample are left out.
 func PairedRatio(first, second []float64) Paired {
 	var ratios []float64
 	for k := range min(len(first), len(second)) {
@@ -36,8 +36,8 @@ const (
 	TooFewRounds = "too few rounds"
 )
 
-// Verdict says what the turns tell of the second one at DecisionLevel. A difference that its interval does not tell from none is
-// noise.
+// Verdict says what the turns tell of the second one at DecisionLevel. A difference that its interval does not tell
+// from none is noise.
 func (p Paired) Verdict() string {
 	switch {
 	case p.RatioLevel < DecisionLevel:

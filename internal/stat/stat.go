@@ -35,8 +35,8 @@ func Of(samples []float64) Summary {
 	return s
 }
 
-// Quartiles are the values that a quarter, a half and three quarters of the samples are not above, interpolated between
-// samples; zero when there are none.
+// Quartiles are the values that a quarter, a half and three quarters of the samples are not above, interpolated
+// between samples; zero when there are none.
 func Quartiles(samples []float64) (low, median, high float64) {
 	if len(samples) == 0 {
 		return 0, 0, 0

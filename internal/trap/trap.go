@@ -11,7 +11,8 @@ import (
 // ErrInternal is wrapped by errors that were panics.
 var ErrInternal = errors.New("internal error")
 
-// AsError turns a panic into an error of one line that names where it happened. Use it deferred, with the function's result.
+// AsError turns a panic into an error of one line that names where it happened. Use it deferred, with the function's
+// result.
 func AsError(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v (%s)", ErrInternal, p, site(debug.Stack()))

@@ -10,8 +10,8 @@ type Point struct {
 	Seconds float64
 }
 
-// Curve is how the sum of the tasks' best latencies, each as often as it occurs, went with time. It begins when every task has
-// a latency, and has a point for each change.
+// Curve is how the sum of the tasks' best latencies, each as often as it occurs, went with time. It begins when every
+// task has a latency, and has a point for each change.
 type Curve []Point
 
 func (c *Curve) add(t *Tally) {

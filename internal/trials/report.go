@@ -29,8 +29,8 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	return table.Write(w)
 }
 
-// OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what bytes bound,
-// of their rates. The limit is that of the algorithm which the best schedule uses.
+// OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what
+// bytes bound, of their rates. The limit is that of the algorithm which the best schedule uses.
 func (t *Task) OfLimit() string {
 	limit, byBytes := t.Limit()
 	text := show.Share(limit, t.BestSeconds)
@@ -40,8 +40,9 @@ func (t *Task) OfLimit() string {
 	return text
 }
 
-// WriteFailures writes, of each task without a right candidate, what became of its trials: classes of errors with their counts and
-// the first message of each; and, when the job has ended, how many tasks were not tried. It writes nothing when there is nothing to say.
+// WriteFailures writes, of each task without a right candidate, what became of its trials: classes of errors with
+// their counts and the first message of each; and, when the job has ended, how many tasks were not tried. It writes
+// nothing when there is nothing to say.
 func (t *Tally) WriteFailures(w io.Writer) error {
 	untried := 0
 	for i := range t.Tasks {

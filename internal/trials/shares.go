@@ -27,8 +27,8 @@ type Shares struct {
 	Wait float64 `json:"wait"`
 }
 
-// Shares divides the time of a job. Where search, build and measurement overlap, on a farm, they are shares of what they took
-// together, and nothing is left for waiting.
+// Shares divides the time of a job. Where search, build and measurement overlap, on a farm, they are shares of what
+// they took together, and nothing is left for waiting.
 func (s Spent) Shares(elapsed time.Duration) Shares {
 	busy := s.Search + s.Build + s.Measure
 	total := max(elapsed.Seconds(), busy)

@@ -19,8 +19,8 @@ type Summary struct {
 	TimeShares  Shares         `json:"time_shares"`
 	// TrialSeconds is the time of the job over its trials, all included; null without trials.
 	TrialSeconds *float64 `json:"trial_s"`
-	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs, and LimitSeconds the least that the
-	// machine could take; null while a task has none.
+	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs, and LimitSeconds the
+	// least that the machine could take; null while a task has none.
 	UntunedSeconds *float64      `json:"untuned_s"`
 	BestSeconds    *float64      `json:"best_s"`
 	LimitSeconds   *float64      `json:"limit_s"`

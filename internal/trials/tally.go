@@ -29,8 +29,8 @@ type Tally struct {
 	Curve Curve
 }
 
-// NewTally begins to follow a job before its first event. references has what is known of each task beforehand; it may be
-// shorter than the tasks.
+// NewTally begins to follow a job before its first event. references has what is known of each task beforehand; it may
+// be shorter than the tasks.
 func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 	t := &Tally{State: job.GetState(), Started: job.GetCreatedAt().AsTime()}
 	t.Last = t.Started

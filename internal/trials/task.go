@@ -13,8 +13,8 @@ import (
 type Reference struct {
 	// DefaultDigest is that of the default schedule's trace.
 	DefaultDigest string
-	// PeakSeconds is the least time for the task's arithmetic on the target, each sum computed directly, ByteSeconds that for
-	// reading and writing its arguments once.
+	// PeakSeconds is the least time for the task's arithmetic on the target, each sum computed directly, ByteSeconds
+	// that for reading and writing its arguments once.
 	PeakSeconds, ByteSeconds float64
 }
 
@@ -31,16 +31,17 @@ type Task struct {
 	// Errors counts failures by class, e.g. "timeout"; Messages has the first message of each.
 	Errors   map[string]int
 	Messages map[string]string
-	// UntunedSeconds is the latency of the default schedule, BestSeconds that of the fastest, what earlier jobs measured included;
-	// 0 = not measured.
+	// UntunedSeconds is the latency of the default schedule, BestSeconds that of the fastest, what earlier jobs
+	// measured included; 0 = not measured.
 	UntunedSeconds, BestSeconds float64
 	// BuildSeconds and RunSeconds are the sums over all trials.
 	BuildSeconds, RunSeconds float64
 
-	// Best is the measurement with BestSeconds, without what only builders and tuners read; nil when there is none, or nobody knows.
+	// Best is the measurement with BestSeconds, without what only builders and tuners read; nil when there is none, or
+	// nobody knows.
 	Best *tilthv1.Measurement
-	// RemeasuredFrom is the lower latency that the best candidate had until it was measured again, in seconds; 0 = it did not get
-	// slower so.
+	// RemeasuredFrom is the lower latency that the best candidate had until it was measured again, in seconds; 0 = it
+	// did not get slower so.
 	RemeasuredFrom float64
 
 	reference Reference
@@ -102,7 +103,8 @@ func (t *Task) measuredAgain(m *tilthv1.Measurement) {
 	}
 }
 
-// setBest takes the best latency of the job's own trials, in seconds; 0 = none. It may rise, when the best is measured again.
+// setBest takes the best latency of the job's own trials, in seconds; 0 = none. It may rise, when the best is measured
+// again.
 func (t *Task) setBest(seconds float64) {
 	t.BestSeconds = seconds
 	if seconds == 0 || t.knownBestSeconds > 0 && t.knownBestSeconds < seconds {
@@ -149,8 +151,8 @@ func (t *Task) Uncertainty() string {
 	return text
 }
 
-// Limit is the least time that the task can take on its target in seconds with the algorithm of its best schedule, and whether
-// it is the bytes that ask for it; 0 when that is not known. What the best one beats is no limit.
+// Limit is the least time that the task can take on its target in seconds with the algorithm of its best schedule, and
+// whether it is the bytes that ask for it; 0 when that is not known. What the best one beats is no limit.
 func (t *Task) Limit() (seconds float64, byBytes bool) {
 	arithmetic, bytes := t.unbeaten(t.multiplications()*t.reference.PeakSeconds), t.unbeaten(t.reference.ByteSeconds)
 	return max(arithmetic, bytes), bytes > arithmetic
@@ -164,8 +166,8 @@ func (t *Task) unbeaten(limit float64) float64 {
 	return limit
 }
 
-// multiplications are those of the best schedule, as a share of those of direct sums: 1 before there is one, and 0, which leaves
-// the bytes alone as a limit, where a schedule with another algorithm does not say.
+// multiplications are those of the best schedule, as a share of those of direct sums: 1 before there is one, and 0,
+// which leaves the bytes alone as a limit, where a schedule with another algorithm does not say.
 func (t *Task) multiplications() float64 {
 	c := t.Best.GetCandidate()
 	direct := c.GetNumerics() == "" || c.GetNumerics() == schedule.Strict.String()

@@ -12,8 +12,8 @@ import (
 // ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
 var ErrUnreachable = errors.New("cannot be reached")
 
-// Explain says what was attempted at the tracker at addr and how to remedy its failure, on one line, without gRPC's own
-// vocabulary. The error wraps err, whose status can still be read.
+// Explain says what was attempted at the tracker at addr and how to remedy its failure, on one line, without gRPC's
+// own vocabulary. The error wraps err, whose status can still be read.
 func Explain(addr, attempt string, err error) error {
 	s, ok := status.FromError(err)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 // MaxMessageBytes bounds a message, either way.
 const MaxMessageBytes = 64 << 20
 
-// WindowBytes is how much may be on its way, either way, on a connection or in one of its calls, before it is read. It is fixed: what it may
-// be is otherwise found out by a ping with every message, which costs as much as a small call.
+// WindowBytes is how much may be on its way, either way, on a connection or in one of its calls, before it is read. It
+// is fixed: what it may be is otherwise found out by a ping with every message, which costs as much as a small call.
 const WindowBytes = 4 << 20
 
 // Reasons carried by the ErrorInfo detail of a refusal, so that nobody needs to read messages.

@@ -25,8 +25,9 @@ func New() (*Checker, error) {
 	return &Checker{p}, nil
 }
 
-// Wire says what breaks a bound in the encoding of a message of m's type. The error is a status, INVALID_ARGUMENT, that names the field,
-// its size and its bound. It takes time linear in the encoding, which it does not decode, and no memory.
+// Wire says what breaks a bound in the encoding of a message of m's type. The error is a status, INVALID_ARGUMENT,
+// that names the field, its size and its bound. It takes time linear in the encoding, which it does not decode, and no
+// memory.
 func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
 	p := c.plans[name]

@@ -21,8 +21,8 @@ type field struct {
 	name string
 	kind protoreflect.Kind
 	bound
-	// counted is the place of its count among those of its message; -1 for one that cannot come more than once. A message that is no list
-	// may come once: what comes again would be merged with what came first, past all bounds.
+	// counted is the place of its count among those of its message; -1 for one that cannot come more than once. A
+	// message that is no list may come once: what comes again would be merged with what came first, past all bounds.
 	counted int
 	list    bool
 	message *plan // of messages and maps
@@ -44,7 +44,8 @@ func plans() (map[protoreflect.FullName]*plan, error) {
 	return made, nil
 }
 
-// planOf makes the plan of a message and of those that it holds. None holds itself, so checks go no deeper than the plans.
+// planOf makes the plan of a message and of those that it holds. None holds itself, so checks go no deeper than the
+// plans.
 func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*plan) (*plan, error) {
 	if p, is := made[m.FullName()]; is {
 		if p == nil {

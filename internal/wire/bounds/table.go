@@ -1,5 +1,6 @@
-// Package bounds has the one table of what a request to a tracker may hold: every text, list and map of every message, and
-// each method's whole message. Checker holds what comes over the wire against it, before anything of it is decoded.
+// Package bounds has the one table of what a request to a tracker may hold: every text, list and map of every message,
+// and each method's whole message. Checker holds what comes over the wire against it, before anything of it is
+// decoded.
 package bounds
 
 import (
@@ -11,7 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// bound is what a field may hold: so many items if it is a list or a map, each of so many bytes if it is text or bytes.
+// bound is what a field may hold: so many items if it is a list or a map, each of so many bytes if it is text or
+// bytes.
 type bound struct{ items, bytes int }
 
 // Sizes that many fields share, in bytes.
@@ -89,7 +91,8 @@ var requestBytes = map[string]int{
 // RequestBytes is how long a message of a method may be; 0 for methods that nobody serves.
 func RequestBytes(method string) int { return requestBytes[method] }
 
-// fields bounds every field that may be long of every message that a request can hold. A test looks for those without a line.
+// fields bounds every field that may be long of every message that a request can hold. A test looks for those without
+// a line.
 var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.AgentSpec.name":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.host":              {bytes: nameBytes},

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// requests are the types of all requests of the services that a tracker serves, found by reflection rather than by the table.
+// requests are the types of all requests of the services that a tracker serves, found by reflection rather than by the
+// table.
 func requests(t *testing.T) map[string]protoreflect.MessageDescriptor {
 	t.Helper()
 	out := map[string]protoreflect.MessageDescriptor{}
