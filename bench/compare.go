@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// comparison is one model on one number of threads. Contenders take turns (A B C A B C ...), so that a machine that gets
-// slower or faster does so for all of them.
+// comparison is one model on one number of threads. Contenders take turns (A B C A B C ...), so that a machine that
+// gets slower or faster does so for all of them.
 type comparison struct {
 	model    string
 	threads  int
@@ -47,8 +47,8 @@ type measurement struct {
 	// Seconds and PeerSeconds are medians over all executions.
 	Seconds     float64 `json:"seconds"`
 	PeerSeconds float64 `json:"peer_seconds"`
-	// Ratio is the median over the rounds of the peer's time by ours; a quarter of the rounds are below RatioLow, a quarter
-	// above RatioHigh.
+	// Ratio is the median over the rounds of the peer's time by ours; a quarter of the rounds are below RatioLow, a
+	// quarter above RatioHigh.
 	Ratio     float64 `json:"ratio"`
 	RatioLow  float64 `json:"ratio_low"`
 	RatioHigh float64 `json:"ratio_high"`

@@ -71,7 +71,8 @@ func (c *contender) outputs(dir string) (map[string]*array.Array, error) {
 	return readTensors(list)
 }
 
-// memory is the bytes by which reading and executing the model raised the process's peak of resident memory, and the peak.
+// memory is the bytes by which reading and executing the model raised the process's peak of resident memory, and the
+// peak.
 func (c *contender) memory() (model, peak int64, err error) {
 	var answer struct{ Peak, Before int64 }
 	err = c.ask("memory", &answer)

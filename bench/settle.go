@@ -13,8 +13,8 @@ const (
 	settleMost = 2 * time.Second
 )
 
-// settle waits until the contender's process is idle. Threads of a pool may spin for a while after their last work, which
-// would take a processor from the next contender's turn.
+// settle waits until the contender's process is idle. Threads of a pool may spin for a while after their last work,
+// which would take a processor from the next contender's turn.
 func (c *contender) settle() error {
 	before := ""
 	for deadline := time.Now().Add(settleMost); time.Now().Before(deadline); time.Sleep(settlePoll) {

@@ -38,8 +38,8 @@ type entry struct {
 	inputs string // .npz; empty = made up
 }
 
-// runSuite goes through models: those named, or all built-in ones. What was compared before with the same version of tilth
-// is left as it is.
+// runSuite goes through models: those named, or all built-in ones. What was compared before with the same version of
+// tilth is left as it is.
 func runSuite(ctx context.Context, args []string, w io.Writer) error {
 	s := &suite{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)

@@ -12,7 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/trials"
 )
 
-// costWindow is how many trials one sample of a trial's cost is taken over: trials are reported in bursts, as batches end.
+// costWindow is how many trials one sample of a trial's cost is taken over: trials are reported in bursts, as batches
+// end.
 const costWindow = 48
 
 // trialCost reads a log of trials and writes what a trial cost, and where the time went.

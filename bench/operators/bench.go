@@ -85,7 +85,8 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 	return &bench{options: o, target: t, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
-// measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all rows.
+// measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all
+// rows.
 func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
@@ -160,7 +161,8 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	return nil
 }
 
-// rates are what the machine does at most: those that all commands see latencies against, or what a launcher leaves of them.
+// rates are what the machine does at most: those that all commands see latencies against, or what a launcher leaves of
+// them.
 func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	if len(b.launcher) > 0 {
 		err = hostlock.Timed(ctx, func() error {

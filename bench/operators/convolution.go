@@ -16,7 +16,8 @@ type geometry struct {
 	groups                                 int64
 }
 
-// geometryOf reads rank spatial extents, channels in and out, kernel, stride and padding, then dilation and groups where given.
+// geometryOf reads rank spatial extents, channels in and out, kernel, stride and padding, then dilation and groups
+// where given.
 func geometryOf(rank int, shape []int64) geometry {
 	g := geometry{spatial: shape[:rank], dilation: 1, groups: 1}
 	fields := []*int64{&g.in, &g.out, &g.kernel, &g.stride, &g.pad, &g.dilation, &g.groups}
@@ -61,7 +62,8 @@ func (g geometry) at(i, r expr.Expr) expr.Expr {
 	return expr.AddE(expr.MulE(i, expr.I(g.stride)), expr.MulE(r, expr.I(g.dilation)))
 }
 
-// convolve is the convolution of channels-last images with weights of kernel, input channels of a group, output channels.
+// convolve is the convolution of channels-last images with weights of kernel, input channels of a group, output
+// channels.
 func (g geometry) convolve(batch int64) (*expr.Tensor, float64) {
 	rank := len(g.spatial)
 	x := g.padded(expr.NewInput("x", float, slices.Concat([]int64{batch}, g.spatial, []int64{g.in})...))
@@ -113,13 +115,14 @@ func depthwise(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return t, 2 * float64(array.Elements(out)) * float64(g.kernel*g.kernel)
 }
 
-// transposed is the transposed convolution. Outputs that differ by a multiple of the stride use the same kernel elements, so
-// each spatial axis of the result is written as two, position and phase, which lie in memory as one. Only products with
-// elements of the image count as work, not those with the zeros between them.
+// transposed is the transposed convolution. Outputs that differ by a multiple of the stride use the same kernel
+// elements, so each spatial axis of the result is written as two, position and phase, which lie in memory as one. Only
+// products with elements of the image count as work, not those with the zeros between them.
 func transposed(batch int64, shape []int64) (*expr.Tensor, float64) {
 	g := geometryOf(2, shape)
 	s, taps := g.stride, g.kernel/g.stride
-	// reach is how many zeros stand before the image: output p*s+phase reads positions p - reach + phase/s ..., all within it.
+	// reach is how many zeros stand before the image: output p*s+phase reads positions p - reach + phase/s ..., all
+	// within it.
 	border := geometry{spatial: g.spatial, pad: taps - 1}
 	x := border.padded(expr.NewInput("x", float, batch, shape[0], shape[1], g.in))
 	w := expr.NewConstant("w", float, g.kernel, g.kernel, g.in, g.out)

@@ -12,8 +12,8 @@ func matmul(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return t, 2 * float64(batch*n*m*k)
 }
 
-// transposedProduct is the product of queries and keys of an attention: both are batch, length, heads, depth, and are transposed
-// on the way. Its shapes are length, heads and depth.
+// transposedProduct is the product of queries and keys of an attention: both are batch, length, heads, depth, and are
+// transposed on the way. Its shapes are length, heads and depth.
 func transposedProduct(batch int64, shape []int64) (*expr.Tensor, float64) {
 	length, heads, depth := shape[0], shape[1], shape[2]
 	q, v := expr.NewInput("q", float, batch, length, heads, depth), expr.NewInput("v", float, batch, length, heads, depth)

@@ -28,7 +28,8 @@ type row struct {
 	// FlopSeconds and ByteSeconds are the limits.
 	FlopSeconds float64 `json:"flop_seconds"`
 	ByteSeconds float64 `json:"byte_seconds"`
-	// DefaultSeconds and TunedSeconds are the latencies of the default schedule and of the fastest; the latter is 0 without tuning.
+	// DefaultSeconds and TunedSeconds are the latencies of the default schedule and of the fastest; the latter is 0
+	// without tuning.
 	DefaultSeconds float64  `json:"default_seconds"`
 	DefaultPoint   string   `json:"default_point"`
 	TunedSeconds   float64  `json:"tuned_seconds"`

@@ -9,7 +9,8 @@ import (
 
 // workload is one computation to measure.
 type workload struct {
-	// name is that of its operator, shape what tells it from the others of that operator, batch the batch size; 0 for tasks of models.
+	// name is that of its operator, shape what tells it from the others of that operator, batch the batch size; 0 for
+	// tasks of models.
 	name, shape string
 	batch       int64
 	// count is how often a model calls it.
@@ -26,9 +27,9 @@ type family struct {
 	shapes [][]int64
 }
 
-// families are the single operators and subgraphs of the evaluation of Ansor (Zheng et al., OSDI 2020, sections 7.1 and 7.2),
-// with the four shapes of each that its artifact measures. Shapes of convolutions are spatial extents, input and output channels,
-// kernel, stride, padding, dilation and groups.
+// families are the single operators and subgraphs of the evaluation of Ansor (Zheng et al., OSDI 2020, sections 7.1
+// and 7.2), with the four shapes of each that its artifact measures. Shapes of convolutions are spatial extents, input
+// and output channels, kernel, stride, padding, dilation and groups.
 var families = []family{
 	{"C1D", conv(1), [][]int64{{256, 64, 128, 3, 2, 1}, {128, 128, 256, 1, 2, 0}, {64, 256, 256, 5, 1, 2}, {32, 512, 512, 3, 1, 1}}},
 	{"C2D", conv(2), [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 64, 1, 1, 0}, {14, 14, 256, 256, 3, 1, 1}, {7, 7, 512, 512, 3, 1, 1}}},

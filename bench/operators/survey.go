@@ -19,8 +19,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// survey measures points of each workload's space, the given ones, neighbours or random ones beside the default, and writes how the analytic
-// cost orders them: Spearman's rank correlation, and how much slower than the fastest the default and the point of least cost are.
+// survey measures points of each workload's space, the given ones, neighbours or random ones beside the default, and
+// writes how the analytic cost orders them: Spearman's rank correlation, and how much slower than the fastest the
+// default and the point of least cost are.
 func (b *bench) survey(ctx context.Context, workloads []workload, w io.Writer) error {
 	fmt.Fprintln(w, "| workload | points | rank correlation | fastest | default / fastest | least cost / fastest |")
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|")
@@ -101,7 +102,8 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	return list, err
 }
 
-// pointsOf are the default and then the points named on the command line, those that differ from it in one knob, or random ones.
+// pointsOf are the default and then the points named on the command line, those that differ from it in one knob, or
+// random ones.
 func (b *bench) pointsOf(t *task) []space.Point {
 	list := []space.Point{t.space.Default()}
 	for _, text := range b.named {

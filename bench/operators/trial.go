@@ -57,8 +57,8 @@ func newTask(w workload, b *bench) (*task, error) {
 	return t, os.MkdirAll(t.dir, 0o700)
 }
 
-// build compiles up to n candidates that the search proposes; none are left when there is nothing pending afterwards. The first
-// batch is the default schedule alone.
+// build compiles up to n candidates that the search proposes; none are left when there is nothing pending afterwards.
+// The first batch is the default schedule alone.
 func (t *task) build(ctx context.Context, b *bench, n int) error {
 	t.pending = nil
 	proposed := t.search.Propose(n)

@@ -72,8 +72,8 @@ func (b *bench) race(ctx context.Context, t *task) (*result, error) {
 	return r, nil
 }
 
-// groups puts the best of a search, which would be its finalists, into the first group, and deals the others out, so that each other group
-// has candidates that are close and ones that are not.
+// groups puts the best of a search, which would be its finalists, into the first group, and deals the others out, so
+// that each other group has candidates that are close and ones that are not.
 func groups(order []string) [][]string {
 	list := [][]string{order[:min(group, len(order))]}
 	rest := order[len(list[0]):]

@@ -86,7 +86,8 @@ func compare(a, b candidate) pair {
 
 func median(samples []float64) float64 { return stat.Of(samples).Median }
 
-// regret is by how much the choice of a measurement among a task's candidates is slower in the long measurement than the best.
+// regret is by how much the choice of a measurement among a task's candidates is slower in the long measurement than
+// the best.
 func (r *result) regret(by func(candidate) float64) float64 {
 	chosen, best := math.Inf(1), math.Inf(1)
 	value := math.Inf(1)

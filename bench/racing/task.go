@@ -118,7 +118,8 @@ func (b *bench) build(ctx context.Context, name string, w *expr.Workload) (*task
 	return t, atomicfile.Write(list, func(w io.Writer) error { return json.NewEncoder(w).Encode(t) })
 }
 
-// choose takes the default, the hand-written points, points that differ from the default in one knob, which are close, and random ones.
+// choose takes the default, the hand-written points, points that differ from the default in one knob, which are close,
+// and random ones.
 func (b *bench) choose(w *expr.Workload) (list []builder.Candidate) {
 	s := space.New(w, b.target, schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 2))
