@@ -36,7 +36,8 @@ func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Ta
 	return nil
 }
 
-// writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its task, its weight, and its features.
+// writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its
+// task, its weight, and its features.
 func (f *benchModelFlags) writeCSV(a *app, samples []costmodel.Sample) error {
 	d, level, err := costmodel.Data(samples, costmodel.Latency)
 	if err != nil {

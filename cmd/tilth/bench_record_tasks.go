@@ -30,7 +30,8 @@ func (f *recordChoice) add(c *cobra.Command) {
 	c.Flags().Float64Var(&f.mostGFLOP, "most-gflop", 0, "leave out tasks of more operations (default none)")
 }
 
-// load is the tasks of models, or the standard ones, that are selected. A model is a file, the name of a built-in one, or all of these.
+// load is the tasks of models, or the standard ones, that are selected. A model is a file, the name of a built-in one,
+// or all of these.
 func (f *recordChoice) load(args []string) ([]record.Task, error) {
 	if f.every < 1 || f.mostGFLOP < 0 {
 		return nil, usagef("--every %d, --most-gflop %g: want positive numbers", f.every, f.mostGFLOP)

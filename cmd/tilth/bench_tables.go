@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/replay/contest"
 )
 
-// writeSearches writes what came out of a comparison: a row for each task, the medians, and who was best; with each, all that is known of
-// each task before.
+// writeSearches writes what came out of a comparison: a row for each task, the medians, and who was best; with each,
+// all that is known of each task before.
 func writeSearches(w io.Writer, r *contest.Report, each bool) error {
 	var text strings.Builder
 	if each {

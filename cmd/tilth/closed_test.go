@@ -16,8 +16,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// closedFarm is a farm with TLS whose tracker asks who calls. Its tuner has a token from the environment, its builder a
-// certificate, and its runner a token from its configuration file.
+// closedFarm is a farm with TLS whose tracker asks who calls. Its tuner has a token from the environment, its builder
+// a certificate, and its runner a token from its configuration file.
 type closedFarm struct{ *farmUnderTest }
 
 func startClosedFarm(ctx context.Context, t *testing.T) *closedFarm {

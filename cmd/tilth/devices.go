@@ -68,8 +68,8 @@ type warningRow struct {
 	Since  string `json:"since"`
 }
 
-// restRow says until when the runner is given no work since its last leases all failed, or none of one job, and why. It is there until a
-// lease succeeds.
+// restRow says until when the runner is given no work since its last leases all failed, or none of one job, and why.
+// It is there until a lease succeeds.
 type restRow struct {
 	Reason string `json:"reason"`
 	Until  string `json:"until"`

@@ -13,8 +13,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on it. Each
-// ends by itself, nobody is blamed, and the job goes on.
+// TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on
+// it. Each ends by itself, nobody is blamed, and the job goes on.
 func TestAFarmIsStoppedGently(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)

@@ -24,8 +24,8 @@ const farmDeadline = 4 * time.Minute
 // killAfter is how many trials are let through between two kills.
 const killAfter = 5
 
-// TestFarmSurvivesKills kills each process of a farm in turn while a client tunes on it. The job ends all the same, with
-// every trial exactly once: in the client's log, in the events, and in the records.
+// TestFarmSurvivesKills kills each process of a farm in turn while a client tunes on it. The job ends all the same,
+// with every trial exactly once: in the client's log, in the events, and in the records.
 func TestFarmSurvivesKills(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)

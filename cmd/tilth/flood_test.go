@@ -98,7 +98,8 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 	}
 }
 
-// Forty unfinished messages of 63 MiB on one connection, of a caller who proved nothing, took a tracker from 21 to 2,597 MiB.
+// Forty unfinished messages of 63 MiB on one connection, of a caller who proved nothing, took a tracker from 21 to
+// 2,597 MiB.
 func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -99,8 +99,8 @@ func (p *process) mustEndInterrupted() {
 	}
 }
 
-// An interrupt that came while the machine was measured said "signal: killed", one of a simulation that a connection was
-// refused.
+// An interrupt that came while the machine was measured said "signal: killed", one of a simulation that a connection
+// was refused.
 func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -137,8 +137,9 @@ func awaitFile(ctx context.Context, t *testing.T, pattern string) {
 	}
 }
 
-// TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that was
-// left open does not come back, but all that it logged is known, and nothing of it is measured again but the three fastest.
+// TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that
+// was left open does not come back, but all that it logged is known, and nothing of it is measured again but the three
+// fastest.
 func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)

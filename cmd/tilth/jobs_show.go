@@ -43,8 +43,8 @@ type taskView struct {
 	Messages     map[string]string `json:"messages"`
 	BestSeconds  *float64          `json:"best_s"`
 	LimitSeconds *float64          `json:"limit_s"`
-	// BestInterval is where the best one's median lies, RemeasuredFrom the latency that it had until it was measured again and
-	// found slower.
+	// BestInterval is where the best one's median lies, RemeasuredFrom the latency that it had until it was measured
+	// again and found slower.
 	BestInterval   *trials.Interval `json:"best_interval"`
 	RemeasuredFrom *float64         `json:"remeasured_from_s,omitempty"`
 

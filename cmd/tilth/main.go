@@ -55,8 +55,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// untilSignal ends the context at an interrupt or a termination, with a signalError as the cause. The first signal asks
-// to stop; the next one finds no handler any more, and kills.
+// untilSignal ends the context at an interrupt or a termination, with a signalError as the cause. The first signal
+// asks to stop; the next one finds no handler any more, and kills.
 func untilSignal() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// meteredFarm is a farm of processes that serve metrics: the tracker with TLS and to those who have a token, the agents to this
-// machine.
+// meteredFarm is a farm of processes that serve metrics: the tracker with TLS and to those who have a token, the
+// agents to this machine.
 type meteredFarm struct {
 	*farmUnderTest
 	// pages are where each service serves HTTP: host:port.

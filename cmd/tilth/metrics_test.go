@@ -74,7 +74,8 @@ func labels(family *dto.MetricFamily) string {
 	return strings.Join(names, " ")
 }
 
-// TestMetrics runs a closed farm while a job is open, and reads its metrics as the document, promtool and Prometheus do.
+// TestMetrics runs a closed farm while a job is open, and reads its metrics as the document, promtool and Prometheus
+// do.
 func TestMetrics(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)

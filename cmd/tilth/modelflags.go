@@ -64,8 +64,8 @@ func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.
 	return p, nil
 }
 
-// loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that have an input
-// or a symbol of its name; one at least must.
+// loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that
+// have an input or a symbol of its name; one at least must.
 func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Program) error) error {
 	shapes, err := f.parse()
 	if err != nil {

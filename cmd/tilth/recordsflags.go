@@ -40,8 +40,8 @@ func (f *recordsFlags) addFilter(c *cobra.Command) {
 // errFound ends a listing with the first record.
 var errFound = errors.New("found")
 
-// resolve completes the beginning of a workload's digest, as tables print it, to the only one among the records. It is an
-// error when no record passes the filters, since then one of them is misspelt.
+// resolve completes the beginning of a workload's digest, as tables print it, to the only one among the records. It is
+// an error when no record passes the filters, since then one of them is misspelt.
 func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) error {
 	if f.target == "" && f.workload == "" {
 		return nil

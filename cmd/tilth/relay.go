@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// relay passes writes on to whoever owns the terminal at the time, so that log lines do not cut through a live display.
+// relay passes writes on to whoever owns the terminal at the time, so that log lines do not cut through a live
+// display.
 type relay struct {
 	mu    sync.Mutex
 	to    io.Writer
@@ -29,7 +30,8 @@ func (r *relay) set(to io.Writer) {
 	r.to = to
 }
 
-// mute drops what is written from now on: the services of a farm that has failed, or is asked to stop, miss one another.
+// mute drops what is written from now on: the services of a farm that has failed, or is asked to stop, miss one
+// another.
 func (r *relay) mute() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -162,8 +162,8 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 	return err
 }
 
-// peak is what this machine can do at best, by the day's measurements that 'tilth tune' sees latencies against, too. Without
-// a compiler to build that measurement with, the package's own stands in for it.
+// peak is what this machine can do at best, by the day's measurements that 'tilth tune' sees latencies against, too.
+// Without a compiler to build that measurement with, the package's own stands in for it.
 func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
 	if !r.profile {
 		return aot.Peak{}, nil

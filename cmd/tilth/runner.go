@@ -83,8 +83,8 @@ so that latencies are shown beside its limits.`,
 	})
 }
 
-// rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say nothing,
-// there are none, and latencies are shown without them.
+// rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say
+// nothing, there are none, and latencies are shown without them.
 func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Target, emulator string) []roofline.Rates {
 	if emulator != "" {
 		return nil

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tilth": main})
 }
 
-// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches and the host's
-// lock.
+// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches and the
+// host's lock.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),

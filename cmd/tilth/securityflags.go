@@ -32,7 +32,8 @@ type securityFlags struct {
 	callsPerSecond              float64
 }
 
-// leastRequestMiB is what the tracker needs for its longest message, which is a connection's share with what comes ahead of it.
+// leastRequestMiB is what the tracker needs for its longest message, which is a connection's share with what comes
+// ahead of it.
 const leastRequestMiB = 256
 
 func (f *securityFlags) add(c *cobra.Command) {

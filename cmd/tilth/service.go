@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/config"
 )
 
-// service gives a service its work, and has its flags set from a file and from the environment too. Check, when there is
-// one, says what is wrong with them together.
+// service gives a service its work, and has its flags set from a file and from the environment too. Check, when there
+// is one, says what is wrong with them together.
 func (a *app) service(c *cobra.Command, check func() error, work func(ctx context.Context) error) *cobra.Command {
 	var file string
 	var checkOnly bool
@@ -38,8 +38,8 @@ func (a *app) service(c *cobra.Command, check func() error, work func(ctx contex
 // callerVariables are the flags that every command which calls a tracker takes from the environment too.
 var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 
-// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but yields to a flag that
-// keeps the work here.
+// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but
+// yields to a flag that keeps the work here.
 func fromEnvironment(c *cobra.Command) error {
 	tracker := c.Flags().Lookup("tracker")
 	if tracker == nil || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so

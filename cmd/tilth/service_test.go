@@ -16,7 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What --config-check prints has every flag that the service has, and means the same when it is the configuration file.
+// What --config-check prints has every flag that the service has, and means the same when it is the configuration
+// file.
 func TestEveryFlagOfAServiceIsASetting(t *testing.T) {
 	for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
 		c, _, err := newRoot(&app{}).Find([]string{service})

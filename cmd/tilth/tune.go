@@ -140,7 +140,8 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	return t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file})
 }
 
-// measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error is that ctx ended.
+// measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error
+// is that ctx ended.
 func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, lock *hostlock.Lock, cache string, log *slog.Logger) ([]byte, error) {
 	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, lock, cache)
 	switch {
@@ -203,8 +204,8 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	return w.finish(t.app, t.asJSON, where)
 }
 
-// abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this process
-// it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
+// abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this
+// process it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
 func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id string, why error) error {
 	if t.tracker.addr != "" {
 		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",

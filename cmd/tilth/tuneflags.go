@@ -83,8 +83,8 @@ func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.J
 	})
 }
 
-// submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can begin it, and fails if that
-// does not come; without (nil) the job may wait in the farm.
+// submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
+// begin it, and fails if that does not come; without (nil) the job may wait in the farm.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
 	o, err := f.objective.load(paths)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither waits for the
-// other to end, and each gets every trial of its budget.
+// TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither
+// waits for the other to end, and each gets every trial of its budget.
 func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
