@@ -51,8 +51,8 @@ type Config struct {
 	Spec *tilthv1.AgentSpec
 	// Handler is called for several leases at a time if Slots allows.
 	Handler Handler
-	// Calibrate, when set, is called when the tracker asks for a calibration of the device in a session, maybe again before one is
-	// reported. It must not block.
+	// Calibrate, when set, is called when the tracker asks for a calibration of the device in a session, maybe again
+	// before one is reported. It must not block.
 	Calibrate func(session string)
 	// Slots is how many leases to hold at a time; 0 = 1.
 	Slots int
@@ -91,9 +91,9 @@ func (c *Config) policy() retry.Policy {
 // longestRejoin bounds the wait before an agent joins anew whose sessions do not last.
 const longestRejoin = 30 * time.Second
 
-// Run is the life of an agent: it joins, works, and joins again whenever the tracker forgot it, until ctx ends. It then
-// lets held work end within the grace, hands the rest back and leaves. Run returns nil after such an end, and an error
-// when the tracker refuses the agent.
+// Run is the life of an agent: it joins, works, and joins again whenever the tracker forgot it, until ctx ends. It
+// then lets held work end within the grace, hands the rest back and leaves. Run returns nil after such an end, and an
+// error when the tracker refuses the agent.
 func Run(ctx context.Context, cfg Config) error {
 	cfg.setDefaults()
 	log := cfg.Logger.With("agent", cfg.Spec.GetName())
@@ -113,8 +113,8 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		log.Warn("session void, joining again")
-		// Two agents of one name would void each other for ever: a session that did not last is a reason to wait. And a tracker
-		// that forgot one agent may have forgotten all: they come back over the time between two heartbeats.
+		// Two agents of one name would void each other for ever: a session that did not last is a reason to wait. And
+		// a tracker that forgot one agent may have forgotten all: they come back over the time between two heartbeats.
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
 		}
@@ -148,6 +148,6 @@ func Report(ctx context.Context, log *slog.Logger, what string, call func(contex
 // Stale says whether err is the tracker's refusal of a lease that is no longer held: the work is to be dropped.
 func Stale(err error) bool { return wire.Reason(err) == wire.ReasonStaleLease }
 
-// MissingArtifact says whether err is the tracker's refusal of a build whose artifacts it does not have (any more): they
-// are to be uploaded again, and the report repeated.
+// MissingArtifact says whether err is the tracker's refusal of a build whose artifacts it does not have (any more):
+// they are to be uploaded again, and the report repeated.
 func MissingArtifact(err error) bool { return wire.Reason(err) == wire.ReasonMissingArtifact }

@@ -152,8 +152,8 @@ func TestWorkGoesOnWhileTheTrackerIsAway(t *testing.T) {
 		case <-ctx.Done():
 		}
 		err := f.finish(ctx, work.GetLease())
-		// A heartbeat that crosses the report may be answered first, and says that the lease, which the report ended, is no more. The same
-		// report again is accepted, once the first is on disk.
+		// A heartbeat that crosses the report may be answered first, and says that the lease, which the report ended,
+		// is no more. The same report again is accepted, once the first is on disk.
 		if errors.Is(err, agent.ErrDropped) {
 			err = f.finish(f.Context(), work.GetLease())
 		}

@@ -31,8 +31,8 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true,
 		}),
-		// A tracker that restarts is found again within seconds, and not by all agents at once: a wait is between nothing and
-		// twice the back-off.
+		// A tracker that restarts is found again within seconds, and not by all agents at once: a wait is between
+		// nothing and twice the back-off.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 1, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,

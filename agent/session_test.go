@@ -33,8 +33,8 @@ func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
 	}
 }
 
-// Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of the
-// first must not keep the second lease out of the heartbeats: the tracker would take that one back too.
+// Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of
+// the first must not keep the second lease out of the heartbeats: the tracker would take that one back too.
 func TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne(t *testing.T) {
 	leave := map[uint32]chan struct{}{1: make(chan struct{}), 2: make(chan struct{})}
 	entered := make(chan struct{})

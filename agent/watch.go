@@ -13,16 +13,16 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Watch calls visit with every event of a job from a sequence number on (0 = the first), stored and live, without gap or
-// repetition however often the tracker restarts. It returns nil after the job's last event, and otherwise the error of
-// visit, the tracker's refusal, or the cause with which ctx ended. A log that has a gap is an error: it would falsify all
-// that is made of the events.
+// Watch calls visit with every event of a job from a sequence number on (0 = the first), stored and live, without gap
+// or repetition however often the tracker restarts. It returns nil after the job's last event, and otherwise the error
+// of visit, the tracker's refusal, or the cause with which ctx ended. A log that has a gap is an error: it would
+// falsify all that is made of the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
 	return WatchStatus(ctx, conn, log, jobID, from, visit, nil)
 }
 
-// WatchStatus is Watch that also calls status, unless it is nil, with how the job stands: once the stored events were visited, and whenever it
-// changes. Trackers of older versions do not tell.
+// WatchStatus is Watch that also calls status, unless it is nil, with how the job stands: once the stored events were
+// visited, and whenever it changes. Trackers of older versions do not tell.
 func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64,
 	visit func(*tilthv1.JobEvent) error, status func(*tilthv1.JobStatus) error,
 ) error {

@@ -26,8 +26,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
 }
 
-// Holders are the other processes that compute or time something now, by number. There are none where the kernel does not list locks as
-// Linux does.
+// Holders are the other processes that compute or time something now, by number. There are none where the kernel does
+// not list locks as Linux does.
 func (l *Lock) Holders() []Holder {
 	own := os.Getpid()
 	var list []Holder

@@ -1,5 +1,5 @@
-// Package hostlock keeps what computes on a host apart from what is timed there. Runners hold the lock alone while they
-// time; builders and tuners share it while they compute. It works between processes and within one.
+// Package hostlock keeps what computes on a host apart from what is timed there. Runners hold the lock alone while
+// they time; builders and tuners share it while they compute. It works between processes and within one.
 package hostlock
 
 import (
@@ -20,8 +20,8 @@ const (
 	maxPoll   = 4 * time.Millisecond
 )
 
-// Lock is the host's lock. Two files make it: whoever wants it first passes the gate, and a timing runner keeps the gate
-// while it waits for the computing to end, so that newcomers cannot starve it.
+// Lock is the host's lock. Two files make it: whoever wants it first passes the gate, and a timing runner keeps the
+// gate while it waits for the computing to end, so that newcomers cannot starve it.
 type Lock struct {
 	gate, main string
 	// notices is nil when nobody wants to hear of waits.
@@ -41,7 +41,8 @@ func New(dir string) (*Lock, error) {
 	return &Lock{gate: filepath.Join(dir, "host.gate.lock"), main: filepath.Join(dir, "host.lock")}, nil
 }
 
-// Compute waits until nothing is timed, and keeps it so until release is called. Any number of holders compute together.
+// Compute waits until nothing is timed, and keeps it so until release is called. Any number of holders compute
+// together.
 func (l *Lock) Compute(ctx context.Context) (release func(), err error) {
 	return l.acquire(ctx, syscall.LOCK_SH)
 }

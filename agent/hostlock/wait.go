@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// firstNotice is how long the lock is waited for in silence: batches are built and measured in less. Further notices come after twice as
-// long each.
+// firstNotice is how long the lock is waited for in silence: batches are built and measured in less. Further notices
+// come after twice as long each.
 const firstNotice = 5 * time.Second
 
 // notices tells of long waits, once for all that wait for the same lock.
@@ -18,14 +18,15 @@ type notices struct {
 	log   *slog.Logger
 	first time.Duration
 	mu    sync.Mutex
-	// waiting counts those that wait. The next notice is due when none of them has got the lock for so long since then.
+	// waiting counts those that wait. The next notice is due when none of them has got the lock for so long since
+	// then.
 	waiting int
 	since   time.Time
 	due     time.Duration
 }
 
-// Announce makes the lock tell a logger when it is waited for because another process has it, and which. It is called before any other
-// method.
+// Announce makes the lock tell a logger when it is waited for because another process has it, and which. It is called
+// before any other method.
 func (l *Lock) Announce(log *slog.Logger) { l.notices = &notices{log: log, first: firstNotice} }
 
 // Announced is the lock in DefaultDir, with Announce.
