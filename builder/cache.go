@@ -26,8 +26,8 @@ func OpenCache(dir string, capBytes int64) (*Cache, error) {
 	return &Cache{dir: files, building: map[string]chan struct{}{}}, nil
 }
 
-// Get returns the path of a build's result, building it when it is not there. Callers that want the same result at the same
-// time wait for one of them to build it. The file stays at least until a later call of Get.
+// Get returns the path of a build's result, building it when it is not there. Callers that want the same result at the
+// same time wait for one of them to build it. The file stays at least until a later call of Get.
 func (c *Cache) Get(ctx context.Context, tc *toolchain.Toolchain, b toolchain.Build) (string, error) {
 	key := tc.Key(b)
 	path := c.dir.Path(key)

@@ -1,5 +1,5 @@
-// Package builder compiles candidates: it replays their traces, prints their code, runs the compiler and uploads what a
-// runner needs to measure them.
+// Package builder compiles candidates: it replays their traces, prints their code, runs the compiler and uploads what
+// a runner needs to measure them.
 package builder
 
 import (
@@ -47,15 +47,15 @@ type Candidate struct {
 // Built is what a batch was built into. The objects hold the candidates whose outcome has no error.
 type Built struct {
 	Outcomes []Outcome
-	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was isolated. Those kept from
-	// earlier batches may have other candidates as well.
+	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was
+	// isolated. Those kept from earlier batches may have other candidates as well.
 	Objects []string
 	// Reference and Harness are empty when there are no objects.
 	Reference, Harness string
 }
 
-// Build compiles a batch into the folder dir. A bad candidate costs only itself. The error means that the build side is at
-// fault or ctx ended.
+// Build compiles a batch into the folder dir. A bad candidate costs only itself. The error means that the build side
+// is at fault or ctx ended.
 func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, error) {
 	begin := time.Now()
 	j := &job{compiler: c, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}

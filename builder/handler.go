@@ -46,8 +46,8 @@ type Handler struct{ Config }
 // NewHandler returns a handler over the parts in config.
 func NewHandler(config Config) *Handler { return &Handler{config} }
 
-// Handle builds the batch of a lease and reports it. The error says that reporting failed or ctx ended; the lease is then
-// still open.
+// Handle builds the batch of a lease and reports it. The error says that reporting failed or ctx ended; the lease is
+// then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	batch := work.GetBuild()
 	if batch == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/lrudir"
 )
 
-// Kept are the objects of candidates built lately, since those that look best are measured again as finalists. The folder belongs to one
-// process: the same trace is other code in another version of the compiler.
+// Kept are the objects of candidates built lately, since those that look best are measured again as finalists. The
+// folder belongs to one process: the same trace is other code in another version of the compiler.
 type Kept struct{ dir *lrudir.Dir }
 
 // keptBytes bounds the objects kept. Those of a batch count once for each of its candidates.
@@ -50,7 +50,8 @@ func (b Batch) key(candidate string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reuse adds the objects that are kept of the batch's candidates to what was built, and returns the candidates that have none.
+// reuse adds the objects that are kept of the batch's candidates to what was built, and returns the candidates that
+// have none.
 func (j *job) reuse(kernels []replayed) (rest []replayed) {
 	var found []os.FileInfo
 	for _, k := range kernels {

@@ -25,8 +25,8 @@ type printed struct {
 	*codegen.Printed
 }
 
-// each calls work with the numbers below n, as many at once as compilers may run, and returns those for which there was no error. An error
-// is the candidate's, whose index in the batch index tells.
+// each calls work with the numbers below n, as many at once as compilers may run, and returns those for which there
+// was no error. An error is the candidate's, whose index in the batch index tells.
 func (j *job) each(n int, index func(int) int, work func(int) error) (right []int) {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -49,8 +49,9 @@ func (j *job) each(n int, index func(int) int, work func(int) error) (right []in
 	return right
 }
 
-// replay replays the traces and returns the candidates whose traces are legal; the others' outcomes are set. Those that lay their constants
-// out alike are next to one another, since a module and its measurement share what they have in common.
+// replay replays the traces and returns the candidates whose traces are legal; the others' outcomes are set. Those
+// that lay their constants out alike are next to one another, since a module and its measurement share what they have
+// in common.
 func (j *job) replay() []replayed {
 	candidates := j.batch.Candidates
 	schedules := make([]*schedule.Schedule, len(candidates))
