@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Backup writes the tracker's records file, as it is at one instant, to w, and returns its size. An error means that what was written
-// is not whole.
+// Backup writes the tracker's records file, as it is at one instant, to w, and returns its size. An error means that
+// what was written is not whole.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (sizeBytes uint64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -32,8 +32,8 @@ type Client struct {
 	admin   tilthv1.AdminServiceClient
 }
 
-// Dial makes a client of the tracker at host:port or unix:path. It connects when first used. Options say how it proves who
-// it is (see caller.Proof); without any it does not.
+// Dial makes a client of the tracker at host:port or unix:path. It connects when first used. Options say how it proves
+// who it is (see caller.Proof); without any it does not.
 func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (*Client, error) {
 	conn, err := agent.Dial(addr, options...)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Client) Close() error { return c.conn.Close() }
 func (c *Client) Addr() string { return c.addr }
 
 // Submit hands in a job. A tracker that cannot be reached at all is an error at once; an answer that is lost is asked
-// for again under the same request id, so the job is made once. When ctx ends while the tracker is asked, its answer is still
-// waited for, a while: whoever gave up can then cancel the job.
+// for again under the same request id, so the job is made once. When ctx ends while the tracker is asked, its answer
+// is still waited for, a while: whoever gave up can then cancel the job.
 func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	if _, err := call(ctx, &healthv1.HealthCheckRequest{}, healthv1.NewHealthClient(c.conn).Check); err != nil {
 		return nil, c.explain("submit the job", err)
@@ -109,8 +109,8 @@ func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	return response.GetJob(), nil
 }
 
-// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all), and how many jobs of any state were
-// dropped or deleted.
+// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all), and how many jobs of
+// any state were dropped or deleted.
 func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobState) (jobs []*tilthv1.Job, missing uint64, err error) {
 	request := &tilthv1.ListJobsRequest{States: states}
 	if limit == 0 {

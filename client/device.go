@@ -20,8 +20,9 @@ type Device struct {
 	Machine []byte
 }
 
-// FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class or
-// a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device offers.
+// FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class
+// or a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device
+// offers.
 func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Device, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
@@ -47,8 +48,8 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
 }
 
-// chooseDevice returns the one device class that the fitting devices have in common. A device that describes itself in a way that nobody
-// understands keeps nobody from the others.
+// chooseDevice returns the one device class that the fitting devices have in common. A device that describes itself in
+// a way that nobody understands keeps nobody from the others.
 func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, lacking("no device is there: start one with 'tilth runner'")
@@ -78,8 +79,8 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, e
 	return nil, lacking("no device is %q: see 'tilth devices list'", key)
 }
 
-// bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit says
-// whether the device fits the key at all, and an error which of its classes is no description of a device.
+// bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit
+// says whether the device fits the key at all, and an error which of its classes is no description of a device.
 func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
 		if !fits(spec, class.GetName(), key) {

@@ -72,8 +72,9 @@ func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*til
 	return response.GetDevice(), nil
 }
 
-// Drain cordons a device and returns when its leases in flight have ended, whatever becomes of the tracker meanwhile, or with the cause of
-// ctx's end; the device stays cordoned all the same. waiting hears of the device while it is being drained.
+// Drain cordons a device and returns when its leases in flight have ended, whatever becomes of the tracker meanwhile,
+// or with the cause of ctx's end; the device stays cordoned all the same. waiting hears of the device while it is
+// being drained.
 func (c *Client) Drain(ctx context.Context, name, by, reason string, waiting func(*tilthv1.Device)) (*tilthv1.Device, error) {
 	if _, err := c.Device(ctx, name); err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Lacking is the error of what a farm cannot do now for want of a device, a builder or a tuner; it does not pass by itself soon.
+// Lacking is the error of what a farm cannot do now for want of a device, a builder or a tuner; it does not pass by
+// itself soon.
 type Lacking struct {
 	addr string
 	// Message says what is missing, why, and the remedy; one line.
@@ -41,8 +42,9 @@ func (e *Lacking) Error() string {
 	return "tracker " + e.addr + ": " + e.Message
 }
 
-// CheckFarm says whether the farm could begin a job; the error is a *Lacking when somebody would have to do something first. That others have
-// their turn before, that an agent rests or that one is silent for a while is none. Trackers of older versions are not asked.
+// CheckFarm says whether the farm could begin a job; the error is a *Lacking when somebody would have to do something
+// first. That others have their turn before, that an agent rests or that one is silent for a while is none. Trackers
+// of older versions are not asked.
 func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	target := spec.GetTarget()
 	response, err := call(ctx, &tilthv1.CheckFarmRequest{

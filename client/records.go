@@ -9,8 +9,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// BestRecords returns the fastest verified record of each workload on a target whose schedule a level of numerics allows; no
-// workloads means every one at every level, no target every target. Workloads without a record are left out.
+// BestRecords returns the fastest verified record of each workload on a target whose schedule a level of numerics
+// allows; no workloads means every one at every level, no target every target. Workloads without a record are left
+// out.
 func (c *Client) BestRecords(ctx context.Context, target, numerics string, workloads ...string) (best []*tilthv1.Record, err error) {
 	if len(workloads) == 0 {
 		return c.bestPages(ctx, &tilthv1.BestRecordsRequest{Target: target})

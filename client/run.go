@@ -38,8 +38,9 @@ type Run struct {
 	Waits func(*tilthv1.Wait)
 }
 
-// RunPackages has packages run on a device of the farm, and returns the job with its result when it is done. started hears of the job when it
-// is queued. When ctx ends before that, the job is cancelled, and the error is the cause. A job that failed is an error with its reason.
+// RunPackages has packages run on a device of the farm, and returns the job with its result when it is done. started
+// hears of the job when it is queued. When ctx ends before that, the job is cancelled, and the error is the cause. A
+// job that failed is an error with its reason.
 func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.Job)) (*tilthv1.Job, error) {
 	var spec *tilthv1.JobSpec
 	err := r.Patience.Try(ctx, func(ctx context.Context) (err error) {
@@ -157,8 +158,8 @@ func (c *Client) Fetch(ctx context.Context, ref *tilthv1.ArtifactRef, dir string
 // capability is what a runner says that runs packages.
 const capability = "run"
 
-// chooseRunner returns the one device class on which packages of a target run among the devices that fit the key, and the device's name where
-// the key is that.
+// chooseRunner returns the one device class on which packages of a target run among the devices that fit the key, and
+// the device's name where the key is that.
 func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class, device string, err error) {
 	classes := map[string]bool{}
 	known, able := false, false
