@@ -110,8 +110,8 @@ func scratchDir(cache, name string) string {
 	return filepath.Join(cache, "scratch", "agent-"+url.PathEscape(name))
 }
 
-// claimScratch makes the folder, locks it and empties it of what an earlier life left. EWOULDBLOCK when another process
-// has it: that agent lives.
+// claimScratch makes the folder, locks it and empties it of what an earlier life left. EWOULDBLOCK when another
+// process has it: that agent lives.
 func claimScratch(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

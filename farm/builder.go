@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
-// builderSlots is one since a batch already runs as many compilers as are wanted: two batches at a time were no faster,
-// and each then seemed to cost twice.
+// builderSlots is one since a batch already runs as many compilers as are wanted: two batches at a time were no
+// faster, and each then seemed to cost twice.
 const builderSlots = 1
 
 // BuilderConfig is what a builder needs beyond what every agent does.

@@ -94,7 +94,8 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	checkLeftBehind(t, cfg, db)
 }
 
-// checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for ever.
+// checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for
+// ever.
 func checkLeftBehind(t *testing.T, cfg LocalConfig, db *records.DB) {
 	t.Helper()
 	host, err := os.Hostname()
@@ -212,7 +213,8 @@ func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestRunnersTellWhatTheirSandboxHasAndLacks when they join: every layer is named, with how it is had or why it is not.
+// TestRunnersTellWhatTheirSandboxHasAndLacks when they join: every layer is named, with how it is had or why it is
+// not.
 func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
 	for mode, layers := range map[sandbox.Mode]int{"": 9, sandbox.BestEffort: 9, sandbox.Off: 0} {
 		cfg := config(t)

@@ -27,7 +27,8 @@ const LocalOwner = "local"
 // maxSocketPath is what the kernel allows a unix socket's path, less some for the end that C wants.
 const maxSocketPath = 100
 
-// localDrainGrace is short because a local farm stops only when its job has ended: what is still in work is not wanted.
+// localDrainGrace is short because a local farm stops only when its job has ended: what is still in work is not
+// wanted.
 const localDrainGrace = time.Millisecond
 
 // LocalConfig is what a farm in one process needs.
@@ -155,8 +156,9 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	}
 	named := func(kind string) AgentConfig {
 		own := common
-		// The name is the same every time, so that the records file does not fill with agents: it admits one farm at a time.
-		// Several farms, each with a file of its own, may share the cache folder, so scratch files cannot go by the name.
+		// The name is the same every time, so that the records file does not fill with agents: it admits one farm at a
+		// time. Several farms, each with a file of its own, may share the cache folder, so scratch files cannot go by
+		// the name.
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// leastMemoryBytes is what a tracker may take before its collector works harder than usual. One with 10,000 agents connected has
-	// more than half of it in use.
+	// leastMemoryBytes is what a tracker may take before its collector works harder than usual. One with 10,000 agents
+	// connected has more than half of it in use.
 	leastMemoryBytes = 960 << 20
 	// memoryInterval is how often the limit is reconsidered.
 	memoryInterval = 5 * time.Second
 )
 
-// limitMemory has the collector keep the process's memory below a limit, or below five quarters of what is in use when that is
-// more, until ctx ends. Left alone it takes twice of what is in use, stacks included. Who sets GOMEMLIMIT decides himself.
+// limitMemory has the collector keep the process's memory below a limit, or below five quarters of what is in use when
+// that is more, until ctx ends. Left alone it takes twice of what is in use, stacks included. Who sets GOMEMLIMIT
+// decides himself.
 func limitMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -14,8 +14,8 @@ type passing struct {
 	claim *os.File // locked while the process lives
 }
 
-// newPassing makes a folder in parent whose name begins with prefix, and removes those with the prefix that nobody holds
-// any more. Folders of other users are left alone.
+// newPassing makes a folder in parent whose name begins with prefix, and removes those with the prefix that nobody
+// holds any more. Folders of other users are left alone.
 func newPassing(parent, prefix string) (*passing, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err

@@ -36,9 +36,9 @@ func ratesPath(cacheDir string, t *target.Target) string {
 	return filepath.Join(cacheDir, "rates", hex.EncodeToString(sum.Sum(nil))[:32]+".json")
 }
 
-// daily returns the highest rates that were measured on this day, which a file keeps. It measures unless that was done within
-// measuredAnew: whatever else runs on a machine lowers its rates and nothing raises them, so that each measurement comes nearer to what it
-// can do. A file that cannot be read or written is one that is not there.
+// daily returns the highest rates that were measured on this day, which a file keeps. It measures unless that was done
+// within measuredAnew: whatever else runs on a machine lowers its rates and nothing raises them, so that each
+// measurement comes nearer to what it can do. A file that cannot be read or written is one that is not there.
 func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (roofline.Rates, error) {
 	now = now.UTC()
 	day := now.Format(time.DateOnly)

@@ -36,7 +36,8 @@ func (m *measuring) at(now time.Time) float64 {
 
 var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// Every command measured the machine for itself, and each got other rates. Then one that was busy in the morning was slow all day.
+// Every command measured the machine for itself, and each got other rates. Then one that was busy in the morning was
+// slow all day.
 func TestAMachinesRatesAreTheMostOfTheDay(t *testing.T) {
 	m := &measuring{t, filepath.Join(t.TempDir(), "rates", "machine.json"), []float64{5, 9, 7, 6}}
 	for _, step := range []struct {

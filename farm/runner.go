@@ -38,8 +38,8 @@ type RunnerConfig struct {
 	Emulator []string
 	// Labels are free, for choosing a device.
 	Labels map[string]string
-	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with which one calls
-	// execute.Serve.
+	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with
+	// which one calls execute.Serve.
 	Execute []string
 	// Calibrate has the tracker watch the device by calibrations.
 	Calibrate bool
@@ -116,7 +116,8 @@ func dataSeed() (uint64, error) {
 	return binary.NativeEndian.Uint64(bytes[:]), nil
 }
 
-// runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references often.
+// runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references
+// often.
 const runnerCacheBytes = 1 << 30
 
 // What the tracker is told that a runner knows.
@@ -148,7 +149,8 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, artifacts *artifa
 	}
 }
 
-// watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be watched.
+// watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be
+// watched.
 func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch, ended func()) {
 	if !cfg.Calibrate {
 		return nil, func() {}

@@ -48,8 +48,8 @@ type Patience struct {
 	MaxAttempts                                 uint32
 }
 
-// reserveBytes are addresses for the records file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file that stays below is
-// backed up and listed without holding up those who write.
+// reserveBytes are addresses for the records file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file
+// that stays below is backed up and listed without holding up those who write.
 const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 
 // RunTracker is the life of a tracker, until ctx ends or its disk fails.
