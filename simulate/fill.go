@@ -17,8 +17,8 @@ const (
 	writesAtOnce = 40
 )
 
-// fill adds records to the file at path, as if the jobs of an earlier farm had made them until now: of all workloads in turns, a
-// microsecond apart.
+// fill adds records to the file at path, as if the jobs of an earlier farm had made them until now: of all workloads
+// in turns, a microsecond apart.
 func (o *Options) fill(ctx context.Context, path string) error {
 	db, err := records.Open(path, records.Options{})
 	if err != nil {

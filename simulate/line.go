@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// line is a connection as one agent sees it: calls are timed, answers may be lost, and a line that is cut carries nothing more.
+// line is a connection as one agent sees it: calls are timed, answers may be lost, and a line that is cut carries
+// nothing more.
 type line struct {
 	grpc.ClientConnInterface
 	meter *meter

@@ -10,9 +10,10 @@ import (
 
 // meter times calls while it is open.
 //
-// A lease's latency counts from when both sides were there, the call of the agent and the call that made the work, to when the
-// agent has the answer; so it includes the time in which that other call reached the disk. Work that came back into its queue
-// is not counted, since nobody here knows when. A result's latency is that of the call that reports it.
+// A lease's latency counts from when both sides were there, the call of the agent and the call that made the work, to
+// when the agent has the answer; so it includes the time in which that other call reached the disk. Work that came
+// back into its queue is not counted, since nobody here knows when. A result's latency is that of the call that
+// reports it.
 type meter struct {
 	mu    sync.Mutex
 	open  bool
@@ -87,7 +88,8 @@ func (m *meter) begin() {
 	m.open, m.calls = true, 0
 }
 
-// end closes the meter, and returns the number of calls answered since it was opened, and the times of leases and of reports.
+// end closes the meter, and returns the number of calls answered since it was opened, and the times of leases and of
+// reports.
 func (m *meter) end() (calls int, leases, reports []time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +97,8 @@ func (m *meter) end() (calls int, leases, reports []time.Duration) {
 	return m.calls, m.lease, m.result
 }
 
-// quantile returns the least of the times that so large a part of them does not exceed, in milliseconds; 0 when there are none.
+// quantile returns the least of the times that so large a part of them does not exceed, in milliseconds; 0 when there
+// are none.
 func quantile(times []time.Duration, part float64) float64 {
 	if len(times) == 0 {
 		return 0

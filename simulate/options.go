@@ -1,7 +1,7 @@
-// Package simulate puts load on a real tracker: a process of its own over a real records file, asked over real connections by
-// agents that are real but for their work. They neither compile nor measure; they wait as long as that would take, fail as
-// often, and vanish and come back. What the tracker acknowledged is remembered and compared with the records file after the
-// tracker was killed.
+// Package simulate puts load on a real tracker: a process of its own over a real records file, asked over real
+// connections by agents that are real but for their work. They neither compile nor measure; they wait as long as that
+// would take, fail as often, and vanish and come back. What the tracker acknowledged is remembered and compared with
+// the records file after the tracker was killed.
 package simulate
 
 import (
@@ -21,7 +21,8 @@ type Options struct {
 	Tasks, Workloads int
 	// Trials is how many a job has over all its tasks.
 	Trials int
-	// Batch is how many candidates are proposed together, and InFlight how many batches of a job are under way at most.
+	// Batch is how many candidates are proposed together, and InFlight how many batches of a job are under way at
+	// most.
 	Batch, InFlight int
 	// TraceBytes is the size of a candidate's trace, Samples how many times are measured of one that works.
 	TraceBytes, Samples int
@@ -29,8 +30,8 @@ type Options struct {
 	Rate float64
 	// Time is how long is measured, after all agents have joined and Warmup has passed.
 	Time, Warmup time.Duration
-	// BuildTime is the mean time of a batch at a builder, TrialTime that of a candidate on a device. Single times vary between
-	// half and twice as much.
+	// BuildTime is the mean time of a batch at a builder, TrialTime that of a candidate on a device. Single times vary
+	// between half and twice as much.
 	BuildTime, TrialTime time.Duration
 	// ReportInterval is how long a device holds back results to report them together.
 	ReportInterval time.Duration
@@ -56,8 +57,8 @@ type Failures struct {
 	Infra float64
 	// LostAnswers is that of a call which takes effect and whose answer never comes.
 	LostAnswers float64
-	// MeanLife is how long an agent lives; then it vanishes without a word, or is drained, and comes back under its name. 0 = for
-	// ever.
+	// MeanLife is how long an agent lives; then it vanishes without a word, or is drained, and comes back under its
+	// name. 0 = for ever.
 	MeanLife time.Duration
 	// Kills is how many times the tracker is killed and started again while it is measured.
 	Kills int

@@ -11,7 +11,8 @@ type Report struct {
 	ResultP99 float64 `json:"result_p99_ms"`
 	// RSSBytes is the most that the tracker's process had resident, pages of the mapped records file included.
 	RSSBytes int64 `json:"rss_bytes"`
-	// FsyncsPerSecond are two for each transaction of the store: one for its pages and one for the page that makes them valid.
+	// FsyncsPerSecond are two for each transaction of the store: one for its pages and one for the page that makes
+	// them valid.
 	FsyncsPerSecond float64 `json:"fsyncs_per_s"`
 	// Lost and Duplicated compare what was acknowledged with the store after the tracker was killed; see verdict.
 	Lost       int `json:"lost"`

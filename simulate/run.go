@@ -33,7 +33,8 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 			return nil, err
 		}
 	}
-	// What is simulated is large, lives long and makes much that does not: the collector would take a quarter of its time.
+	// What is simulated is large, lives long and makes much that does not: the collector would take a quarter of its
+	// time.
 	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

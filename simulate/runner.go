@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// measure takes as long as measuring would, and reports as a runner does: what has come since the last report, not more often
-// than once in an interval, and the rest at the end.
+// measure takes as long as measuring would, and reports as a runner does: what has come since the last report, not
+// more often than once in an interval, and the rest at the end.
 func (f *fleet) measure(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
 	if l.dice.happens(f.Failures.Infra) {
 		return errInfra

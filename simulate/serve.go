@@ -26,8 +26,8 @@ type addresses struct {
 	HTTP string `json:"http"`
 }
 
-// ServeTracker is the tracker's process: it serves a tracker over the data in dir at listen (host:port; port 0 = any), writes a
-// line with its addresses to out, and stops when in ends, so that it does not outlive who started it.
+// ServeTracker is the tracker's process: it serves a tracker over the data in dir at listen (host:port; port 0 = any),
+// writes a line with its addresses to out, and stops when in ends, so that it does not outlive who started it.
 func ServeTracker(ctx context.Context, dir, listen string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// search is one job in a tuner's hands: it follows the job's events and keeps so many batches under way until the job has its
-// trials.
+// search is one job in a tuner's hands: it follows the job's events and keeps so many batches under way until the job
+// has its trials.
 type search struct {
 	*fleet
 	line   *line
