@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is a program for the kernel's packet machine, run at each system call. It names what is allowed; whatever it
-// does not name, of today's kernel or of tomorrow's, fails with EPERM.
+// The filter is a program for the kernel's packet machine, run at each system call. It names what is allowed; whatever
+// it does not name, of today's kernel or of tomorrow's, fails with EPERM.
 
 // condition is what an argument must be like.
 type condition struct {
@@ -43,7 +43,8 @@ var harmless = []int{
 	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_GETRLIMIT, unix.SYS_SECCOMP, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 }
 
-// launching are those that launchers and emulators need besides: they set priorities, and do for a foreign program what it asks for.
+// launching are those that launchers and emulators need besides: they set priorities, and do for a foreign program
+// what it asks for.
 var launching = []int{
 	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_GETATTR,
 	unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_SCHED_RR_GET_INTERVAL, unix.SYS_GETPRIORITY, unix.SYS_SETPRIORITY,
@@ -74,8 +75,9 @@ func (c Command) rules(alone bool) []rule {
 // naming are options of prctl that a program may set and ask.
 var naming = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_SET_THP_DISABLE, unix.PR_SVE_GET_VL, unix.PR_SVE_SET_VL, setVMA}
 
-// allowed are rules for calls whatever their arguments, those of this architecture among them, and for others with certain arguments. self
-// is the process's own number, the only one that it may signal; 0 = not known before it is born.
+// allowed are rules for calls whatever their arguments, those of this architecture among them, and for others with
+// certain arguments. self is the process's own number, the only one that it may signal; 0 = not known before it is
+// born.
 func allowed(numbers []int, options []uint32, self int) []rule {
 	list := make([]rule, 0, len(numbers)+len(harmlessHere)+16)
 	for _, n := range slices.Concat(numbers, harmlessHere) {
@@ -144,8 +146,8 @@ func (c *condition) program() []unix.SockFilter {
 	return append(list, statement(unix.BPF_RET|unix.BPF_K, returnErrno|uint32(unix.EPERM)))
 }
 
-// filter bounds calls from here on; it needs that new privileges are forgone. Processors whose kernel slows filtered programs down, out
-// of mistrust of what they guess, are asked not to: a kernel is timed as it runs without a sandbox.
+// filter bounds calls from here on; it needs that new privileges are forgone. Processors whose kernel slows filtered
+// programs down, out of mistrust of what they guess, are asked not to: a kernel is timed as it runs without a sandbox.
 func (s *script) filter(list []rule) {
 	s.layer = Calls
 	program := assemble(list)

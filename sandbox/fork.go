@@ -46,8 +46,8 @@ type birth struct {
 	all, before uint64
 }
 
-// run starts a child with clone flags that carries out the script, the last call of which begins a program or exits. The error is
-// a *stepError or *birthError where the kernel refused something; the child is then gone.
+// run starts a child with clone flags that carries out the script, the last call of which begins a program or exits.
+// The error is a *stepError or *birthError where the kernel refused something; the child is then gone.
 func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -104,13 +104,14 @@ type cloneArgs struct {
 	cgroup     uint64
 }
 
-// vfork makes the system call that makes a child and returns twice, first in the child. The two share the stack: it is not to return from
-// what called it before the other has gone.
+// vfork makes the system call that makes a child and returns twice, first in the child. The two share the stack: it is
+// not to return from what called it before the other has gone.
 func vfork(number, a0, a1 uintptr) (pid, errno uintptr)
 
-// fork makes a child, and carries out the calls in it. The child borrows this process's memory, and this thread waits, until its program
-// has begun: copying the page tables of a process with a gigabyte takes longer than all else. Neither the scheduler nor the collector nor
-// a signal handler may run in the child: hence raw system calls, no growth of the stack, signals held back.
+// fork makes a child, and carries out the calls in it. The child borrows this process's memory, and this thread waits,
+// until its program has begun: copying the page tables of a process with a gigabyte takes longer than all else.
+// Neither the scheduler nor the collector nor a signal handler may run in the child: hence raw system calls, no growth
+// of the stack, signals held back.
 //
 //go:nosplit
 //go:norace

@@ -16,8 +16,9 @@ type groups struct {
 	next atomic.Uint64
 }
 
-// openGroups makes a group for all that this process starts. The rules are the kernel's (Documentation/admin-guide/cgroup-v2.rst): who
-// divides a group has no processes in it, so this process goes to a group of its own first, if it is alone where it is.
+// openGroups makes a group for all that this process starts. The rules are the kernel's
+// (Documentation/admin-guide/cgroup-v2.rst): who divides a group has no processes in it, so this process goes to a
+// group of its own first, if it is alone where it is.
 func openGroups() (*groups, error) {
 	own, err := ownGroup()
 	if err != nil {

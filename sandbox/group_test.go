@@ -31,7 +31,8 @@ func TestProcessesAreBornInTheirControlGroup(t *testing.T) {
 	}
 }
 
-// TestControlGroupsBoundMemory runs where memory is a controller of version 2. The address space alone would allow more.
+// TestControlGroupsBoundMemory runs where memory is a controller of version 2. The address space alone would allow
+// more.
 func TestControlGroupsBoundMemory(t *testing.T) {
 	s, program := open(t), hostile(t)
 	need(t, s, Memory)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identifiers that Debian's policy reserves and that no user, group or file has. They are below 65536, so that they exist in
-// containers with their own users, too.
+// Identifiers that Debian's policy reserves and that no user, group or file has. They are below 65536, so that they
+// exist in containers with their own users, too.
 const (
 	firstID = 65000
 	lastID  = 65500
@@ -33,7 +33,8 @@ func freeID() (int, error) {
 	return 0, fmt.Errorf("all of users and groups %d to %d are taken", firstID, lastID)
 }
 
-// readable says whether another user can read all files and run the executable, if there is one, if the program is to be one.
+// readable says whether another user can read all files and run the executable, if there is one, if the program is to
+// be one.
 func (s *Sandbox) readable(files []string, executable *os.File) error {
 	if executable != nil && s.id != 0 {
 		info, err := executable.Stat()
@@ -60,8 +61,8 @@ func (s *Sandbox) readable(files []string, executable *os.File) error {
 	return nil
 }
 
-// Share lets others read a file, and run it if it is a program: in a sandbox it may be another user's, who is shown nothing else of the
-// folder that it is in.
+// Share lets others read a file, and run it if it is a program: in a sandbox it may be another user's, who is shown
+// nothing else of the folder that it is in.
 func Share(path string, program bool) error {
 	info, err := os.Stat(path)
 	if err != nil {

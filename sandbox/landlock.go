@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock's interface that brought what is used here; see the kernel's Documentation/userspace-api/landlock.rst.
+// Versions of Landlock's interface that brought what is used here; see the kernel's
+// Documentation/userspace-api/landlock.rst.
 const (
 	landlockRefer    = 2
 	landlockTruncate = 3

@@ -17,8 +17,8 @@ import (
 
 // Command is a program to start.
 type Command struct {
-	// Launcher, when set, is a command that runs the program: an emulator, or something that sets its priority. It may have more calls
-	// than the program itself.
+	// Launcher, when set, is a command that runs the program: an emulator, or something that sets its priority. It may
+	// have more calls than the program itself.
 	Launcher []string
 	// Program and the files that it reads are seen inside by the names given, which must be absolute.
 	Program string
@@ -134,8 +134,8 @@ func (c Command) resolve() (command, files []string, err error) {
 	return append(append(command, c.Program), c.Args...), files, nil
 }
 
-// descriptors puts files where the program expects them, and has all others closed when it begins: this process may have been given some
-// that are not marked for that.
+// descriptors puts files where the program expects them, and has all others closed when it begins: this process may
+// have been given some that are not marked for that.
 func (s *script) descriptors(files []*os.File) {
 	s.layer = ""
 	for k, f := range files {
@@ -149,9 +149,9 @@ const (
 	busyWait     = 10 * time.Millisecond
 )
 
-// begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and about to
-// execute something else, still has it open; and a user has as many processes as may be while a sandbox beside this one is at its limit, or
-// what was killed there is not gone yet. Both pass.
+// begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and
+// about to execute something else, still has it open; and a user has as many processes as may be while a sandbox
+// beside this one is at its limit, or what was killed there is not gone yet. Both pass.
 func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
 	for attempt := 1; ; attempt++ {
 		p, err := script.run(s.cloneFlags(), group.descriptor())
@@ -168,8 +168,8 @@ func (p *Process) KillGroup() {
 	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // an error means that nothing is left
 }
 
-// Finish waits for the process to end by itself, ends what it left, and returns how it ended. exhausted says that the control group's
-// memory was used up.
+// Finish waits for the process to end by itself, ends what it left, and returns how it ended. exhausted says that the
+// control group's memory was used up.
 func (p *Process) Finish() (state *os.ProcessState, exhausted bool, err error) {
 	for errors.Is(unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}

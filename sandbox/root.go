@@ -13,7 +13,8 @@ import (
 // libraries are where loaders, C libraries and what else programs are linked with lie, and the loader's list of them.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/nix/store", "/gnu/store"}
 
-// rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they were.
+// rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they
+// were.
 const (
 	rootBytes = 1 << 20
 	rootFiles = 16 << 10
@@ -99,7 +100,8 @@ func (r *root) showAll(files []string) error {
 	return nil
 }
 
-// processes shows the process itself, for emulators, which read what it has mapped. Where the kernel refuses, they do without.
+// processes shows the process itself, for emulators, which read what it has mapped. Where the kernel refuses, they do
+// without.
 func (r *root) processes() {
 	r.folder("/proc")
 	r.mount("show processes", "proc", r.dir+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")

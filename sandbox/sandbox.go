@@ -1,5 +1,6 @@
-// Package sandbox starts programs that nobody vouches for: as another user, in namespaces of their own, with a tree of files reduced to
-// what they need, without privileges, with few system calls and bounded means. It knows nothing of what the programs do.
+// Package sandbox starts programs that nobody vouches for: as another user, in namespaces of their own, with a tree of
+// files reduced to what they need, without privileges, with few system calls and bounded means. It knows nothing of
+// what the programs do.
 //
 // What a machine or the runner's rights do not allow is left out, and said: see Open, States and docs/sandbox.md.
 package sandbox
@@ -35,7 +36,8 @@ func ParseMode(name string) (Mode, error) {
 	return "", fmt.Errorf("sandbox mode %q: want required, best-effort or off", name)
 }
 
-// Sandbox starts programs with the layers that this machine has. It may be used by several goroutines. A nil one has limits only.
+// Sandbox starts programs with the layers that this machine has. It may be used by several goroutines. A nil one has
+// limits only.
 type Sandbox struct {
 	// rootDir is an empty folder to mount the new root on.
 	rootDir string
@@ -54,8 +56,8 @@ type Sandbox struct {
 // flags are the clone flags of layers that are namespaces.
 var flags = map[Layer]uintptr{Processes: unix.CLONE_NEWPID, Network: unix.CLONE_NEWNET, IPC: unix.CLONE_NEWIPC, Hostname: unix.CLONE_NEWUTS}
 
-// Open tries each layer in a process that does nothing. dir is a folder of the sandbox's own, in which it makes what it needs. With
-// Required, the error names each layer that is missing.
+// Open tries each layer in a process that does nothing. dir is a folder of the sandbox's own, in which it makes what
+// it needs. With Required, the error names each layer that is missing.
 func Open(mode Mode, dir string) (*Sandbox, error) {
 	s := &Sandbox{rootDir: filepath.Join(dir, "root"), has: map[Layer]bool{}}
 	if mode == Off {
@@ -119,7 +121,8 @@ func (s *Sandbox) Missing() []string {
 	return missing
 }
 
-// hide is the first part of a child's script: what needs the rights that it gives up later. Files are those that it sees.
+// hide is the first part of a child's script: what needs the rights that it gives up later. Files are those that it
+// sees.
 func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 	if s.namespace {
 		c.mapIDs(unix.Geteuid(), unix.Getegid())

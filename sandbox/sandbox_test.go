@@ -58,8 +58,8 @@ func need(t *testing.T, s *Sandbox, layer Layer) {
 	}
 }
 
-// only is a sandbox of one layer. Another user is no part of it, who might stand in for the wall looked at; but giving up privileges is
-// nothing for who has none.
+// only is a sandbox of one layer. Another user is no part of it, who might stand in for the wall looked at; but giving
+// up privileges is nothing for who has none.
 func only(s *Sandbox, layer Layer) *Sandbox {
 	switch layer {
 	case User, Privileges:
@@ -282,7 +282,8 @@ func TestMeansAreBounded(t *testing.T) {
 	})
 }
 
-// TestLowerLimitsOfTheMachineStay: where a shell or a container sets hard limits below those of the sandbox, programs run all the same.
+// TestLowerLimitsOfTheMachineStay: where a shell or a container sets hard limits below those of the sandbox, programs
+// run all the same.
 func TestLowerLimitsOfTheMachineStay(t *testing.T) {
 	cmd := exec.Command("prlimit", "--core=0:0", os.Args[0], "-test.v", "-test.run=^TestMeansAreBounded$/^core$")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMeansAreBounded/core") {
@@ -456,7 +457,8 @@ func TestAnExecutableNeedNotBeSeen(t *testing.T) {
 	}
 }
 
-// TestAProgramHasItsDescriptorsAndNoOthers wherever they are in this process, which was given some that programs would inherit.
+// TestAProgramHasItsDescriptorsAndNoOthers wherever they are in this process, which was given some that programs would
+// inherit.
 func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 	s, program := open(t), hostile(t)
 	v := newVictims(t, program)
@@ -494,8 +496,8 @@ func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 	}
 }
 
-// BenchmarkStart is what starting a program costs, in a sandbox and with limits only, by turns: the medians in milliseconds. LARGE is the
-// size in MiB of what this process holds meanwhile.
+// BenchmarkStart is what starting a program costs, in a sandbox and with limits only, by turns: the medians in
+// milliseconds. LARGE is the size in MiB of what this process holds meanwhile.
 func BenchmarkStart(b *testing.B) {
 	s, err := Open(BestEffort, reachable(b))
 	if err != nil {

@@ -21,8 +21,9 @@ type call struct {
 	what     string
 }
 
-// script is what a child does between its birth and its program: a list of system calls, since a child of a process with several
-// threads can run hardly anything else. A script is written by the parent and carried out in the child by fork.
+// script is what a child does between its birth and its program: a list of system calls, since a child of a process
+// with several threads can run hardly anything else. A script is written by the parent and carried out in the child by
+// fork.
 type script struct {
 	calls []call
 	// kept are what arguments point at. The child uses the parent's memory, and the heap does not move.

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seal is for a program in Go that loads what nobody vouches for, and calls it before. From then on the process executes no program, its
-// memory is never dumped, signals go to itself only, and the calls are refused that Start's filter refuses, in every mode. A kernel
-// without filters is passed over: Open tells of that.
+// Seal is for a program in Go that loads what nobody vouches for, and calls it before. From then on the process
+// executes no program, its memory is never dumped, signals go to itself only, and the calls are refused that Start's
+// filter refuses, in every mode. A kernel without filters is passed over: Open tells of that.
 func Seal() error {
 	runtime.LockOSThread() // privileges are a thread's own until the filter is on all of them
 	defer runtime.UnlockOSThread()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// try finds out what can be had, layer by layer, each on top of those before: a user namespace is what brings the others without
-// rights of one's own.
+// try finds out what can be had, layer by layer, each on top of those before: a user namespace is what brings the
+// others without rights of one's own.
 func (s *Sandbox) try() error {
 	s.tryUser()
 	for _, layer := range []Layer{Processes, Network, IPC, Hostname} {
@@ -116,8 +116,8 @@ func (s *Sandbox) tryFiles() {
 	}
 }
 
-// checkReach goes back to the runner's own user where another one would not get to the files: without a root of its own it finds them
-// where they are.
+// checkReach goes back to the runner's own user where another one would not get to the files: without a root of its
+// own it finds them where they are.
 func (s *Sandbox) checkReach() {
 	if s.id == 0 || s.pivots {
 		return
