@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/tools/deploy/container"
 )
 
-// TestReadmesFarmRunsForAnOrdinaryUser runs the commands of "A farm in five commands" as they are written, as a user who
-// may write to a home and to /tmp only. The model is a small one, and the last command ends after a few trials.
+// TestReadmesFarmRunsForAnOrdinaryUser runs the commands of "A farm in five commands" as they are written, as a user
+// who may write to a home and to /tmp only. The model is a small one, and the last command ends after a few trials.
 func TestReadmesFarmRunsForAnOrdinaryUser(t *testing.T) {
 	container.Need(t)
 	t.Parallel()
