@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Calibration remembers how long the harness's calibration kernel took on a device, so that each measurement can say how calm the device
-// was. Its methods may be called from several goroutines; those of a nil one remember nothing.
+// Calibration remembers how long the harness's calibration kernel took on a device, so that each measurement can say
+// how calm the device was. Its methods may be called from several goroutines; those of a nil one remember nothing.
 type Calibration struct {
 	mu     sync.Mutex
 	recent []float64
@@ -14,8 +14,8 @@ type Calibration struct {
 	debt float64
 }
 
-// waitShare of the time that plans take may go to waiting for a calm device and to measuring again: where a neighbour stays, or a device
-// is slower than it was, waiting changes nothing.
+// waitShare of the time that plans take may go to waiting for a calm device and to measuring again: where a neighbour
+// stays, or a device is slower than it was, waiting changes nothing.
 const waitShare = 0.125
 
 // patience is how much time the next plan may spend so, in seconds, of the most that one may.
@@ -38,8 +38,8 @@ func (c *Calibration) account(took, spent float64) {
 	c.debt = max(0, c.debt+spent-waitShare*took)
 }
 
-// rememberedCalibrations bounds how far back the best goes: on a device that got slower for good, by heat or by a neighbour who stays, the
-// measure must become what it can do now.
+// rememberedCalibrations bounds how far back the best goes: on a device that got slower for good, by heat or by a
+// neighbour who stays, the measure must become what it can do now.
 const rememberedCalibrations = 512
 
 // BestSeconds is the least of the remembered times; 0 when there is none.
@@ -67,7 +67,8 @@ func (c *Calibration) add(seconds float64) {
 	}
 }
 
-// ratio is how many times the best known a calibration took, the larger of the one before and the one after a measurement.
+// ratio is how many times the best known a calibration took, the larger of the one before and the one after a
+// measurement.
 func (c *Calibration) ratio(before, after float64) float64 {
 	worse := max(before, after)
 	best := c.BestSeconds()

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// rehearsals are how many groups a process goes through without running the kernel until so many took about as long; in the end any.
+	// rehearsals are how many groups a process goes through without running the kernel until so many took about as
+	// long; in the end any.
 	rehearsals     = 4
 	longRehearsals = 250 * time.Millisecond
-	// examinations are how often a kernel is examined before its process's clock is not believed. The pauses between them double: what
-	// lengthens one on a busy machine is over by the next, or the one after that.
+	// examinations are how often a kernel is examined before its process's clock is not believed. The pauses between
+	// them double: what lengthens one on a busy machine is over by the next, or the one after that.
 	examinations = 6
 	firstPause   = 5 * time.Millisecond
-	// believable is how many times its process's time a kernel may take by the runner's clock. Some of it is honest: outside of its samples a kernel
-	// finds its inputs in other caches.
+	// believable is how many times its process's time a kernel may take by the runner's clock. Some of it is honest:
+	// outside of its samples a kernel finds its inputs in other caches.
 	believable = 3
-	// leeway is the part of a rehearsal that is not counted either, since the caches that it leaves are not those of samples.
+	// leeway is the part of a rehearsal that is not counted either, since the caches that it leaves are not those of
+	// samples.
 	leeway = 0.5
 )
 
@@ -68,8 +70,8 @@ func (m *measurement) fastest() int {
 	return best
 }
 
-// examine runs a candidate in a process of its own, by the runner's clock, on data that no candidate has seen. One that is wrong there has
-// failed; one that takes much longer there takes as long as that.
+// examine runs a candidate in a process of its own, by the runner's clock, on data that no candidate has seen. One
+// that is wrong there has failed; one that takes much longer there takes as long as that.
 func (m *measurement) examine(ctx context.Context, k int) error {
 	o := m.outcomes[k]
 	claimed, seconds := median(o), 0.0
@@ -123,7 +125,8 @@ type exam struct {
 	begun bool
 }
 
-// run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at fault or ctx ended.
+// run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at
+// fault or ctx ended.
 func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
 	if x.judge, err = newJudge(x.results, x.results.Exams); err != nil {
 		return 0, nil, err
@@ -221,8 +224,8 @@ func (x *exam) load(proc *process) error {
 	}
 }
 
-// rehearse returns what a group takes at least but for the kernel. The data are others, lest they be there already when it counts. On a
-// busy machine it goes on until the least is no chance.
+// rehearse returns what a group takes at least but for the kernel. The data are others, lest they be there already
+// when it counts. On a busy machine it goes on until the least is no chance.
 func (x *exam) rehearse(proc *process) (time.Duration, error) {
 	var took []time.Duration
 	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {

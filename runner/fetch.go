@@ -79,8 +79,8 @@ func (h *Handler) install(path, digest string) (string, error) {
 	return program, nil
 }
 
-// copyExecutable copies a file so that it appears whole. The copy is written and closed before it gets its name: a program
-// that is still open for writing somewhere cannot be run.
+// copyExecutable copies a file so that it appears whole. The copy is written and closed before it gets its name: a
+// program that is still open for writing somewhere cannot be run.
 func copyExecutable(from, to string) (err error) {
 	source, err := os.Open(from)
 	if err != nil {

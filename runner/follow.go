@@ -31,8 +31,8 @@ type measurement struct {
 	best float64
 	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
 	current int
-	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations outcomes are held
-	// back, since the harness measures all of them again when the device was disturbed.
+	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations
+	// outcomes are held back, since the harness measures all of them again when the device was disturbed.
 	outcomes []*Outcome
 	reported []bool
 	// clean is the first calibration's time of the process, in seconds; 0 while there was none.
@@ -53,7 +53,8 @@ func (m *measurement) run(ctx context.Context) error {
 	}
 }
 
-// process runs one harness process until it has settled the fate of at least one kernel, and reports whether all are done.
+// process runs one harness process until it has settled the fate of at least one kernel, and reports whether all are
+// done.
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
 	m.patience = patience
@@ -87,8 +88,8 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 // blameLimit is how long a harness gets to tell whose turn it is.
 const blameLimit = time.Second
 
-// blame has a harness that is stuck in a race tell whose turn it is, by the fault that the signal makes: it reports no turns while it races. One that
-// cannot tell leaves the blame to the finalist that was started last.
+// blame has a harness that is stuck in a race tell whose turn it is, by the fault that the signal makes: it reports no
+// turns while it races. One that cannot tell leaves the blame to the finalist that was started last.
 func (m *measurement) blame(proc *process) {
 	_ = proc.Signal(syscall.SIGABRT) // an error means that it has ended
 	if e, err := proc.next(blameLimit); err == nil && e.Event == "fault" && m.mayStart(e.Index) {
@@ -130,8 +131,8 @@ type infraError struct{ message string }
 // Error is the harness's message.
 func (e *infraError) Error() string { return "harness: " + e.message }
 
-// faultError is what a candidate did or asked for that the harness could not go on with: a stray access, as told by its signal
-// handler, or more memory than there is.
+// faultError is what a candidate did or asked for that the harness could not go on with: a stray access, as told by
+// its signal handler, or more memory than there is.
 type faultError struct{ message string }
 
 // Error is the harness's message.
@@ -193,7 +194,8 @@ func (m *measurement) load(e event) error {
 	return nil
 }
 
-// start begins a kernel's turn. What was said of it before counts no longer, but of finalists, which have several turns.
+// start begins a kernel's turn. What was said of it before counts no longer, but of finalists, which have several
+// turns.
 func (m *measurement) start(k int) {
 	m.current = k
 	if !m.plan.Finalists {
@@ -201,8 +203,8 @@ func (m *measurement) start(k int) {
 	}
 }
 
-// mayStart says whether a kernel's turn may begin: finalists take turns; otherwise one starts when the one before is done, in order, or
-// again after a disturbance.
+// mayStart says whether a kernel's turn may begin: finalists take turns; otherwise one starts when the one before is
+// done, in order, or again after a disturbance.
 func (m *measurement) mayStart(k int) bool {
 	if k < 0 || k >= len(m.kernels) || m.reported[k] {
 		return false
@@ -278,8 +280,8 @@ func (m *measurement) calibrated(ctx context.Context, proc *process, seconds flo
 	return proc.say(word{op: goOn, seed: m.judge.seed()})
 }
 
-// release hands on the outcomes that were held back, in the order of the kernels; those of finalists all together, since the best so
-// far, the first, stands until its rivals are compared with what it is now.
+// release hands on the outcomes that were held back, in the order of the kernels; those of finalists all together,
+// since the best so far, the first, stands until its rivals are compared with what it is now.
 func (m *measurement) release(ctx context.Context, after float64) error {
 	if m.plan.Finalists && !m.complete() {
 		return nil

@@ -85,7 +85,8 @@ func TestAHarnessThatDoesNotListenIsGarbled(t *testing.T) {
 	}
 }
 
-// FuzzReport reads the report of a harness that says anything in any order: there is a verdict behind every candidate that is right.
+// FuzzReport reads the report of a harness that says anything in any order: there is a verdict behind every candidate
+// that is right.
 func FuzzReport(f *testing.F) {
 	f.Add([]byte(dialogue), false)
 	f.Add([]byte(dialogue), true)

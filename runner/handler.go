@@ -74,8 +74,8 @@ func (h *Handler) calibration(device string) *Calibration {
 	return h.calibrations[device]
 }
 
-// Handle measures the batch of a lease and reports the outcomes, some at a time; or it runs the packages of a lease. The error says that reporting failed or ctx
-// ended; the lease is then still open.
+// Handle measures the batch of a lease and reports the outcomes, some at a time; or it runs the packages of a lease.
+// The error says that reporting failed or ctx ended; the lease is then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	if run := work.GetRun(); run != nil {
 		return h.run(ctx, work.GetLease(), run.GetJob())

@@ -118,8 +118,8 @@ func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 // honest is how long a liar's work takes at least, in seconds: 100 times 100,000 multiply-adds on two threads.
 const honest = 100e-6
 
-// TestAKernelIsTimedOnDataThatItHasNotSeen: one that copied its first answer was taken to be hundreds of times as fast as it is, since inputs
-// never changed.
+// TestAKernelIsTimedOnDataThatItHasNotSeen: one that copied its first answer was taken to be hundreds of times as fast
+// as it is, since inputs never changed.
 func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModes {
@@ -166,7 +166,8 @@ func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestACandidateWritesNoVerdict: neither its own nor its rival's, though it knows the words that the harness has for them.
+// TestACandidateWritesNoVerdict: neither its own nor its rival's, though it knows the words that the harness has for
+// them.
 func TestACandidateWritesNoVerdict(t *testing.T) {
 	b := newBench(t, native(t))
 	if o := b.lie(t, "forges_verdicts", lyingModes["search"]); o.Error != crash || !strings.Contains(o.Message, "writes to the harness's report") {
@@ -174,7 +175,8 @@ func TestACandidateWritesNoVerdict(t *testing.T) {
 	}
 }
 
-// TestWhatAnObjectDoesToItsProcessCostsNoRival: a candidate that fails beside another object is measured again without it.
+// TestWhatAnObjectDoesToItsProcessCostsNoRival: a candidate that fails beside another object is measured again without
+// it.
 func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModes {
@@ -205,7 +207,8 @@ func harnesses(t *testing.T, program string) (pids []string) {
 	return pids
 }
 
-// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates: constructors run before any candidate's turn, and used to cost the batch.
+// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates: constructors run before any candidate's turn, and used
+// to cost the batch.
 func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) {
 	b := newBench(t, native(t))
 	for constructor, w := range map[string]wanted{

@@ -58,7 +58,8 @@ func (j *judge) begin(proc *process, limit time.Duration) error {
 // seed is that of the data that the inputs hold.
 func (j *judge) seed() uint64 { return j.results.seed(j.set) }
 
-// change chooses other data, and returns their seed: a candidate is not timed on what it was verified on, and does not know on what.
+// change chooses other data, and returns their seed: a candidate is not timed on what it was verified on, and does not
+// know on what.
 func (j *judge) change() uint64 {
 	j.set = (j.set + 1 + rand.IntN(practiceSets-1)) % practiceSets
 	return j.seed()

@@ -9,8 +9,8 @@ import (
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
 type Limits struct {
-	// Candidate is the least time a candidate gets, all included; by default 1 s, and 10 s while no latency is known: a
-	// large task's first candidates may take seconds. Slow tasks get more: ten times what the best one needs.
+	// Candidate is the least time a candidate gets, all included; by default 1 s, and 10 s while no latency is known:
+	// a large task's first candidates may take seconds. Slow tasks get more: ten times what the best one needs.
 	Candidate time.Duration
 	// Reference bounds the reference kernel; 120 s by default.
 	Reference time.Duration
@@ -22,13 +22,14 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
 	Samples int
-	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default. Of finalists they are
-	// taken even when the race is decided, and are 15, more than a search takes.
+	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default.
+	// Of finalists they are taken even when the race is decided, and are 15, more than a search takes.
 	LeastSamples int
-	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is measured as it
-	// is, and the outcomes say so: a machine that is always busy must get through, too.
+	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is
+	// measured as it is, and the outcomes say so: a machine that is always busy must get through, too.
 	Patience time.Duration
-	// MemoryBytes bounds the harness's address space, with what an emulator maps; three quarters of the machine's memory by default.
+	// MemoryBytes bounds the harness's address space, with what an emulator maps; three quarters of the machine's
+	// memory by default.
 	MemoryBytes int64
 }
 
@@ -45,9 +46,11 @@ const (
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
 	finalistLeast    = 15
-	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it twice.
+	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it
+	// twice.
 	slowerAllowed = 10
-	// spareThreads are those of an emulator, and of runners beside this one, whose harnesses may belong to the same user.
+	// spareThreads are those of an emulator, and of runners beside this one, whose harnesses may belong to the same
+	// user.
 	spareThreads  = 256
 	mostOpenFiles = 256
 	// mostResultsBytes bounds the reference's results.
@@ -81,7 +84,8 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race together.
+// candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race
+// together.
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
 	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget

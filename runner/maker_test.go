@@ -33,8 +33,8 @@ func (b *bench) lyingHarness(t *testing.T) string {
 	return b.path("liar")
 }
 
-// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade: a hostile builder's harness left results of the reference and calibrations, and
-// the candidates of honest builders came out wrong, on a device that seemed to be disturbed.
+// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade: a hostile builder's harness left results of the reference
+// and calibrations, and the candidates of honest builders came out wrong, on a device that seemed to be disturbed.
 func TestABatchIsMeasuredWithNothingThatAnothersHarnessMade(t *testing.T) {
 	machine := native(t)
 	b := newBench(t, machine)

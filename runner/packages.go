@@ -20,8 +20,8 @@ type Packages struct {
 	Report func(context.Context, *tilthv1.ReportRunRequest) error
 }
 
-// run runs the packages of a lease and reports what they came to. The error says that reporting failed or ctx ended; the lease is then still
-// open.
+// run runs the packages of a lease and reports what they came to. The error says that reporting failed or ctx ended;
+// the lease is then still open.
 func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	if h.Packages == nil {
 		return errors.New("runner: the lease is for running packages, which this runner does not")

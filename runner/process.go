@@ -29,8 +29,9 @@ type process struct {
 	began    bool
 }
 
-// wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input, and candidates
-// are not told of it: what they write to the report is no event, unless they search the harness's memory for it.
+// wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input,
+// and candidates are not told of it: what they write to the report is no event, unless they search the harness's
+// memory for it.
 const wordBytes = 64
 
 // secretWord is one that nobody guesses.
@@ -116,7 +117,8 @@ func (p *process) next(limit time.Duration) (event, error) {
 	return e, err
 }
 
-// How a process ends that was still running when its report ended: by kill, or by itself, as it cannot report any longer.
+// How a process ends that was still running when its report ended: by kill, or by itself, as it cannot report any
+// longer.
 const (
 	endedKilled = "ended by killed"
 	endedMute   = "exits with status 2"

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
-// mostRaces bounds how often finalists race on a device that does not stay what it is. What the last race said stands, and the tracker hears
-// of the device.
+// mostRaces bounds how often finalists race on a device that does not stay what it is. What the last race said stands,
+// and the tracker hears of the device.
 const mostRaces = 3
 
 // race measures finalists between two calibrations, and again when these differ by more than a part of them.

@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/runner/answer"
 )
 
-// results are what the reference puts out on sets of data. It runs in a process that loads no candidates, and no process that does sees
-// any of them.
+// results are what the reference puts out on sets of data. It runs in a process that loads no candidates, and no
+// process that does sees any of them.
 type results struct {
 	resultsHeader
 	// slots are the outputs, set after set.
@@ -34,8 +34,8 @@ type resultsHeader struct {
 	// Seed is the plan's; Reference is the digest of the reference's object.
 	Seed      uint64 `json:"seed"`
 	Reference string `json:"reference"`
-	// Exams is how many of the sets are for examinations, Group how many of these are run together: so many that waking the process does
-	// not count for much.
+	// Exams is how many of the sets are for examinations, Group how many of these are run together: so many that
+	// waking the process does not count for much.
 	Exams int `json:"exams"`
 	Group int `json:"group"`
 }
@@ -43,8 +43,8 @@ type resultsHeader struct {
 const (
 	// practiceSets are those on which candidates are verified and timed.
 	practiceSets = 3
-	// Sets for examinations are as many as are run in one, and some at least, since a busy machine lengthens what is timed; there are no
-	// more than take some time and memory.
+	// Sets for examinations are as many as are run in one, and some at least, since a busy machine lengthens what is
+	// timed; there are no more than take some time and memory.
 	leastExams    = 4
 	mostExams     = 32
 	mostExamBytes = 8 << 20

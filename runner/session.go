@@ -1,5 +1,5 @@
-// Package runner measures candidates on a device: it downloads what a builder compiled, verifies and times each candidate
-// in a harness process, and reports the measurements.
+// Package runner measures candidates on a device: it downloads what a builder compiled, verifies and times each
+// candidate in a harness process, and reports the measurements.
 package runner
 
 import (
@@ -21,17 +21,20 @@ type Plan struct {
 	Kernels []string
 	// Finalists take turns, in the order of Kernels; there are at most 8.
 	Finalists bool
-	// Alike has candidates get as many samples as limits allow, whether or not they are slower than others; it has no effect on
-	// finalists.
+	// Alike has candidates get as many samples as limits allow, whether or not they are slower than others; it has no
+	// effect on finalists.
 	Alike bool
-	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L /usr/aarch64-linux-gnu.
+	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L
+	// /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
 	// Seed selects the data; candidates are not told of it.
 	Seed uint64
-	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see it.
+	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
+	// it.
 	ReferenceCache string
-	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are known.
+	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are
+	// known.
 	BestSeconds float64
 	BestSamples []float64
 	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
@@ -52,16 +55,17 @@ type Outcome struct {
 	Samples       []float64
 	RelativeError float64
 	RunSeconds    float64
-	// CalibrationRatio says how calm the device was: time of the calibration kernel over the best known; 0 = not known.
+	// CalibrationRatio says how calm the device was: time of the calibration kernel over the best known; 0 = not
+	// known.
 	CalibrationRatio float64
 	// Remeasured says why the candidate was measured more than once in a plan; empty = it was not.
 	Remeasured string
 }
 
-// Measure runs the plan and calls report with the outcome of each kernel, in their order, as soon as it is known and the device is
-// known to have been calm, or never to become so. A candidate that crashes or hangs costs only itself, an object that does so when it is
-// loaded only the candidates in it, which are reported last. The error means that the device or the artifacts are at fault or ctx ended:
-// the candidates not reported are not measured.
+// Measure runs the plan and calls report with the outcome of each kernel, in their order, as soon as it is known and
+// the device is known to have been calm, or never to become so. A candidate that crashes or hangs costs only itself,
+// an object that does so when it is loaded only the candidates in it, which are reported last. The error means that
+// the device or the artifacts are at fault or ctx ended: the candidates not reported are not measured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > mostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), mostFinalists)
@@ -93,7 +97,8 @@ func (p Plan) show() error {
 
 const mostFinalists = 8
 
-// patience is how much time a harness process may spend on waiting for a calm device, in seconds. Finalists, which are few, always have all.
+// patience is how much time a harness process may spend on waiting for a calm device, in seconds. Finalists, which are
+// few, always have all.
 func (p Plan) patience() float64 {
 	most := p.Limits.Patience.Seconds()
 	if p.Finalists {
@@ -154,7 +159,8 @@ func (p Plan) left(outcomes []*Outcome) []string {
 // quartilesNormal is the distance of a normal distribution's quartiles in standard deviations.
 const quartilesNormal = 1.349
 
-// incumbent is what a candidate races against: the upper end of the best one's interval, and the standard deviation of its samples.
+// incumbent is what a candidate races against: the upper end of the best one's interval, and the standard deviation of
+// its samples.
 func (p Plan) incumbent() (high, spread float64) {
 	if len(p.BestSamples) == 0 {
 		return p.BestSeconds, 0

@@ -133,7 +133,8 @@ func check(t *testing.T, got []Outcome, want []wanted) {
 	}
 }
 
-// aborted is what is said of a candidate that calls abort. Where processes are not hidden from it, it can signal none, not even itself.
+// aborted is what is said of a candidate that calls abort. Where processes are not hidden from it, it can signal none,
+// not even itself.
 func (b *bench) aborted() string {
 	if b.lacks(sandbox.Processes) && !b.lacks(sandbox.Calls) {
 		return "Segmentation fault"
@@ -224,7 +225,8 @@ func TestSlowCandidatesAreDroppedEarly(t *testing.T) {
 	}
 }
 
-// TestCandidatesHardlyBehindGetFewSamples: the best one's noise, here as large as it gets, does not rule out that they are as fast.
+// TestCandidatesHardlyBehindGetFewSamples: the best one's noise, here as large as it gets, does not rule out that they
+// are as fast.
 func TestCandidatesHardlyBehindGetFewSamples(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "good")
 	p.Limits.Budget = 10 * time.Second
@@ -284,7 +286,8 @@ func TestMeasurementsSayHowCalmTheDeviceWas(t *testing.T) {
 			t.Errorf("%s: the calibration took %g times the best known", o.Kernel, o.CalibrationRatio)
 		}
 	}
-	// A device that was once twice as fast is disturbed for ever: measuring goes on after the patience is spent, and says so.
+	// A device that was once twice as fast is disturbed for ever: measuring goes on after the patience is spent, and
+	// says so.
 	p.Calibration.add(p.Calibration.BestSeconds() / 2)
 	p.Limits.Patience = time.Millisecond
 	for _, o := range measureAll(t, p) {
@@ -384,8 +387,8 @@ func TestForeignTargetUnderEmulator(t *testing.T) {
 		{"null_pointer", crash, ""}, {"good", none, ""}})
 }
 
-// BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device, in a sandbox and
-// with limits only, and how fast the kernel seems to be.
+// BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device,
+// in a sandbox and with limits only, and how fast the kernel seems to be.
 func BenchmarkMeasure(b *testing.B) {
 	kernels := slices.Repeat([]string{"good"}, 16)
 	p := newBench(b, native(b)).plan(b, kernels...)

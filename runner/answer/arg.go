@@ -1,5 +1,5 @@
-// Package answer judges what kernels put out: it lies in memory that a runner shares with the process in which they run, and is compared
-// with what the reference put out in a process of its own.
+// Package answer judges what kernels put out: it lies in memory that a runner shares with the process in which they
+// run, and is compared with what the reference put out in a process of its own.
 package answer
 
 import (
@@ -78,8 +78,8 @@ func (w *Workload) SlotBytes() (bytes int64) {
 // mostGrowth bounds how many times the tolerance a kernel's algorithm may claim to need.
 const mostGrowth = 1e3
 
-// Judge compares two slots. The relative error is the largest of all outputs; the message is empty when they agree, but for the tolerance
-// times growth.
+// Judge compares two slots. The relative error is the largest of all outputs; the message is empty when they agree,
+// but for the tolerance times growth.
 func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, message string) {
 	tolerance := w.Tolerance * min(max(growth, 1), mostGrowth)
 	for _, a := range w.Args {

@@ -66,7 +66,8 @@ func float32s(b []byte) []uint32 {
 
 const infinity = 0x7F800000
 
-// scan is quick where all is finite: magnitudes order as their bits do. Otherwise, or when want is all zeros, ok is false.
+// scan is quick where all is finite: magnitudes order as their bits do. Otherwise, or when want is all zeros, ok is
+// false.
 func scan(got, want []uint32) (relative float64, ok bool) {
 	var worst, largest uint32
 	got = got[:len(want)]

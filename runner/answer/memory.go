@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is shared with a process in which kernels run. It is not to be trusted for anything but what it holds when it is compared.
+// Memory is shared with a process in which kernels run. It is not to be trusted for anything but what it holds when it
+// is compared.
 type Memory struct {
 	// File is what the process gets.
 	File  *os.File
@@ -24,7 +25,8 @@ func NewMemory() (*Memory, error) {
 	return &Memory{File: os.NewFile(uintptr(fd), "answers")}, nil
 }
 
-// Resize gives the memory its size, once and for all: a process that made it smaller would take what is read here away.
+// Resize gives the memory its size, once and for all: a process that made it smaller would take what is read here
+// away.
 func (m *Memory) Resize(size int64) error {
 	if err := m.File.Truncate(size); err != nil {
 		return fmt.Errorf("memory for answers: %d bytes: %w", size, err)

@@ -1,5 +1,6 @@
-// Package calibration times two pieces of fixed work, one bound by the processor and one by the memory, so that whoever keeps the times
-// can tell that a device is not what it was. It needs no compiler and no artifact: the work is the program's own.
+// Package calibration times two pieces of fixed work, one bound by the processor and one by the memory, so that
+// whoever keeps the times can tell that a device is not what it was. It needs no compiler and no artifact: the work is
+// the program's own.
 package calibration
 
 import (
@@ -37,7 +38,8 @@ type Times struct {
 	Compute, Memory []float64
 }
 
-// Change is by how much one calibration's times differ from another's, of the two kernels the larger, whichever way: 0.03 is 3 %.
+// Change is by how much one calibration's times differ from another's, of the two kernels the larger, whichever way:
+// 0.03 is 3 %.
 func Change(from, to Times) float64 {
 	return max(change(from.Compute, to.Compute), change(from.Memory, to.Memory))
 }
@@ -48,7 +50,8 @@ func change(from, to []float64) float64 {
 	return math.Abs(after/before - 1)
 }
 
-// New returns the kernels for a machine: as many threads as it measures on, and the size of its last cache (0 = not known).
+// New returns the kernels for a machine: as many threads as it measures on, and the size of its last cache (0 = not
+// known).
 func New(threads int, cacheBytes int64) *Kernels {
 	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
 	return &Kernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer))}

@@ -5,8 +5,8 @@ import "math"
 // steps of a compute kernel's sample take two milliseconds or so.
 const steps = 1_000_000
 
-// compute runs multiply-adds in registers: four chains, each step of which depends on the one before. It feels the processor's clock and
-// the time that it is taken away, and nothing else.
+// compute runs multiply-adds in registers: four chains, each step of which depends on the one before. It feels the
+// processor's clock and the time that it is taken away, and nothing else.
 func compute(seed float64) float64 {
 	a, b, c, d := seed, seed+1, seed+2, seed+3
 	for range steps {

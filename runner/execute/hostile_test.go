@@ -28,7 +28,8 @@ import (
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
-// Ways of testdata/hostile.c: those that fail in a sandbox, those that get less than they want, and those that end their process.
+// Ways of testdata/hostile.c: those that fail in a sandbox, those that get less than they want, and those that end
+// their process.
 var (
 	harmless = []string{"forks", "executes", "fills_disk", "calls_network", "reads_files", "changes_files", "signals", "traces", "gains", "leaves_things",
 		"uses_the_kernel", "dumps_core", "finds_descriptors"}

@@ -7,7 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// MadeUpInputs are the same pseudo-random numbers every time, uniform in [-1, 1), or zero where the type is not float32.
+// MadeUpInputs are the same pseudo-random numbers every time, uniform in [-1, 1), or zero where the type is not
+// float32.
 func MadeUpInputs(manifest *aot.Manifest) map[string]*array.Array {
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}

@@ -27,7 +27,8 @@ func (f *Failure) Error() string { return f.message }
 
 // Executor runs packages in processes of their own.
 type Executor struct {
-	// Args start a process that calls Serve, of this very program, whatever has become of its file: its name and arguments.
+	// Args start a process that calls Serve, of this very program, whatever has become of its file: its name and
+	// arguments.
 	Args []string
 	// Sandbox is what processes run in; nil = limits only.
 	Sandbox *sandbox.Sandbox
@@ -41,11 +42,13 @@ const (
 	// mostComplaintBytes bounds what it may say besides.
 	mostComplaintBytes = 1 << 20
 	mostOpenFiles      = 256
-	// spareThreads are those of the runtime, and of runners beside this one, whose processes may belong to the same user.
+	// spareThreads are those of the runtime, and of runners beside this one, whose processes may belong to the same
+	// user.
 	spareThreads = 512
 	// reservedBytes are more than Go's runtime reserves, which is 1.6 GiB.
 	reservedBytes = 2 << 30
-	// lingering is how long pipes may stay open after a process: something may have them that it started, where no sandbox forbids that.
+	// lingering is how long pipes may stay open after a process: something may have them that it started, where no
+	// sandbox forbids that.
 	lingering = time.Second
 )
 
@@ -55,8 +58,8 @@ func (e *Executor) Try(ctx context.Context) error {
 	return err
 }
 
-// Run runs packages in a process and returns what they came to. The error is a Failure, the cause with which ctx ended, or the machine's
-// fault. The request's paths are this process's and absolute; others are let read the files.
+// Run runs packages in a process and returns what they came to. The error is a Failure, the cause with which ctx
+// ended, or the machine's fault. The request's paths are this process's and absolute; others are let read the files.
 func (e *Executor) Run(ctx context.Context, request Request, limits Limits) (*Result, error) {
 	limits = limits.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &Failure{fmt.Sprintf("takes longer than %v: allow more time, or ask for fewer executions", limits.Time)})
@@ -79,7 +82,8 @@ func (e *Executor) Run(ctx context.Context, request Request, limits Limits) (*Re
 // process is one that runs packages.
 type process struct {
 	order order
-	// opened are all files of this process for it, temporary those of them to be removed. failed is why one could not be opened.
+	// opened are all files of this process for it, temporary those of them to be removed. failed is why one could not
+	// be opened.
 	opened    []*os.File
 	temporary []string
 	failed    error

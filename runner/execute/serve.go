@@ -112,8 +112,8 @@ func (r Request) execute(m *aot.Model, keep bool) error {
 	return nil
 }
 
-// Turns times models in turns, so that a machine that gets slower or faster meanwhile does so for all of them: seconds of one execution, by
-// model.
+// Turns times models in turns, so that a machine that gets slower or faster meanwhile does so for all of them: seconds
+// of one execution, by model.
 func Turns(ctx context.Context, models []*aot.Model, repeat, number int) ([][]float64, error) {
 	samples := make([][]float64, len(models))
 	if len(models) == 1 && repeat > 0 {

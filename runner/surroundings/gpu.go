@@ -11,7 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// The tool's fields, in this order: see nvidia-smi --help-query-gpu. The active reasons are bits; bit 0 says that the GPU is idle.
+// The tool's fields, in this order: see nvidia-smi --help-query-gpu. The active reasons are bits; bit 0 says that the
+// GPU is idle.
 const (
 	gpuFields  = "index,temperature.gpu,clocks.sm,clocks.max.sm,clocks_throttle_reasons.active"
 	idleReason = 1
