@@ -286,8 +286,8 @@ func (n noted) SyncDir(path string) error {
 	return n.OS.SyncDir(path)
 }
 
-// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that nothing is left to the page cache when Put returns: the bytes, the name,
-// and the folder.
+// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that nothing is left to the page cache when Put returns: the
+// bytes, the name, and the folder.
 func TestAnArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var steps []string
