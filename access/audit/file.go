@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// File is a file that others take the place of when it is full: FILE, and before it FILE.1, FILE.2 and so on, the oldest
-// last. A crash at any time leaves whole lines, except the last one of FILE at a crash of the machine: lines are handed to
-// the system, and not awaited on the disk.
+// File is a file that others take the place of when it is full: FILE, and before it FILE.1, FILE.2 and so on, the
+// oldest last. A crash at any time leaves whole lines, except the last one of FILE at a crash of the machine: lines
+// are handed to the system, and not awaited on the disk.
 type File struct {
 	path     string
 	maxBytes int64
@@ -75,8 +75,8 @@ func (f *File) Write(line []byte) (int, error) {
 	return n, nil
 }
 
-// rotate gives the full files their new names and begins another. After a failure midway the next one goes on: a name that
-// is not there has been given its new one.
+// rotate gives the full files their new names and begins another. After a failure midway the next one goes on: a name
+// that is not there has been given its new one.
 func (f *File) rotate() error {
 	err := f.file.Close()
 	f.file = nil

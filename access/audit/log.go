@@ -14,7 +14,8 @@ import (
 // Entry is one line of the audit log.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// Verb is what was asked for: a service and its call, such as JobService.CancelJob, or the method and path of a page.
+	// Verb is what was asked for: a service and its call, such as JobService.CancelJob, or the method and path of a
+	// page.
 	Verb string `json:"verb"`
 	// Who asked, in what role, and what proved it; empty when nobody is asked who they are, or nothing was proved.
 	Who   string `json:"who,omitempty"`
@@ -33,9 +34,9 @@ type Entry struct {
 
 // Log is an audit log. Its methods may be called from many goroutines; those of a nil Log do nothing.
 //
-// When a line cannot be written, it goes to the tracker's own log, and Ready fails until lines can be written again: who
-// changes something asks it first. So what may go missing here are the lines of calls that were under way when writing
-// began to fail, and those are in the other log.
+// When a line cannot be written, it goes to the tracker's own log, and Ready fails until lines can be written again:
+// who changes something asks it first. So what may go missing here are the lines of calls that were under way when
+// writing began to fail, and those are in the other log.
 type Log struct {
 	log *slog.Logger
 
@@ -46,8 +47,8 @@ type Log struct {
 	missed  int
 }
 
-// New makes an audit log of a writer, which gets each line in one call and either takes all of it or fails. Logger hears
-// of lines that cannot be written.
+// New makes an audit log of a writer, which gets each line in one call and either takes all of it or fails. Logger
+// hears of lines that cannot be written.
 func New(out io.WriteCloser, logger *slog.Logger) *Log { return &Log{out: out, log: logger} }
 
 // Ready says why nothing can be written; nil when it can.

@@ -25,8 +25,8 @@ type Proof struct {
 	TokenFile string
 }
 
-// DialOptions are for connections to the tracker at addr: host:port or unix:PATH. A token is sent in the clear only on this
-// machine.
+// DialOptions are for connections to the tracker at addr: host:port or unix:PATH. A token is sent in the clear only on
+// this machine.
 func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, error) {
 	var options []grpc.DialOption
 	encrypted := p.TLS != certs.ClientConfig{}

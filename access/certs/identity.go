@@ -1,4 +1,5 @@
-// Package certs makes the certificates of a farm, and uses those that are in files: they are read again when they change.
+// Package certs makes the certificates of a farm, and uses those that are in files: they are read again when they
+// change.
 package certs
 
 import (
@@ -14,9 +15,9 @@ import (
 // rolePrefix begins the organisation in a certificate's subject that tells a role: O=tilth:agent.
 const rolePrefix = "tilth:"
 
-// Identity is who a verified client certificate stands for: its common name, in the role that its organisation tells. It
-// is false for certificates without such an organisation, which prove nothing to a farm, and an error for those that make
-// no sense or whose time is over.
+// Identity is who a verified client certificate stands for: its common name, in the role that its organisation tells.
+// It is false for certificates without such an organisation, which prove nothing to a farm, and an error for those
+// that make no sense or whose time is over.
 func Identity(c *x509.Certificate, now time.Time) (access.Identity, bool, error) {
 	var roles []access.Role
 	for _, o := range c.Subject.Organization {

@@ -27,8 +27,8 @@ const (
 	LeafLifetime = 365 * 24 * time.Hour
 )
 
-// Authority signs a farm's certificates. Its key is in a file of its own, which only needs to be there when something is
-// signed.
+// Authority signs a farm's certificates. Its key is in a file of its own, which only needs to be there when something
+// is signed.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

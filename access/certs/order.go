@@ -25,8 +25,8 @@ type Order struct {
 	Lifetime time.Duration
 }
 
-// Make makes what is ordered, and an authority where there is none. It returns the files of certificates that it wrote; the
-// key of each is beside it.
+// Make makes what is ordered, and an authority where there is none. It returns the files of certificates that it
+// wrote; the key of each is beside it.
 func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	a, fresh, err := authority(dir, now)
 	if err != nil {

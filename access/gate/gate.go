@@ -1,8 +1,9 @@
-// Package gate is the one place that decides which calls a tracker answers: who calls (a token or a certificate), whether
-// that role may call the method, whether what the call is about is the caller's, and what of it the audit log gets.
+// Package gate is the one place that decides which calls a tracker answers: who calls (a token or a certificate),
+// whether that role may call the method, whether what the call is about is the caller's, and what of it the audit log
+// gets.
 //
-// A call is admitted when its headers have come, before anything of its message is read; whose job or session it is about
-// is looked at when the message is there.
+// A call is admitted when its headers have come, before anything of its message is read; whose job or session it is
+// about is looked at when the message is there.
 package gate
 
 import (
@@ -26,7 +27,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Holdings tells whose something is. An answer of false means that there is no such thing: then the call itself says so.
+// Holdings tells whose something is. An answer of false means that there is no such thing: then the call itself says
+// so.
 type Holdings interface {
 	// JobOwner is the name that a job belongs to.
 	JobOwner(id string) (name string, is bool)
@@ -50,8 +52,8 @@ type Config struct {
 	Certificates bool
 	// Audit gets what was done and what was refused; nil = nobody does.
 	Audit *audit.Log
-	// CallsPerSecond is how often an identity may call, on average; each of its agents' sessions adds to that. Where nobody is asked who they
-	// are it holds for each address but this machine's. 0 = nobody counts.
+	// CallsPerSecond is how often an identity may call, on average; each of its agents' sessions adds to that. Where
+	// nobody is asked who they are it holds for each address but this machine's. 0 = nobody counts.
 	CallsPerSecond float64
 	// Holdings are the tracker's.
 	Holdings Holdings

@@ -29,8 +29,8 @@ type proof struct {
 	certificate *x509.Certificate
 }
 
-// identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused whatever
-// the certificate says.
+// identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused
+// whatever the certificate says.
 func (g *Gate) identify(from string, p proof) (caller, error) {
 	c := caller{from: from}
 	if len(p.authorization) > 0 {

@@ -15,7 +15,8 @@ import (
 type rate struct{ perSecond, burst float64 }
 
 const (
-	// callsOfSession is what each session of an identity adds to the calls that it may make in a second: a farm's agents may share one.
+	// callsOfSession is what each session of an identity adds to the calls that it may make in a second: a farm's
+	// agents may share one.
 	callsOfSession = 50
 	// burstSeconds is for how long nobody may have called who calls for all of that at once.
 	burstSeconds = 2
@@ -27,7 +28,8 @@ const (
 	mostBuckets = 1 << 16
 )
 
-// loggedRates bound the calls of an identity that the audit log gets a line of, so that it tells of days, whoever calls.
+// loggedRates bound the calls of an identity that the audit log gets a line of, so that it tells of days, whoever
+// calls.
 var loggedRates = map[logged]rate{
 	audited: {perSecond: 20, burst: 600},
 	noted:   {perSecond: 100, burst: 20_000}, // a farm's agents join at once
@@ -60,7 +62,8 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// take counts a call, or says after how long there may be one. More is asked for the rate of a bucket that is empty; nil = it stays.
+// take counts a call, or says after how long there may be one. More is asked for the rate of a bucket that is empty;
+// nil = it stays.
 func (r *rates) take(key bucketKey, now time.Time, first rate, more func() rate) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,7 +50,8 @@ func (g *Gate) done(c *call, req, response any, err error) {
 	g.cfg.Audit.Add(e)
 }
 
-// refused writes down a call that was not let through. Callers could fill the log with such calls, so of each only some are written.
+// refused writes down a call that was not let through. Callers could fill the log with such calls, so of each only
+// some are written.
 func (g *Gate) refused(c *call, req any, err error) {
 	g.cfg.Refused(status.Code(err))
 	if !g.written(c) {

@@ -56,8 +56,8 @@ var (
 	carriers = []access.Role{access.Client, access.Admin, access.Agent}
 )
 
-// rules has a line for every method that a tracker serves. A method without one is refused to everybody; a test sees to it
-// that there is none.
+// rules has a line for every method that a tracker serves. A method without one is refused to everybody; a test sees
+// to it that there is none.
 var rules = map[string]rule{
 	tilthv1.JobService_SubmitJob_FullMethodName:        {roles: clients, log: audited},
 	tilthv1.JobService_GetJob_FullMethodName:           {roles: readers},

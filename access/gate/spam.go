@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/access/audit"
 )
 
-// Bounds on the refusals that are written down within a window: of each stranger's host, and of each caller who is known.
+// Bounds on the refusals that are written down within a window: of each stranger's host, and of each caller who is
+// known.
 const (
 	spamWindow                      = time.Minute
 	strangerRefusals, strangerHosts = 20, 256

@@ -24,8 +24,8 @@ func (g *Gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	return err
 }
 
-// guarded is a stream that ends when what its caller is known by is valid no longer: that is looked at with each message,
-// so a stream that stands still tells nothing more.
+// guarded is a stream that ends when what its caller is known by is valid no longer: that is looked at with each
+// message, so a stream that stands still tells nothing more.
 type guarded struct {
 	grpc.ServerStream
 	gate *Gate

@@ -13,9 +13,10 @@ import (
 // errStalled is the cause with which the context of a stalled call ends.
 var errStalled = status.Error(codes.DeadlineExceeded, "the call stood still for too long: see whether the peer or the network is overloaded, and try again")
 
-// call is what the guard knows of one call. It ends the call when what is awaited of its peer does not come in time. A call is watched
-// from its headers on: until its request has come, and while a stream's message is on its way in or out. What the server itself takes is
-// not counted, nor the way of a single answer: the transport takes it whole (see conn), and the call has ended.
+// call is what the guard knows of one call. It ends the call when what is awaited of its peer does not come in time. A
+// call is watched from its headers on: until its request has come, and while a stream's message is on its way in or
+// out. What the server itself takes is not counted, nor the way of a single answer: the transport takes it whole (see
+// conn), and the call has ended.
 //
 // It is the call's context, which saves every call some microseconds.
 type call struct {
@@ -90,8 +91,8 @@ func (c *call) receive(decode func(any) error, m any) error {
 	return in.fault
 }
 
-// unfit is the refusal of a message that is compressed or too long; nil when none was. The transport's own, which is worded otherwise, has
-// gone out before.
+// unfit is the refusal of a message that is compressed or too long; nil when none was. The transport's own, which is
+// worded otherwise, has gone out before.
 func (c *call) unfit() error {
 	method, length := strings.TrimPrefix(c.method, "/"), c.intake.tooLong.Load()
 	switch {

@@ -11,8 +11,8 @@ import (
 
 // conn gives its place back when it is closed, and knows about how much its peer has not read.
 //
-// The transport takes an answer whole, and keeps it until the peer reads it; the call is over and no longer counts among the
-// connection's. A peer that calls and never reads would have the server keep answers without end.
+// The transport takes an answer whole, and keeps it until the peer reads it; the call is over and no longer counts
+// among the connection's. A peer that calls and never reads would have the server keep answers without end.
 type conn struct {
 	net.Conn
 	ready       *ready // nil where the system cannot tell
@@ -47,9 +47,9 @@ type addr struct {
 	filter *filter
 }
 
-// owe counts an answer, and drops the connection if too much is unread. It is no exact account: what else is written counts
-// as read answers, and answers to calls that are cancelled just then are never written; a peer that is dropped for those connects
-// again.
+// owe counts an answer, and drops the connection if too much is unread. It is no exact account: what else is written
+// counts as read answers, and answers to calls that are cancelled just then are never written; a peer that is dropped
+// for those connects again.
 func (c *conn) owe(answerBytes int) {
 	for {
 		owed, written := c.owed.Load(), c.written.Load()

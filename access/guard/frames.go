@@ -6,7 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// frames follows the frames that a peer sends, however they are cut: which call each part of a message belongs to. One goroutine reads.
+// frames follows the frames that a peer sends, however they are cut: which call each part of a message belongs to. One
+// goroutine reads.
 type frames struct {
 	preface int // bytes of the connection's preface that are still to come
 	head    [9]byte
@@ -27,8 +28,9 @@ func newFrames(streams uint32) *frames {
 	return &frames{preface: len(http2.ClientPreface), calls: map[uint32]*intake{}, most: 2 * int(streams)}
 }
 
-// scan follows what comes next, and returns how much of it may be passed on now: no more than up to the end of a call's headers, so that
-// the server has decided about that call before any part of its message is looked at. The error ends the connection.
+// scan follows what comes next, and returns how much of it may be passed on now: no more than up to the end of a
+// call's headers, so that the server has decided about that call before any part of its message is looked at. The
+// error ends the connection.
 func (f *frames) scan(b []byte) (n int, err error) {
 	for n < len(b) {
 		switch {

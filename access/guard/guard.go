@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Admit decides about a call by its headers; the call gets the context that it returns. It is asked before anything of the call's request is
-// passed on.
+// Admit decides about a call by its headers; the call gets the context that it returns. It is asked before anything of
+// the call's request is passed on.
 type Admit func(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error)
 
 // Admission is how a call was let in.
@@ -116,8 +116,8 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 	return c, nil
 }
 
-// takerOf says on whose account a call takes room. Callers whom nobody asks who they are go by their address, and on this machine all are one
-// that may have everything.
+// takerOf says on whose account a call takes room. Callers whom nobody asks who they are go by their address, and on
+// this machine all are one that may have everything.
 func takerOf(a Admission, f *filter) taker {
 	t := taker{caller: a.Caller, stranger: a.Stranger, conn: new(int64)}
 	if f == nil {

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what is to come, however starved the machine is.
 const patience = time.Minute
 
-// service answers Echo with what it was sent, and Flood with messages without end; Sink takes all that comes. Causes gets the
-// cause with which each call's context ended.
+// service answers Echo with what it was sent, and Flood with messages without end; Sink takes all that comes. Causes
+// gets the cause with which each call's context ended.
 type service struct {
 	flooding []byte
 	causes   chan error

@@ -14,8 +14,8 @@ const prefixBytes = 5
 
 var errUnfit = errors.New("a message is compressed, or longer than its method allows")
 
-// intake is what comes of one call's request. It takes of the server's room as its bytes come, and at most what the transport keeps of them: a
-// window's worth of what the server has not asked for, and a message that it has asked for.
+// intake is what comes of one call's request. It takes of the server's room as its bytes come, and at most what the
+// transport keeps of them: a window's worth of what the server has not asked for, and a message that it has asked for.
 type intake struct {
 	room  *room
 	taker taker
@@ -47,8 +47,8 @@ func (i *intake) open() bool {
 	return true
 }
 
-// take counts what has come and waits until there is room for it; what comes for a call that is over is dropped by the transport. The
-// error is for want of room, and ends the connection: nothing else can be read from it meanwhile.
+// take counts what has come and waits until there is room for it; what comes for a call that is over is dropped by the
+// transport. The error is for want of room, and ends the connection: nothing else can be read from it meanwhile.
 func (i *intake) take(bytes int) error {
 	more := i.need(bytes)
 	if more <= 0 {
@@ -92,8 +92,8 @@ func (i *intake) need(bytes int) int64 {
 	return int64(kept) - i.held
 }
 
-// follow reads a part of the request's messages. One that is too long, or compressed, gets a length that no message may have, so that the
-// transport refuses it before it asks for any of it.
+// follow reads a part of the request's messages. One that is too long, or compressed, gets a length that no message
+// may have, so that the transport refuses it before it asks for any of it.
 func (i *intake) follow(b []byte) error {
 	for len(b) > 0 {
 		if i.left > 0 {
@@ -122,8 +122,8 @@ func (i *intake) follow(b []byte) error {
 	return nil
 }
 
-// fits says whether the message whose prefix is there may come. A compressed one may not: a few bytes could become any number of them, and
-// nobody counts what they become.
+// fits says whether the message whose prefix is there may come. A compressed one may not: a few bytes could become any
+// number of them, and nobody counts what they become.
 func (i *intake) fits(length uint32) bool {
 	switch {
 	case i.prefix[0] != 0:

@@ -1,5 +1,5 @@
-// Package guard keeps peers from holding more of a server than they use: connections, streams, and time in which nothing
-// moves.
+// Package guard keeps peers from holding more of a server than they use: connections, streams, and time in which
+// nothing moves.
 package guard
 
 import (
@@ -12,8 +12,8 @@ import (
 type Limits struct {
 	// Connections are those of all peers together; 16384.
 	Connections int
-	// PerHost are those of one address; 2048, since a whole rack may be behind one. This machine's own are not counted so: behind
-	// a tunnel or a proxy, all peers come from there.
+	// PerHost are those of one address; 2048, since a whole rack may be behind one. This machine's own are not counted
+	// so: behind a tunnel or a proxy, all peers come from there.
 	PerHost int
 	// Streams are the calls that a connection may have under way; more of them wait at the peer. 1024.
 	Streams uint32
@@ -23,18 +23,19 @@ type Limits struct {
 	Idle time.Duration
 	// Stall is how long a request, or the next message of a stream, may take on the wire; 2 min.
 	Stall time.Duration
-	// Age is how long a connection may last before it is to be made anew, so that what was proved when it began is proved
-	// again; 0 = for ever. Calls under way then have as long again as AgeGrace; 5 min.
+	// Age is how long a connection may last before it is to be made anew, so that what was proved when it began is
+	// proved again; 0 = for ever. Calls under way then have as long again as AgeGrace; 5 min.
 	Age, AgeGrace time.Duration
-	// Ping is how long a connection may be silent before it is asked for a sign of life, which has to come within half of
-	// that; 20 s.
+	// Ping is how long a connection may be silent before it is asked for a sign of life, which has to come within half
+	// of that; 20 s.
 	Ping time.Duration
 	// HeaderBytes bounds the headers of a call; 16 KiB.
 	HeaderBytes uint32
 	// MessageBytes bounds a message; wire.MaxMessageBytes.
 	MessageBytes int
-	// RequestBytes bounds what all requests take while they come and until they are answered, as they come over the wire; 512 MiB. One
-	// caller may have a quarter of it, one connection an eighth. Callers that prove nothing have next to nothing.
+	// RequestBytes bounds what all requests take while they come and until they are answered, as they come over the
+	// wire; 512 MiB. One caller may have a quarter of it, one connection an eighth. Callers that prove nothing have
+	// next to nothing.
 	RequestBytes int64
 	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 3 s.
 	RoomWait time.Duration

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Listen bounds the connections of a listener: those beyond are closed at once. Refused is called with each address that
-// this happens to.
+// Listen bounds the connections of a listener: those beyond are closed at once. Refused is called with each address
+// that this happens to.
 func (l Limits) Listen(lis net.Listener, refused func(net.Addr)) net.Listener {
 	l = l.WithDefaults()
 	return &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, unreadBytes: l.UnreadBytes, refused: refused, hosts: map[string]int{}}

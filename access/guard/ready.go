@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// ready reads from a connection with a buffer that is taken when there is something to read, so that thousands of silent peers hold none. One
-// goroutine reads.
+// ready reads from a connection with a buffer that is taken when there is something to read, so that thousands of
+// silent peers hold none. One goroutine reads.
 type ready struct {
 	raw  syscall.RawConn
 	read func(fd uintptr) (done bool) // reads into state, once the connection can be read

@@ -48,7 +48,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(buf.ReadOnlyData(), m)
 }
 
-// Registrar has the server's calls of one request received within the guard's limits, as streams are by its interceptor.
+// Registrar has the server's calls of one request received within the guard's limits, as streams are by its
+// interceptor.
 func Registrar(s grpc.ServiceRegistrar) grpc.ServiceRegistrar { return registrar{s} }
 
 type registrar struct{ grpc.ServiceRegistrar }

@@ -9,8 +9,8 @@ import (
 
 // Shares of a server's room.
 const (
-	// callBytes is what a call takes while its request is on its way, however small that is: the transport keeps a goroutine and
-	// buffers for each.
+	// callBytes is what a call takes while its request is on its way, however small that is: the transport keeps a
+	// goroutine and buffers for each.
 	callBytes = 16 << 10
 	// What callers that prove nothing may take, on a connection, from one address, and all of them.
 	strangerConnBytes, strangerHostBytes, strangersBytes = 4 * callBytes, 64 * callBytes, 1024 * callBytes
@@ -18,8 +18,8 @@ const (
 
 var errNoRoom = errors.New("no room for what comes on the connection")
 
-// room is what requests take while they come and until they are answered, counted for the whole server, for each caller and for each
-// connection. Its methods may be called from many goroutines.
+// room is what requests take while they come and until they are answered, counted for the whole server, for each
+// caller and for each connection. Its methods may be called from many goroutines.
 type room struct {
 	perConn, perCaller, total int64
 	wait                      time.Duration

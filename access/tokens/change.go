@@ -22,7 +22,8 @@ type Request struct {
 	Retire time.Duration
 }
 
-// Create adds a token to the file at path, which is made when it is missing, and returns the token. It is nowhere else.
+// Create adds a token to the file at path, which is made when it is missing, and returns the token. It is nowhere
+// else.
 func Create(path string, req Request, now time.Time) (string, Token, error) {
 	if err := access.CheckName(req.Name); err != nil {
 		return "", Token{}, err

@@ -13,8 +13,8 @@ type File struct{ files *reload.Files[*Set] }
 // Change is what became of a tokens file. A token whose expiry changed is both in Gone, as it was, and in Come.
 type Change struct{ Come, Gone []Token }
 
-// Open reads a tokens file, which has to be good now. When a later change makes no sense, the tokens before it stay, and the
-// log says so. Changed, when set, is called with each later change that does, before it is in force.
+// Open reads a tokens file, which has to be good now. When a later change makes no sense, the tokens before it stay,
+// and the log says so. Changed, when set, is called with each later change that does, before it is in force.
 func Open(path string, log *slog.Logger, changed func(Change)) (*File, error) {
 	var last *Set
 	read := func() (*Set, error) {

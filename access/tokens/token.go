@@ -22,8 +22,8 @@ type Token struct {
 	// Name is whose it is; several tokens may have one name, so that one can replace another without a pause.
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`
-	// SHA256 is the hash of the whole token as lower-case hexadecimal digits. The secret in it has 130 random bits, so no
-	// slower hash is needed.
+	// SHA256 is the hash of the whole token as lower-case hexadecimal digits. The secret in it has 130 random bits, so
+	// no slower hash is needed.
 	SHA256  string    `json:"sha256"`
 	Created time.Time `json:"created_at"`
 	// Expires is when it ends to be valid; zero = never.

@@ -40,7 +40,8 @@ func New(conn net.Conn) (*Flood, error) {
 	return f, errors.Join(err, f.framer.WriteSettings())
 }
 
-// Begin begins a call with one message of so many bytes, of which it sends the announcement only. Token is its caller's; empty = none.
+// Begin begins a call with one message of so many bytes, of which it sends the announcement only. Token is its
+// caller's; empty = none.
 func (f *Flood) Begin(method, token string, length int) error {
 	stream := uint32(2*f.calls + 1)
 	f.calls++
@@ -68,8 +69,8 @@ func (f *Flood) Begin(method, token string, length int) error {
 	)
 }
 
-// Send sends what the server takes of the messages, but for the last byte of each. It returns when the server has ended all of the calls or
-// has all that there is, and fails when it drops the connection.
+// Send sends what the server takes of the messages, but for the last byte of each. It returns when the server has
+// ended all of the calls or has all that there is, and fails when it drops the connection.
 func (f *Flood) Send() error {
 	for len(f.left) > 0 {
 		if f.Look != nil {
