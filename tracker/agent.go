@@ -22,8 +22,8 @@ type agent struct {
 	specBytes int64
 	truncated bool
 	joined    *timestamppb.Timestamp
-	// When it was last heard of, on the wall's clock for show and on the tracker's for judgement, and until when it may be
-	// silent.
+	// When it was last heard of, on the wall's clock for show and on the tracker's for judgement, and until when it
+	// may be silent.
 	seen  time.Time
 	heard time.Time
 	// It was joined when the tracker was started, and nothing was heard of it since.
@@ -109,7 +109,8 @@ func (a *agent) proto() *tilthv1.Agent {
 	return out
 }
 
-// shown is the agent as others see it: its session, which is all that it proves itself by where nobody is asked who they are, stays a secret.
+// shown is the agent as others see it: its session, which is all that it proves itself by where nobody is asked who
+// they are, stays a secret.
 func (a *agent) shown() *tilthv1.Agent {
 	out := a.proto()
 	out.Session = ""

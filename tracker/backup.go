@@ -17,8 +17,8 @@ import (
 
 const (
 	backupChunkBytes = 256 << 10
-	// backupPatience is how long a receiver may take for a chunk. While a backup is under way the file cannot use its free pages
-	// again, so one that does not move on is ended.
+	// backupPatience is how long a receiver may take for a chunk. While a backup is under way the file cannot use its
+	// free pages again, so one that does not move on is ended.
 	backupPatience = 30 * time.Second
 )
 

@@ -41,7 +41,8 @@ type backup struct {
 	size int64
 }
 
-// list returns the backups in the folder, the newest first. None counts that was not verified: those have another name.
+// list returns the backups in the folder, the newest first. None counts that was not verified: those have another
+// name.
 func (b *Backups) list() (all []backup, err error) {
 	entries, err := os.ReadDir(b.Dir)
 	for _, e := range entries {
@@ -71,7 +72,8 @@ func (b *Backups) expired(all []backup, now time.Time) (out []backup) {
 	return out
 }
 
-// keepBackups makes backups until ctx ends. The first one is due when the newest in the folder is as old as they are to be apart.
+// keepBackups makes backups until ctx ends. The first one is due when the newest in the folder is as old as they are
+// to be apart.
 func (t *Tracker) keepBackups(ctx context.Context) {
 	policy := &t.cfg.Backups
 	if policy.Dir == "" {

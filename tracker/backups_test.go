@@ -15,7 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestBackupsAreMadeVerifiedAndKeptByCountAndAge lets a tracker run for a day and a half, with a restart and a folder that cannot be written.
+// TestBackupsAreMadeVerifiedAndKeptByCountAndAge lets a tracker run for a day and a half, with a restart and a folder
+// that cannot be written.
 func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,8 @@ func (b *batch) pending() (out []*tilthv1.Candidate) {
 	return out
 }
 
-// pendingNames are those candidates without their traces and origins, which a runner does not need: it has their objects.
+// pendingNames are those candidates without their traces and origins, which a runner does not need: it has their
+// objects.
 func (b *batch) pendingNames() (out []*tilthv1.Candidate) {
 	for _, c := range b.pending() {
 		out = append(out, &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial(), Numerics: c.GetNumerics(), Multiplications: c.GetMultiplications()})

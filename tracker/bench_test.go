@@ -17,8 +17,8 @@ import (
 // benchmarkBatch is how many candidates a tuner proposes together.
 const benchmarkBatch = 32
 
-// BenchmarkBatch measures what a batch of 32 candidates costs a tracker from its proposal to its last result, all synced to the disk, when
-// so many batches are under way at the same time. Messages do not pass a wire.
+// BenchmarkBatch measures what a batch of 32 candidates costs a tracker from its proposal to its last result, all
+// synced to the disk, when so many batches are under way at the same time. Messages do not pass a wire.
 func BenchmarkBatch(b *testing.B) {
 	for _, underWay := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) { benchmarkBatches(b, underWay) })

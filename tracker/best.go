@@ -5,8 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// keepBest brings the best of a task's trials forward by one measurement. A best one that is measured again and refuted leaves no
-// best until the next verified measurement: in a batch of finalists it comes first, and its rivals after it.
+// keepBest brings the best of a task's trials forward by one measurement. A best one that is measured again and
+// refuted leaves no best until the next verified measurement: in a batch of finalists it comes first, and its rivals
+// after it.
 func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	best := bestOf(p)
 	switch {
@@ -19,8 +20,8 @@ func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	}
 }
 
-// bestOf is the measurement that stands for the best so far; nil when there is none. The progress of a job that was begun before
-// measurements were kept has its latency only.
+// bestOf is the measurement that stands for the best so far; nil when there is none. The progress of a job that was
+// begun before measurements were kept has its latency only.
 func bestOf(p *tilthv1.TaskProgress) *tilthv1.Measurement {
 	if p.GetBest() != nil || p.GetBestSeconds() == 0 {
 		return p.GetBest()

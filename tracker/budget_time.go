@@ -13,19 +13,20 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// timeSpent is how long the farm could work on a job: a tuner held it, and a builder and a device that fit were there, as was the tracker.
-// No agent's clock has a part in it. It is stored with whatever else is stored of the job.
+// timeSpent is how long the farm could work on a job: a tuner held it, and a builder and a device that fit were there,
+// as was the tracker. No agent's clock has a part in it. It is stored with whatever else is stored of the job.
 type timeSpent struct {
 	spent, stored time.Duration
-	// Until when it was counted, by the tracker's clock; zero while no tuner holds the job, and, after a start, until the first beat.
+	// Until when it was counted, by the tracker's clock; zero while no tuner holds the job, and, after a start, until
+	// the first beat.
 	counted time.Time
 	// It ran then.
 	running bool
 }
 
 const (
-	// mostCounted is how much is counted at once: beats are a second apart, and what delays one, such as a machine that sleeps, most often
-	// stops the farm as well.
+	// mostCounted is how much is counted at once: beats are a second apart, and what delays one, such as a machine
+	// that sleeps, most often stops the farm as well.
 	mostCounted = 2 * time.Second
 	// storeEvery is how much of a budget's time a crash may lose.
 	storeEvery = 10 * time.Second
@@ -139,8 +140,8 @@ func (c *change) endSpent(j *job) {
 	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, reason)
 }
 
-// searchWork is what a tuner gets of a job. Tuners from before the tracker kept the time reckon it from the job's start, so they are told of
-// one for which that comes out right.
+// searchWork is what a tuner gets of a job. Tuners from before the tracker kept the time reckon it from the job's
+// start, so they are told of one for which that comes out right.
 func (c *change) searchWork(j *job) *tilthv1.SearchWork {
 	work := &tilthv1.SearchWork{Job: j.whole()}
 	if left, limited := j.timeLeft(); limited {
@@ -150,8 +151,8 @@ func (c *change) searchWork(j *job) *tilthv1.SearchWork {
 	return work
 }
 
-// recoverTime goes on with what was stored. Of a job from before the tracker kept the time it takes what passed until its last event, less
-// its pauses.
+// recoverTime goes on with what was stored. Of a job from before the tracker kept the time it takes what passed until
+// its last event, less its pauses.
 func (t *Tracker) recoverTime(j *job) error {
 	switch {
 	case j.meta.GetTimeSpent() != nil:

@@ -88,7 +88,8 @@ const (
 	done    = tilthv1.JobState_JOB_STATE_DONE
 )
 
-// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway: a job of 20 s was done, without a trial, after an outage of a minute.
+// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway: a job of 20 s was done, without a trial, after an outage of a
+// minute.
 func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 	inBubble(t, 20*time.Second, func(f *staffed) {
 		f.live(10 * time.Second)

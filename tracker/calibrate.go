@@ -19,13 +19,15 @@ import (
 // calibrates is what an agent says it knows that can report calibrations.
 const calibrates = "calibrate"
 
-// toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one. The caller holds the lock.
+// toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one. The
+// caller holds the lock.
 func (t *Tracker) toCalibrate(a *agent) bool {
 	return a.device != nil && slices.Contains(a.spec.GetCapabilities(), calibrates) &&
 		t.cfg.Drift.Due(t.cfg.Now(), a.device.calibrateAt, len(a.leases) > 0)
 }
 
-// rejoined says whether an agent of a new session is asked for a calibration at once: a device that is in quarantine waits for its time.
+// rejoined says whether an agent of a new session is asked for a calibration at once: a device that is in quarantine
+// waits for its time.
 func (c *change) rejoined(a *agent) bool {
 	if a.device != nil && a.device.quarantine == nil {
 		a.device.calibrateAt = c.cfg.Now()
@@ -118,9 +120,9 @@ func (c *change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
 	return q
 }
 
-// suspect has the bests measured again that a device measured after some time; they stand until then. Tuners of running jobs do so at
-// once. Jobs that have ended have none: what they recorded is marked, so that the next job of the same workload settles it with its
-// first trials.
+// suspect has the bests measured again that a device measured after some time; they stand until then. Tuners of
+// running jobs do so at once. Jobs that have ended have none: what they recorded is marked, so that the next job of
+// the same workload settles it with its first trials.
 func (c *change) suspect(d *device, since time.Time, reason string) {
 	c.write.SuspectBests(d.name, since, reason)
 	for _, j := range c.jobsByID() {

@@ -264,7 +264,8 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestTheBestOfAnEndedJobIsInDoubtToo, and the next job of the workload settles it though it measures for a shorter time.
+// TestTheBestOfAnEndedJobIsInDoubtToo, and the next job of the workload settles it though it measures for a shorter
+// time.
 func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})

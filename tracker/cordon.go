@@ -93,7 +93,8 @@ type decision interface {
 	GetReason() string
 }
 
-// who is the authenticated name of the caller, or, on a tracker that asks nobody who they are, the one that the caller gives.
+// who is the authenticated name of the caller, or, on a tracker that asks nobody who they are, the one that the caller
+// gives.
 func who(ctx context.Context, said decision) string {
 	if id, ok := access.From(ctx); ok {
 		return id.Name

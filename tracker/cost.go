@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/fairqueue"
 )
 
-// cost is what a lease costs its owner: the seconds for which its trials held the device or the compiler, or, where none are
-// told, those for which the agent had it.
+// cost is what a lease costs its owner: the seconds for which its trials held the device or the compiler, or, where
+// none are told, those for which the agent had it.
 type cost struct {
 	charge  *fairqueue.Charge
 	queue   *queue

@@ -78,8 +78,8 @@ func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 	f.restart()
 }
 
-// TestADamagedBestGivesWayToTheNext: a flipped bit turned 12.3 ms into 48 µs, which was served as the best. The scrubber finds what nobody
-// asks for.
+// TestADamagedBestGivesWayToTheNext: a flipped bit turned 12.3 ms into 48 µs, which was served as the best. The
+// scrubber finds what nobody asks for.
 func TestADamagedBestGivesWayToTheNext(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{})

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// deadlines tell which sessions and leases are due to be looked at, and what is to be forgotten, without a look at all of them. A deadline that was put off is found
-// out when the earlier one has come, so that a heartbeat costs nothing here. A lease that ends is taken out: kept until it is due, each would hold its batch for as long.
+// deadlines tell which sessions and leases are due to be looked at, and what is to be forgotten, without a look at all
+// of them. A deadline that was put off is found out when the earlier one has come, so that a heartbeat costs nothing
+// here. A lease that ends is taken out: kept until it is due, each would hold its batch for as long.
 type deadlines []deadline
 
 // deadline is when an agent, a lease or a range of closed batches is due; the others are nil.

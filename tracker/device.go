@@ -117,8 +117,8 @@ func (t *Tracker) describe(d *device) *tilthv1.Device {
 	return out
 }
 
-// changeDevice changes what is decided of a device, and follows what comes of it: the state's history, its agent's waiting calls, those
-// who wait for the state.
+// changeDevice changes what is decided of a device, and follows what comes of it: the state's history, its agent's
+// waiting calls, those who wait for the state.
 func (c *change) changeDevice(d *device, by, reason string, decide func()) {
 	before := d.state()
 	decide()

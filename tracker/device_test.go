@@ -218,7 +218,8 @@ func TestADeviceKeepsItsLastTwentyChanges(t *testing.T) {
 
 var built = []byte("built")
 
-// keepBuilt puts an artifact into the folder, and starts the tracker anew to find it there: without a wire there are no uploads.
+// keepBuilt puts an artifact into the folder, and starts the tracker anew to find it there: without a wire there are
+// no uploads.
 func (f *timed) keepBuilt() {
 	f.t.Helper()
 	digest := records.Digest(built)

@@ -17,7 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// holdDisk has the next transaction not end, and none begin after it, until release is called. It closes held when that is so.
+// holdDisk has the next transaction not end, and none begin after it, until release is called. It closes held when
+// that is so.
 func (f *farm) holdDisk() (held <-chan struct{}, release func()) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once

@@ -42,8 +42,8 @@ func (t *Tracker) grantNow(a *agent) (*tilthv1.LeaseWorkResponse, *records.Pendi
 	return nil, nil
 }
 
-// next takes the work from a queue whose turn it is and that the agent may have; nil when there is none. left says that there is some which
-// others may have.
+// next takes the work from a queue whose turn it is and that the agent may have; nil when there is none. left says
+// that there is some which others may have.
 func (t *Tracker) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
 	now := t.cfg.Clock()
 	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
@@ -83,8 +83,8 @@ func (t *Tracker) dispatch(cl class) {
 	}
 }
 
-// serveWaiters gives work to agents that wait for it which only time kept from them: retries that are due, rests that are
-// over, and what was kept for another agent.
+// serveWaiters gives work to agents that wait for it which only time kept from them: retries that are due, rests that
+// are over, and what was kept for another agent.
 func (t *Tracker) serveWaiters() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,8 @@ func invalid(field, format string, args ...any) error {
 	return s.Err()
 }
 
-// invalidItem is invalid of a field of an item of a list, or of the item itself (empty). The name is made only of what is wrong.
+// invalidItem is invalid of a field of an item of a list, or of the item itself (empty). The name is made only of what
+// is wrong.
 func invalidItem(list string, at int, field, format string, args ...any) error {
 	name := fmt.Sprintf("%s[%d]", list, at)
 	if field != "" {

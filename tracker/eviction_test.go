@@ -31,8 +31,8 @@ func (f *farm) uploadBytes(ctx context.Context, content string) (*tilthv1.Artifa
 	return ref, err
 }
 
-// TestEvictionTakesNothingThatALeaseNeeds has a store that holds a few artifacts only, and others who fill it all the time: what a
-// build report was accepted with is there until the batch is measured.
+// TestEvictionTakesNothingThatALeaseNeeds has a store that holds a few artifacts only, and others who fill it all the
+// time: what a build report was accepted with is there until the batch is measured.
 func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 	const sizeBytes, roomBytes, batches = 10_000, 24 << 10, 80
 	f := newFarm(t, tracker.Config{LeaseTimeout: time.Hour, Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// expire takes back what was not kept alive: sessions with all their leases, and single leases. It is called at every beat
-// of Run, of which awake must know.
+// expire takes back what was not kept alive: sessions with all their leases, and single leases. It is called at every
+// beat of Run, of which awake must know.
 func (t *Tracker) expire(ctx context.Context) {
 	err := t.update(ctx, func(c *change) error {
 		c.passTime(c.cfg.Now())
@@ -45,8 +45,8 @@ func (t *Tracker) expire(ctx context.Context) {
 	}
 }
 
-// overdue returns what was silent for too long, by name, and forgets what was kept for a while only. It looks only at what was due by now;
-// what is overdue is looked at again at the next beat, in case it is spared.
+// overdue returns what was silent for too long, by name, and forgets what was kept for a while only. It looks only at
+// what was due by now; what is overdue is looked at again at the next beat, in case it is spared.
 func (c *change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 	var again deadlines
 	for due, ok := c.deadlines.next(now); ok; due, ok = c.deadlines.next(now) {
@@ -75,8 +75,8 @@ func (c *change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 	return sessions, leases
 }
 
-// awake says whether the tracker itself was there since the last beat. A process that was stopped, or a machine that slept,
-// heard nobody meanwhile: whoever was joined gets the grace, as after a restart.
+// awake says whether the tracker itself was there since the last beat. A process that was stopped, or a machine that
+// slept, heard nobody meanwhile: whoever was joined gets the grace, as after a restart.
 func (c *change) awake(now time.Time) bool {
 	last := c.lastBeat
 	c.Tracker.lastBeat = now

@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// leastFreeBytes is the room on the disk under which the tracker says that it is not ready: the records file grows in steps
-// of 16 MiB, and a tracker whose disk is full stops.
+// leastFreeBytes is the room on the disk under which the tracker says that it is not ready: the records file grows in
+// steps of 16 MiB, and a tracker whose disk is full stops.
 const leastFreeBytes = 64 << 20
 
 // checks are the tracker's health as told over HTTP.
@@ -32,8 +32,8 @@ func (t *Tracker) alive() error {
 	}
 }
 
-// ready fails unless what is handed to the store now would be written. Whether agents are there is no part of it: they come
-// by way of whoever asks this.
+// ready fails unless what is handed to the store now would be written. Whether agents are there is no part of it: they
+// come by way of whoever asks this.
 func (t *Tracker) ready(ctx context.Context) error {
 	if err := t.alive(); err != nil {
 		return err

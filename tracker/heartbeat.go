@@ -42,8 +42,8 @@ func (t *Tracker) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 // heartbeatEach is the least time between two heartbeats of all agents together, in the mean.
 const heartbeatEach = time.Millisecond
 
-// heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several times before they are
-// taken for gone.
+// heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several
+// times before they are taken for gone.
 func (t *Tracker) heartbeatInterval() time.Duration {
 	crowded := min(time.Duration(len(t.sessions))*heartbeatEach, t.cfg.LeaseTimeout/3)
 	return max(t.cfg.HeartbeatInterval, crowded)
@@ -64,8 +64,8 @@ func (t *Tracker) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 }
 
 // unheard returns the leases that the agent, though alive, has not listed for a while. It does not hold them: it never
-// got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so two
-// are heard; and an answer gets the time of two, however fast they come.
+// got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so
+// two are heard; and an answer gets the time of two, however fast they come.
 func (t *Tracker) unheard(a *agent) (out []*lease) {
 	for _, l := range a.leases {
 		l.missed++

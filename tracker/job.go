@@ -137,7 +137,8 @@ func (c *change) end(j *job, s tilthv1.JobState, reason string) {
 // jobID names a job of a life of the store. Numbers begin again where a backup does that was restored; names do not.
 func jobID(n uint64, life string) string { return fmt.Sprintf("job-%08d-%s", n, life) }
 
-// isJobID says whether a text could be the id of a job, of this life or of another; those of before there were lives have none.
+// isJobID says whether a text could be the id of a job, of this life or of another; those of before there were lives
+// have none.
 func isJobID(text string) bool {
 	var n uint64
 	_, err := fmt.Sscanf(text, "job-%d", &n)
@@ -145,7 +146,8 @@ func isJobID(text string) bool {
 	return err == nil && fmt.Sprintf("%08d", n) == number && (!lives || records.IsLife(life))
 }
 
-// batchID begins the name of a job's batch; it is all of the name when the batch was proposed in the life in which the job was submitted.
+// batchID begins the name of a job's batch; it is all of the name when the batch was proposed in the life in which the
+// job was submitted.
 func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }
 
 // batchIn names a batch that is proposed in a life.

@@ -54,8 +54,8 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 	return &tilthv1.JoinResponse{Session: session, HeartbeatInterval: durationpb.New(interval), Calibrate: calibrate}, nil
 }
 
-// checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be lost. A
-// board that is set up anew, under another identity, has its name when the old session is gone.
+// checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be
+// lost. A board that is set up anew, under another identity, has its name when the old session is gone.
 func (c *change) checkTakeover(name, identity string) error {
 	old := c.agents[name]
 	if old == nil || old.gone || old.identity == identity {

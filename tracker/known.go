@@ -43,8 +43,8 @@ func (t *Tracker) firstProgress(ctx context.Context, spec *tilthv1.JobSpec) ([]*
 	return progress, nil
 }
 
-// knowing looks up what is recorded of a job's tasks: of each workload once, however many tasks have it, and in all no more records than
-// are left, but for one of each.
+// knowing looks up what is recorded of a job's tasks: of each workload once, however many tasks have it, and in all no
+// more records than are left, but for one of each.
 type knowing struct {
 	spec *tilthv1.JobSpec
 	left int

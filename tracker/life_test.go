@@ -37,8 +37,9 @@ func (f *farm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner string
 	return f.mustLease(runner)
 }
 
-// TestNothingThatALostLifeHandedOutIsAccepted restores a file in whose place the farm had gone on: sessions, attempts and numbers begin
-// again where the file does, and a report of the life that is lost was taken for one of another workload.
+// TestNothingThatALostLifeHandedOutIsAccepted restores a file in whose place the farm had gone on: sessions, attempts
+// and numbers begin again where the file does, and a report of the life that is lost was taken for one of another
+// workload.
 func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 	for name, marked := range map[string]bool{"put back by hand": false, "a backup": true} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +98,8 @@ func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 	}
 }
 
-// again leases the batch that was under way when the copy was made, to agents that joined anew: its object may have to be built again.
+// again leases the batch that was under way when the copy was made, to agents that joined anew: its object may have to
+// be built again.
 func (f *farm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	if w := f.lease(runner); w.GetLease() != nil {
@@ -129,7 +131,8 @@ func TestARepeatedProposalIsKnownInAnotherLife(t *testing.T) {
 	}
 }
 
-// TestTwoMeasurementsOfOneInstantAreTwoRecords: the second one took the first one's place when the clock stood still between them.
+// TestTwoMeasurementsOfOneInstantAreTwoRecords: the second one took the first one's place when the clock stood still
+// between them.
 func TestTwoMeasurementsOfOneInstantAreTwoRecords(t *testing.T) {
 	instant := time.Unix(1700000000, 0)
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return instant }})

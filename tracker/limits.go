@@ -9,20 +9,21 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Limits bound what the tracker keeps in memory, whoever asks for it. A call beyond one is UNAVAILABLE: it may be repeated
-// later, and agents and clients do. Zero fields have the defaults of their comments.
+// Limits bound what the tracker keeps in memory, whoever asks for it. A call beyond one is UNAVAILABLE: it may be
+// repeated later, and agents and clients do. Zero fields have the defaults of their comments.
 type Limits struct {
 	// Jobs bounds those that have not ended, 10,000; SpecBytes the sizes of all their specifications, 512 MiB.
 	Jobs      int
 	SpecBytes int64
-	// JobBatches bounds the batches of a job that are under way, 64; CandidateBytes the sizes of all candidates under way,
-	// 256 MiB, of which a job may have a quarter.
+	// JobBatches bounds the batches of a job that are under way, 64; CandidateBytes the sizes of all candidates under
+	// way, 256 MiB, of which a job may have a quarter.
 	JobBatches     int
 	CandidateBytes int64
 	// Agents bounds the sessions, 50,000, and AgentWaits the requests for work of one that wait, 256.
 	Agents, AgentWaits int
-	// Gone bounds the agents that are remembered though they are gone, 50,000; AgentBytes the sizes of what all agents say of
-	// themselves, 512 MiB; Classes the toolchains, device classes and tuners that are offered or asked for, 200,000.
+	// Gone bounds the agents that are remembered though they are gone, 50,000; AgentBytes the sizes of what all agents
+	// say of themselves, 512 MiB; Classes the toolchains, device classes and tuners that are offered or asked for,
+	// 200,000.
 	Gone       int
 	AgentBytes int64
 	Classes    int

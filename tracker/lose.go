@@ -19,9 +19,9 @@ func (c *change) giveBack(w work, why string) {
 	c.enqueue(w, true)
 }
 
-// lose takes work from an agent that failed it: it is tried again later, elsewhere if it can be, or given up after too many
-// attempts. An agent on which everything fails is to blame itself: it is given a rest, and the attempt counts only towards
-// the bound on all attempts.
+// lose takes work from an agent that failed it: it is tried again later, elsewhere if it can be, or given up after too
+// many attempts. An agent on which everything fails is to blame itself: it is given a rest, and the attempt counts
+// only towards the bound on all attempts.
 func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
 	h, a := w.held(), w.held().lease.agent
 	message = records.Cut(message, records.MaxReasonBytes)

@@ -59,8 +59,8 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// mostSeries bounds the owners and the classes that have metrics of their own: of more, those with the most jobs, or with the most work
-// that waits, do. Names are anybody's to invent.
+// mostSeries bounds the owners and the classes that have metrics of their own: of more, those with the most jobs, or
+// with the most work that waits, do. Names are anybody's to invent.
 const mostSeries = 1000
 
 // Collect implements prometheus.Collector. What it tells is counted under the tracker's lock, and sent without.

@@ -6,7 +6,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostOffers bounds the toolchains, device classes or tuners of an agent: whatever it asks for is looked for in a queue of each.
+// mostOffers bounds the toolchains, device classes or tuners of an agent: whatever it asks for is looked for in a
+// queue of each.
 const mostOffers = 256
 
 // checkOfferCount refuses an agent that offers more than that.

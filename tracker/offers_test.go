@@ -7,7 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Every runner passed over all runs for others each time that it asked for work, and all that waited did whenever some came.
+// Every runner passed over all runs for others each time that it asked for work, and all that waited did whenever some
+// came.
 func TestPackagesWaitOnlyWhereAgentsLookThatRunThem(t *testing.T) {
 	runner := func(name string, capabilities ...string) []class {
 		return offersOf(&tilthv1.AgentSpec{

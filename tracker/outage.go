@@ -17,8 +17,8 @@ type outage struct {
 	silent, agents         int
 }
 
-// An outage is when more than half of the agents fall silent, and more than two: a farm of two agents cannot tell the death of
-// both from a broken network, and loses little by either.
+// An outage is when more than half of the agents fall silent, and more than two: a farm of two agents cannot tell the
+// death of both from a broken network, and loses little by either.
 const leastSilent = 3
 
 // verdict is what is to become of agents that were silent for too long.
@@ -33,8 +33,8 @@ const (
 	outageOver
 )
 
-// judgeOutage says what silence means now. When most agents vanish at once it is the network that failed, or the tracker's own
-// machine, and giving all their work up would be the greater damage.
+// judgeOutage says what silence means now. When most agents vanish at once it is the network that failed, or the
+// tracker's own machine, and giving all their work up would be the greater damage.
 func (c *change) judgeOutage(now time.Time, overdue bool) verdict {
 	if !overdue && c.outage == nil {
 		return outageNone
@@ -67,8 +67,8 @@ func (c *change) judgeOutage(now time.Time, overdue bool) verdict {
 	return outageOver
 }
 
-// silent counts the agents that have missed several heartbeats. They are fewer than half a timeout late when the first of
-// them is a whole one, if they fell silent together.
+// silent counts the agents that have missed several heartbeats. They are fewer than half a timeout late when the first
+// of them is a whole one, if they fell silent together.
 func (t *Tracker) silent(now time.Time) (n int) {
 	for _, a := range t.sessions {
 		if now.Sub(a.heard) > t.cfg.LeaseTimeout/2 {

@@ -51,7 +51,8 @@ func hostileJob(w *records.Write, id string, tasks int) {
 	}})
 }
 
-// A name of 40 MiB, then a reason of 40 MiB, made listing fail for all, and a builder's message of 64 MiB a job's watchers and all exports.
+// A name of 40 MiB, then a reason of 40 MiB, made listing fail for all, and a builder's message of 64 MiB a job's
+// watchers and all exports.
 func TestAFileFromBeforeThereWereBoundsKeepsNobodyFromAnything(t *testing.T) {
 	var log bytes.Buffer
 	f := newFarm(t, tracker.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})

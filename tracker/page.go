@@ -18,8 +18,9 @@ type pageRequest interface {
 	GetPageToken() string
 }
 
-// page lists what comes after the request's token, by name, and returns the next page's token, which is empty after the last one. show
-// makes an item, or says that there is none to show; it is called under the tracker's lock. A token that no page gave out is an error.
+// page lists what comes after the request's token, by name, and returns the next page's token, which is empty after
+// the last one. show makes an item, or says that there is none to show; it is called under the tracker's lock. A token
+// that no page gave out is an error.
 func page[V any, M proto.Message](t *Tracker, of map[string]V, req pageRequest, show func(name string, v V) (item M, ok bool)) (items []M, next string, err error) {
 	if token := req.GetPageToken(); token != "" && !strings.HasPrefix(token, afterName) {
 		return nil, "", strangeToken(token)

@@ -17,7 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// chaos is a farm in which agents come, die, repeat themselves and report late, in any order, while the tracker restarts.
+// chaos is a farm in which agents come, die, repeat themselves and report late, in any order, while the tracker
+// restarts.
 type chaos struct {
 	t   *rapid.T
 	dir string

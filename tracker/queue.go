@@ -13,8 +13,8 @@ import (
 type class struct {
 	kind tilthv1.AgentKind
 	name string
-	// runs is set for packages to be run, which not every runner can do, and device for those that only the agent of that name may run. They
-	// wait in queues of their own, so that nobody passes over work that is not for them.
+	// runs is set for packages to be run, which not every runner can do, and device for those that only the agent of
+	// that name may run. They wait in queues of their own, so that nobody passes over work that is not for them.
 	runs   bool
 	device string
 }
@@ -56,8 +56,8 @@ type hold struct {
 	queued time.Time
 }
 
-// queue is the work of one class that waits, and the agents that wait for some. Owners share it by weight, and their jobs
-// by priority; within a job it is first in, first out.
+// queue is the work of one class that waits, and the agents that wait for some. Owners share it by weight, and their
+// jobs by priority; within a job it is first in, first out.
 type queue struct {
 	class   class
 	work    *fairqueue.Queue[work]

@@ -37,7 +37,8 @@ func (t *Tracker) checkTrials(j *job, candidates int) error {
 	return nil
 }
 
-// checkStored refuses more bytes of specifications or candidates than an owner's open jobs may have stored. Jobs that have ended make room.
+// checkStored refuses more bytes of specifications or candidates than an owner's open jobs may have stored. Jobs that
+// have ended make room.
 func (t *Tracker) checkStored(owner string, more int64) error {
 	may, has := t.cfg.Shares.Of(owner).StoredBytes, t.usageOf(owner).storedBytes
 	if may > 0 && has+more > may {
@@ -47,7 +48,8 @@ func (t *Tracker) checkStored(owner string, more int64) error {
 	return nil
 }
 
-// mayBuild says whether an owner's batches may be built now: at the limit of its artifacts they wait for some to be measured.
+// mayBuild says whether an owner's batches may be built now: at the limit of its artifacts they wait for some to be
+// measured.
 func (t *Tracker) mayBuild(owner string) bool {
 	share := t.cfg.Shares.Of(owner)
 	return share.ArtifactBytes == 0 || t.usageOf(owner).artifactBytes < share.ArtifactBytes

@@ -15,7 +15,8 @@ import (
 // whyDamaged is the reason of jobs that cannot go on.
 const whyDamaged = "rows of it in the records file are damaged: submit it again; what was measured is kept"
 
-// recoverDamaged ends the jobs that cannot go on since rows of theirs, or of their batches, are damaged. The others go on.
+// recoverDamaged ends the jobs that cannot go on since rows of theirs, or of their batches, are damaged. The others go
+// on.
 func (t *Tracker) recoverDamaged(jobs []*records.OpenJob, batches []*records.OpenBatch) error {
 	if len(jobs) == 0 && len(batches) == 0 {
 		return nil

@@ -87,8 +87,8 @@ func (b *batch) knows(measured []*tilthv1.Measurement) bool {
 	})
 }
 
-// attribute makes a measurement the tracker's. A runner speaks for its device only: who measured is the lease's to say, what
-// building took is the builder's, and only the tracker doubts a measurement, whatever the report says.
+// attribute makes a measurement the tracker's. A runner speaks for its device only: who measured is the lease's to
+// say, what building took is the builder's, and only the tracker doubts a measurement, whatever the report says.
 func (b *batch) attribute(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
 	m.Device, m.Suspected, m.BuildSeconds = a.name(), "", 0
 	if len(b.buildSeconds) > 0 {

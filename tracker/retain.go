@@ -8,8 +8,8 @@ import (
 
 // What is of use for a while only is kept so long, in memory and in the store.
 const (
-	// keepGoneDevices is for devices: their names are those of boards, which somebody may miss. Builders and tuners come and go under new
-	// names.
+	// keepGoneDevices is for devices: their names are those of boards, which somebody may miss. Builders and tuners
+	// come and go under new names.
 	keepGoneDevices = 7 * 24 * time.Hour
 	keepGoneOthers  = time.Hour
 	// keepClosed is for the closed batches of a job that has ended: by then no agent repeats a report any more.
@@ -27,8 +27,8 @@ func (t *Tracker) keptUntil(a *agent) time.Time {
 	return t.cfg.Clock().Add(keep - t.cfg.Now().Sub(a.seen))
 }
 
-// forgetAgent forgets an agent whose time has come. What was noted for its session comes before that, and what was noted for an agent
-// that has joined anew since is void.
+// forgetAgent forgets an agent whose time has come. What was noted for its session comes before that, and what was
+// noted for an agent that has joined anew since is void.
 func (c *change) forgetAgent(a *agent, now time.Time) {
 	if !now.After(a.deadline) || c.agents[a.name()] != a {
 		return
@@ -59,7 +59,8 @@ func (t *Tracker) forgetName(name string) {
 	}
 }
 
-// forgetOldest makes room for an agent: names are anybody's to invent, so those that left first are forgotten before their time.
+// forgetOldest makes room for an agent: names are anybody's to invent, so those that left first are forgotten before
+// their time.
 func (c *change) forgetOldest() {
 	for c.gone.Len() > c.cfg.Limits.Gone {
 		c.forget(c.gone.Front().Value.(*agent))

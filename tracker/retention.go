@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Keep says how long jobs are kept that have ended. The oldest go first, with their events; records stay. Zero fields have the
-// defaults of their comments, negative ones are no bound. What an owner may have stored bounds them too; see Share.
+// Keep says how long jobs are kept that have ended. The oldest go first, with their events; records stay. Zero fields
+// have the defaults of their comments, negative ones are no bound. What an owner may have stored bounds them too; see
+// Share.
 type Keep struct {
 	// Jobs of each owner; 1000.
 	Jobs int

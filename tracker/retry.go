@@ -17,8 +17,8 @@ type retry struct {
 // retries are in the order in which they are due.
 type retries []*retry
 
-// retryLater queues work that failed, after a wait that doubles with each failure: what fails at once would else use up its
-// attempts before whatever is wrong can pass.
+// retryLater queues work that failed, after a wait that doubles with each failure: what fails at once would else use
+// up its attempts before whatever is wrong can pass.
 func (c *change) retryLater(w work) {
 	h := w.held()
 	wait := time.Duration(0)
@@ -54,12 +54,12 @@ func (t *Tracker) retryDue() {
 	}
 }
 
-// mostOthersAsked bounds the agents that are asked whether they would take work which failed on another, at random: of so many hardly all
-// are out of order, and if they are the work does not wait for the rest.
+// mostOthersAsked bounds the agents that are asked whether they would take work which failed on another, at random: of
+// so many hardly all are out of order, and if they are the work does not wait for the rest.
 const mostOthersAsked = 64
 
-// betterElsewhere says whether work that failed on an agent is left to another: there is one, and it has not waited for it
-// too long.
+// betterElsewhere says whether work that failed on an agent is left to another: there is one, and it has not waited
+// for it too long.
 func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool {
 	h := w.held()
 	if !slices.Contains(h.failedBy, a.name()) || now.After(h.elsewhere) {
@@ -77,8 +77,8 @@ func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 	return false
 }
 
-// backOff is a wait that doubles with every one before it, up to the longest; half of it is left to chance, so that what
-// failed together does not come back together.
+// backOff is a wait that doubles with every one before it, up to the longest; half of it is left to chance, so that
+// what failed together does not come back together.
 func backOff(first, longest time.Duration, before int) time.Duration {
 	wait := longest
 	if before < 30 && first < longest>>max(before, 0) {

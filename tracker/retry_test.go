@@ -21,7 +21,8 @@ func (f *timed) joinAs(name string, kind tilthv1.AgentKind) string {
 	return must[*tilthv1.JoinResponse](f.t)(f.Join(f.t.Context(), &tilthv1.JoinRequest{Spec: agentSpec(name, kind)})).GetSession()
 }
 
-// submitOf has an owner's job searched by a tuner of its own, and so many batches of a candidate each wait for a builder.
+// submitOf has an owner's job searched by a tuner of its own, and so many batches of a candidate each wait for a
+// builder.
 func (f *timed) submitOf(owner, name string, priority uint32, batches int) string {
 	f.t.Helper()
 	s := spec("conv")
@@ -180,7 +181,8 @@ func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 	})
 }
 
-// What fails on an agent that is to blame itself is no fault of the batches: they outlive more failures there than they may have.
+// What fails on an agent that is to blame itself is no fault of the batches: they outlive more failures there than
+// they may have.
 func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -312,8 +314,8 @@ func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
 	})
 }
 
-// TestWhatFailedWhileItsJobWasPausedIsQueuedOnce: it was queued when the job was resumed, and again when its wait was over; the second lease
-// outlived the batch.
+// TestWhatFailedWhileItsJobWasPausedIsQueuedOnce: it was queued when the job was resumed, and again when its wait was
+// over; the second lease outlived the batch.
 func TestWhatFailedWhileItsJobWasPausedIsQueuedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)

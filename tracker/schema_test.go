@@ -33,8 +33,9 @@ func (f *farm) unpack(name string) {
 	}
 }
 
-// TestATrackerGoesOnFromOldFiles opens files that were left by the first tracker of each schema: a job that is done, and one
-// that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for good.
+// TestATrackerGoesOnFromOldFiles opens files that were left by the first tracker of each schema: a job that is done,
+// and one that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for
+// good.
 func TestATrackerGoesOnFromOldFiles(t *testing.T) {
 	for schema := 1; schema <= records.SchemaVersion; schema++ {
 		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })

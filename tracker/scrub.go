@@ -16,7 +16,8 @@ func (t *Tracker) tellDamage(d *records.Damage) {
 	t.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
 }
 
-// scrubStore checks all rows of the records file once a day, at the rate at which artifacts are checked, until ctx ends.
+// scrubStore checks all rows of the records file once a day, at the rate at which artifacts are checked, until ctx
+// ends.
 func (t *Tracker) scrubStore(ctx context.Context) {
 	rate := float64(t.cfg.Artifacts.ScrubBytes)
 	if rate <= 0 {

@@ -57,8 +57,8 @@ func (t *Tracker) securityMetrics() []prometheus.Collector {
 	}, func() float64 { return float64(s.TLS.NotAfter().Unix()) }))
 }
 
-// certificateAge is how long a connection lasts whose client proved itself when it began: an authority that is trusted no
-// longer loses its clients within so long.
+// certificateAge is how long a connection lasts whose client proved itself when it began: an authority that is trusted
+// no longer loses its clients within so long.
 const certificateAge = time.Hour
 
 func (s Security) limits() guard.Limits {

@@ -53,8 +53,8 @@ type closed struct {
 // auditLines bounds the audit log of these tests by nothing.
 const auditLines = 1 << 30
 
-// newClosed starts a tracker that takes tokens: of each role's name, and of alice and bob, who are clients, and anna and ben,
-// who are agents. With TLS it has a certificate too, and takes those of clients.
+// newClosed starts a tracker that takes tokens: of each role's name, and of alice and bob, who are clients, and anna
+// and ben, who are agents. With TLS it has a certificate too, and takes those of clients.
 func newClosed(t testing.TB, withTLS bool) *closed {
 	t.Helper()
 	c := &closed{TB: t, dir: t.TempDir(), tokens: map[string]string{}}

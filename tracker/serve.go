@@ -22,13 +22,14 @@ import (
 // stopGrace is how long calls under way may take to end when a server stops.
 const stopGrace = 3 * time.Second
 
-// Sizes of the buffers through which messages are read and written, which are held only while that lasts; but for reading, TLS keeps one for each
-// connection. Of thousands of agents most are silent at any time, and with gRPC's own sizes their buffers would be much of the tracker's
-// memory.
+// Sizes of the buffers through which messages are read and written, which are held only while that lasts; but for
+// reading, TLS keeps one for each connection. Of thousands of agents most are silent at any time, and with gRPC's own
+// sizes their buffers would be much of the tracker's memory.
 const (
 	readBufferBytes  = 4 << 10
 	writeBufferBytes = 16 << 10
-	// What each connection remembers of headers: those that every call has, and some that differ, such as how long it may take.
+	// What each connection remembers of headers: those that every call has, and some that differ, such as how long it
+	// may take.
 	headerTableBytes = 1 << 10
 )
 

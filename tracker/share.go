@@ -8,14 +8,14 @@ type Share struct {
 	Weight float64
 	// Jobs bounds the jobs that have not ended, paused ones included; 0 = no limit.
 	Jobs int
-	// Trials bounds the trials that all of these may come to: those of their budgets, or, of jobs whose budget is time alone,
-	// those proposed; 0 = no limit.
+	// Trials bounds the trials that all of these may come to: those of their budgets, or, of jobs whose budget is time
+	// alone, those proposed; 0 = no limit.
 	Trials int
-	// ArtifactBytes bounds the artifacts that wait for a runner or are with one; 0 = no limit. At the limit nothing more is
-	// built, so that it is exceeded by what was being built at most.
+	// ArtifactBytes bounds the artifacts that wait for a runner or are with one; 0 = no limit. At the limit nothing
+	// more is built, so that it is exceeded by what was being built at most.
 	ArtifactBytes int64
-	// StoredBytes bounds specifications and events of all jobs, those that have ended included: of these the oldest are dropped to make
-	// room; 0 = no limit.
+	// StoredBytes bounds specifications and events of all jobs, those that have ended included: of these the oldest
+	// are dropped to make room; 0 = no limit.
 	StoredBytes int64
 }
 

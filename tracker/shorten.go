@@ -22,8 +22,8 @@ func checkAgentBytes(spec *tilthv1.AgentSpec) error {
 	return nil
 }
 
-// shorten makes the spec of an agent that joined before there were bounds one that is kept, and says whether it was too large. Whatever
-// fits stays, in its order; labels, which describe a device to people, go.
+// shorten makes the spec of an agent that joined before there were bounds one that is kept, and says whether it was
+// too large. Whatever fits stays, in its order; labels, which describe a device to people, go.
 func shorten(spec *tilthv1.AgentSpec) bool {
 	if checkAgentBytes(spec) == nil && checkOfferCount(spec) == nil {
 		return false

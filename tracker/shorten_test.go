@@ -92,7 +92,8 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 	}
 }
 
-// Names are anybody's to invent: those of devices were kept for a week, however many, and what was known of these for ever.
+// Names are anybody's to invent: those of devices were kept for a week, however many, and what was known of these for
+// ever.
 func TestAgentsThatAreGoneAreBounded(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: tracker.Limits{Gone: 5}})
 	devices := tilthv1.NewDeviceServiceClient(f.conn)

@@ -26,8 +26,8 @@ type standing struct {
 // suspectAfter is how many leases in a row must fail, not all of the same work, for the agent to be blamed.
 const suspectAfter = 3
 
-// strike notes a failed lease, and says whether the agent rather than the work is to blame. The leases that end with a session
-// are one failure: the agent died once.
+// strike notes a failed lease, and says whether the agent rather than the work is to blame. The leases that end with a
+// session are one failure: the agent died once.
 func (a *agent) strike(w work) (suspect bool) {
 	s := &a.standing
 	if s.strikes == 0 {
@@ -53,9 +53,9 @@ func (s *standing) restsFrom(j *job, now time.Time) bool {
 	return now.Before(s.restUntil) && (s.restJob == "" || s.restJob == j.id)
 }
 
-// rest has an agent that is to blame wait before it is tried again, longer each time. A single lease then tells whether it
-// works again. Where all that failed is of one job it may be the job's fault as well: then the rest is from that job, and
-// others tell.
+// rest has an agent that is to blame wait before it is tried again, longer each time. A single lease then tells
+// whether it works again. Where all that failed is of one job it may be the job's fault as well: then the rest is from
+// that job, and others tell.
 func (c *change) rest(a *agent, message string) {
 	now := c.cfg.Clock()
 	if now.Before(a.restUntil) && (a.restJob == "" || !a.severalJobs) {

@@ -1,10 +1,10 @@
 // Package tracker is the holder of the farm's state: jobs, tasks, batches and leases. It is a state machine in memory
 // over a records file; agents and clients speak to it over gRPC.
 //
-// Every call follows one path (see change): under one lock it checks its request, changes the memory and hands the same
-// change to the store; it answers when that is on disk. Changes reach the disk in the order in which they were made, so
-// nothing that was answered can depend on something that is lost. The tracker never looks inside a workload, a trace or
-// an artifact.
+// Every call follows one path (see change): under one lock it checks its request, changes the memory and hands the
+// same change to the store; it answers when that is on disk. Changes reach the disk in the order in which they were
+// made, so nothing that was answered can depend on something that is lost. The tracker never looks inside a workload,
+// a trace or an artifact.
 package tracker
 
 import (
@@ -47,8 +47,8 @@ type Config struct {
 	// Clock is what deadlines are judged by; nil = time.Now, which goes on evenly when the wall's clock is set. Only
 	// differences of its times mean anything.
 	Clock func() time.Time
-	// HeartbeatInterval is how often agents are asked to report while they are few; 0 = 5 s. Beyond a thousand in a second they are asked
-	// less often, down to three times in a LeaseTimeout.
+	// HeartbeatInterval is how often agents are asked to report while they are few; 0 = 5 s. Beyond a thousand in a
+	// second they are asked less often, down to three times in a LeaseTimeout.
 	HeartbeatInterval time.Duration
 	// LeaseTimeout is how long a lease or a session lives without a heartbeat; 0 = 30 s.
 	LeaseTimeout time.Duration
@@ -58,11 +58,11 @@ type Config struct {
 	Security Security
 	// OutageWait is how long leases and sessions live on when most agents fall silent at once; 0 = 2 min.
 	OutageWait time.Duration
-	// MaxAttempts bounds how often a batch, or a job that makes no progress, is tried; 0 = 4. Attempts that are blamed on an
-	// agent alone do not count, up to four times as many in all.
+	// MaxAttempts bounds how often a batch, or a job that makes no progress, is tried; 0 = 4. Attempts that are blamed
+	// on an agent alone do not count, up to four times as many in all.
 	MaxAttempts uint32
-	// FirstRetry and MaxRetry bound the wait before work that failed is tried again, which doubles with each failure; 0 = 1 s
-	// and 1 min. A negative FirstRetry is none.
+	// FirstRetry and MaxRetry bound the wait before work that failed is tried again, which doubles with each failure;
+	// 0 = 1 s and 1 min. A negative FirstRetry is none.
 	FirstRetry, MaxRetry time.Duration
 	// FirstRest and MaxRest bound how long an agent whose leases all fail is given nothing; 0 = 10 s and 5 min.
 	FirstRest, MaxRest time.Duration
@@ -166,7 +166,8 @@ type Tracker struct {
 	devices                map[string]*device    // by name, all whose runner ever joined
 	timed                  map[*device]time.Time // when the state of a device changes by itself
 	supplies               *supplies             // as they were at the last beat
-	// When the first budget is spent, by the tracker's clock, if all goes on as at the last beat; zero when none will be.
+	// When the first budget is spent, by the tracker's clock, if all goes on as at the last beat; zero when none will
+	// be.
 	nextSpent time.Time
 }
 
@@ -216,8 +217,8 @@ func (t *Tracker) Register(s grpc.ServiceRegistrar) {
 	tilthv1.RegisterArtifactServiceServer(s, artifact.NewService(t.artifacts, callerName))
 }
 
-// Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long polls
-// and streams end.
+// Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long
+// polls and streams end.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer t.Close()
 	ctx, stop := context.WithCancel(ctx)

@@ -10,8 +10,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// endTurns takes jobs from tuners that have held them for a turn while others wait whose turn it is. A tuner holds a job until it
-// is done, which may take days; but what it knows is in the job's events, and any tuner can go on.
+// endTurns takes jobs from tuners that have held them for a turn while others wait whose turn it is. A tuner holds a
+// job until it is done, which may take days; but what it knows is in the job's events, and any tuner can go on.
 func (t *Tracker) endTurns(ctx context.Context) {
 	err := t.update(ctx, func(c *change) error {
 		for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {

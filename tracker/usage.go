@@ -10,7 +10,8 @@ type usage struct {
 	trials int
 	// What is stored of its open jobs: specifications and events.
 	storedBytes int64
-	// Sizes of the artifacts of batches that wait for a runner or are with one, how many batches need each, and their sum.
+	// Sizes of the artifacts of batches that wait for a runner or are with one, how many batches need each, and their
+	// sum.
 	artifacts     map[string]*needed
 	artifactBytes int64
 }

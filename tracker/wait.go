@@ -10,8 +10,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// waits says why nothing of a job is being done; nil while something is, or somebody paused it. Of a single job it also says in detail who is
-// before it. The caller holds the lock.
+// waits says why nothing of a job is being done; nil while something is, or somebody paused it. Of a single job it
+// also says in detail who is before it. The caller holds the lock.
 func (t *Tracker) waits(known *supplies, j *job, detail bool) *tilthv1.Wait {
 	if j.paused() {
 		return nil
@@ -89,7 +89,8 @@ func (t *Tracker) shown(j *job) *tilthv1.Job {
 }
 
 const (
-	// maxListedBytes bounds the message of a job in a listing, and mostWaitsBytes all of a listing's: it has room for so many beside the jobs.
+	// maxListedBytes bounds the message of a job in a listing, and mostWaitsBytes all of a listing's: it has room for
+	// so many beside the jobs.
 	maxListedBytes = 250
 	mostWaitsBytes = 512 << 10
 )

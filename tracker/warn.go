@@ -2,8 +2,8 @@ package tracker
 
 import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
-// irreplaceable says whether no other device that is given work offers one of the device's classes: a quarantine would stop all work of
-// that class, and measurements with a warning are worth more than none.
+// irreplaceable says whether no other device that is given work offers one of the device's classes: a quarantine would
+// stop all work of that class, and measurements with a warning are worth more than none.
 func (c *change) irreplaceable(d *device) bool {
 	a := c.agents[d.name]
 	if a == nil || a.gone {
@@ -27,8 +27,8 @@ func (c *change) offeredBeside(a *agent, class class) bool {
 	return false
 }
 
-// warn says that a device does not measure as it should and is given work all the same. The history tells it once: its figures change with
-// each calibration.
+// warn says that a device does not measure as it should and is given work all the same. The history tells it once: its
+// figures change with each calibration.
 func (c *change) warn(d *device, reason string) {
 	w := &tilthv1.DeviceWarning{Reason: reason, Since: c.now()}
 	if d.warning != nil {

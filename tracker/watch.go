@@ -16,7 +16,8 @@ import (
 
 const eventsPerRead = 256
 
-// WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as they come.
+// WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as
+// they come.
 func (t *Tracker) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
 	w := &watcher{Tracker: t, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
 	// Before the log is read, so that nothing falls between the two.
@@ -120,8 +121,8 @@ func (w *watcher) follow() error {
 	}
 }
 
-// messageBytes is how large a message with several events is at most. A message costs as much as a handful of trials in it, and the next larger buffers of
-// gRPC have a megabyte.
+// messageBytes is how large a message with several events is at most. A message costs as much as a handful of trials
+// in it, and the next larger buffers of gRPC have a megabyte.
 const messageBytes = 30 << 10
 
 // send sends those events that are due, several in a message if the watcher takes them.

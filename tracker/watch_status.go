@@ -23,8 +23,8 @@ func (t *Tracker) status(id string) *tilthv1.JobStatus {
 	return &tilthv1.JobStatus{Wait: t.waits(t.supplies, j, true), TimeSpent: durationpb.New(j.spent), TimeRuns: j.running}
 }
 
-// sendStatus sends the job's status if it is another one than before; that time goes on is none. Work is queued for a moment whenever it goes
-// from hand to hand, so that is told only when it lasts.
+// sendStatus sends the job's status if it is another one than before; that time goes on is none. Work is queued for a
+// moment whenever it goes from hand to hand, so that is told only when it lasts.
 func (w *watcher) sendStatus() error {
 	now := w.Tracker.status(w.jobID)
 	queued := now.GetWait().GetReason() == tilthv1.WaitReason_WAIT_REASON_TURN

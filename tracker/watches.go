@@ -33,8 +33,8 @@ type subscription struct {
 
 func newWatches() watches { return watches{byJob: map[string]map[*subscription]struct{}{}} }
 
-// subscribe has a job's events kept for a watcher from now on, until the subscription is ended; nil when there are as many as
-// may be.
+// subscribe has a job's events kept for a watcher from now on, until the subscription is ended; nil when there are as
+// many as may be.
 func (w *watches) subscribe(jobID string, most int) *subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -30,8 +30,8 @@ func newBench(t *testing.T) *bench {
 	}
 }
 
-// calibrate takes a calibration of a device that takes so many times as long as at first, with noise of a per cent, and lets the time until
-// the next one pass. Each sample is passed through disturb.
+// calibrate takes a calibration of a device that takes so many times as long as at first, with noise of a per cent,
+// and lets the time until the next one pass. Each sample is passed through disturb.
 func (b *bench) calibrate(factor float64, disturb func(sample float64) float64) {
 	report := &tilthv1.CalibrationReport{Kernels: "k"}
 	for range 15 {
@@ -197,7 +197,8 @@ func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestABusyMomentIsNotNoise: a minute's noise, whenever it comes, and a noisy first look at a device in quarantine decide nothing.
+// TestABusyMomentIsNotNoise: a minute's noise, whenever it comes, and a noisy first look at a device in quarantine
+// decide nothing.
 func TestABusyMomentIsNotNoise(t *testing.T) {
 	b := newBench(t)
 	for range 20 {
@@ -216,8 +217,8 @@ func TestABusyMomentIsNotNoise(t *testing.T) {
 	b.want(1, 1, 1)
 }
 
-// TestASharedMachineStaysUsable: neighbours take a fifth of the calibrations apart, sometimes two on end, and lengthen some samples of half
-// the others.
+// TestASharedMachineStaysUsable: neighbours take a fifth of the calibrations apart, sometimes two on end, and lengthen
+// some samples of half the others.
 func TestASharedMachineStaysUsable(t *testing.T) {
 	b := newBench(t).learn()
 	for k := range 2000 {

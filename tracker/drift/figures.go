@@ -40,7 +40,8 @@ func change(f, from *tilthv1.CalibrationFigures) float64 {
 	return max(Drift(f, from), -(min(f.GetComputeSeconds()/from.GetComputeSeconds(), f.GetMemorySeconds()/from.GetMemorySeconds()) - 1))
 }
 
-// followed is the part of the way to a calm calibration that the level goes: a change of the day is followed in an hour or so.
+// followed is the part of the way to a calm calibration that the level goes: a change of the day is followed in an
+// hour or so.
 const followed = 0.125
 
 // follow brings the level nearer to a calm calibration.

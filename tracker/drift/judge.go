@@ -21,9 +21,11 @@ const (
 
 // Verdict is what follows from a calibration.
 type Verdict struct {
-	// Suspect says why what was measured since the calibration before the disturbance is to be measured again; empty = it is not.
+	// Suspect says why what was measured since the calibration before the disturbance is to be measured again; empty =
+	// it is not.
 	Suspect string
-	// Quarantine says why the device is to be given no work, for Probe; empty = it may, unless it is in quarantine and not released.
+	// Quarantine says why the device is to be given no work, for Probe; empty = it may, unless it is in quarantine and
+	// not released.
 	Quarantine string
 	Probe      time.Duration
 	// Release ends a quarantine.
@@ -32,7 +34,8 @@ type Verdict struct {
 	Next time.Duration
 }
 
-// Judge takes a calibration into what is known of a device and says what follows. Quarantined says that the device is being tried again.
+// Judge takes a calibration into what is known of a device and says what follows. Quarantined says that the device is
+// being tried again.
 func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.CalibrationFigures, quarantined bool) Verdict {
 	if c.GetKernels() != kernels {
 		proto.Reset(c)
@@ -83,8 +86,8 @@ func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures
 	return Verdict{Next: p.Interval}
 }
 
-// disturbed waits until three calibrations on end were not calm, and then decides by their median. Figures of noisy ones say nothing of the
-// device's speed: while all three are, only the noise is judged, which takes minutes.
+// disturbed waits until three calibrations on end were not calm, and then decides by their median. Figures of noisy
+// ones say nothing of the device's speed: while all three are, only the noise is judged, which takes minutes.
 func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	if disturb(c, f); c.Disturbed < believed {
 		return Verdict{Next: p.Confirm}
@@ -125,7 +128,8 @@ func settle(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) {
 	c.Disturbed, c.DisturbedSince, c.CalmAt = 0, nil, f.GetAt()
 }
 
-// again is the time until the next calibration of a device that may be noisy: it doubles, so that a device at work is not held up by them.
+// again is the time until the next calibration of a device that may be noisy: it doubles, so that a device at work is
+// not held up by them.
 func (p Policy) again(c *tilthv1.DeviceCalibration) time.Duration {
 	return min(p.Confirm<<min(c.GetDisturbed()-1, 8), max(p.Settle/5, p.Confirm))
 }
@@ -164,7 +168,8 @@ func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationF
 	return Verdict{Quarantine: reason, Probe: wait, Suspect: suspect, Next: wait}
 }
 
-// probe decides about a device in quarantine: by one calibration, or, since a moment's noise says little, by three noisy ones.
+// probe decides about a device in quarantine: by one calibration, or, since a moment's noise says little, by three
+// noisy ones.
 func (p Policy) probe(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	switch {
 	case f.GetNoise() > p.Noise:

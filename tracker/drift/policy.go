@@ -1,34 +1,39 @@
-// Package drift judges a device by its calibrations: whether it is what it was, and what is to be done where it is not.
+// Package drift judges a device by its calibrations: whether it is what it was, and what is to be done where it is
+// not.
 //
-// A device is compared with two yardsticks. The reference is the median of its first calm calibrations and stays; how far the device is
-// from it says whether it can be used at all. The level is what the device is now: it follows the calm calibrations slowly, so that the
-// drift of a whole day, by heat or by a neighbour who stays, is no event, and a change at once. Only a change between two calm
-// calibrations makes what was measured between them uncertain.
+// A device is compared with two yardsticks. The reference is the median of its first calm calibrations and stays; how
+// far the device is from it says whether it can be used at all. The level is what the device is now: it follows the
+// calm calibrations slowly, so that the drift of a whole day, by heat or by a neighbour who stays, is no event, and a
+// change at once. Only a change between two calm calibrations makes what was measured between them uncertain.
 //
-// Noise is the rule on shared machines, and mostly lasts for seconds. A calibration that is not calm is followed by others soon. Three in a
-// row are believed when they agree on another speed; a device is called noisy only when none was calm for minutes, whether it has just
-// joined or measured well for days. What disturbs only ever lengthens a sample, so the figures are lower quartiles, and noise is that of the
-// lower half.
+// Noise is the rule on shared machines, and mostly lasts for seconds. A calibration that is not calm is followed by
+// others soon. Three in a row are believed when they agree on another speed; a device is called noisy only when none
+// was calm for minutes, whether it has just joined or measured well for days. What disturbs only ever lengthens a
+// sample, so the figures are lower quartiles, and noise is that of the lower half.
 package drift
 
 import "time"
 
 // Policy says when a device is what to do about it. Zero values mean the defaults.
 type Policy struct {
-	// Remeasure is the part by which a device may change before what was measured meanwhile is measured again; 0.03 by default.
+	// Remeasure is the part by which a device may change before what was measured meanwhile is measured again; 0.03 by
+	// default.
 	Remeasure float64
 	// Quarantine is the part by which a device may be slower than its reference; 0.08 by default.
 	Quarantine float64
-	// Noise is the standard deviation of a calibration's samples that is borne, relative to their median; 0.05 by default.
+	// Noise is the standard deviation of a calibration's samples that is borne, relative to their median; 0.05 by
+	// default.
 	Noise float64
-	// Interval is the time between calibrations of an idle device; 5 min by default. A busy one's are up to four times as far apart.
+	// Interval is the time between calibrations of an idle device; 5 min by default. A busy one's are up to four times
+	// as far apart.
 	Interval time.Duration
-	// Confirm is the time until the next calibration after one that is not calm, and between a device's first ones; 10 s by default.
+	// Confirm is the time until the next calibration after one that is not calm, and between a device's first ones; 10
+	// s by default.
 	Confirm time.Duration
 	// Settle is how long no calibration may be calm until a device counts as noisy; 5 min by default.
 	Settle time.Duration
-	// FirstProbe is how long a first quarantine lasts until the device is tried again; each further one lasts twice as long, up to
-	// LongestProbe. A device that was well for LongestProbe begins anew. 1 min and 1 h by default.
+	// FirstProbe is how long a first quarantine lasts until the device is tried again; each further one lasts twice as
+	// long, up to LongestProbe. A device that was well for LongestProbe begins anew. 1 min and 1 h by default.
 	FirstProbe, LongestProbe time.Duration
 }
 

@@ -11,8 +11,8 @@ type Waiting struct {
 	Items int
 }
 
-// Before says what waits that would be taken before the items of a flow: of other owners, those of the most items first, and of the flow's
-// owner. It takes time linear in the number of owners and of the owner's jobs.
+// Before says what waits that would be taken before the items of a flow: of other owners, those of the most items
+// first, and of the flow's owner. It takes time linear in the number of owners and of the owner's jobs.
 func (q *Queue[T]) Before(f Flow) (others []Waiting, own int) {
 	n := q.byName[f.Owner]
 	if n == nil || n.place < 0 {

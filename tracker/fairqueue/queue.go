@@ -2,13 +2,13 @@
 // proportion to theirs, whatever each of them asks for. It knows no clock: what a server spent is told to it.
 //
 // It is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on two levels, with many servers at a time (as
-// SFQ(D) of Jin, Chase and Kaur, SIGMETRICS 2004). A flow's tag is the virtual time at which its next item starts: each
-// item served moves it on by cost/weight. The flow with the least tag is served next, and the virtual time is the tag
-// of what was served last. A flow that begins to wait starts at the virtual time: having been idle earns nothing. Costs
-// are not known beforehand: they are estimated when an item is taken, and put right when it is done.
+// SFQ(D) of Jin, Chase and Kaur, SIGMETRICS 2004). A flow's tag is the virtual time at which its next item starts:
+// each item served moves it on by cost/weight. The flow with the least tag is served next, and the virtual time is the
+// tag of what was served last. A flow that begins to wait starts at the virtual time: having been idle earns nothing.
+// Costs are not known beforehand: they are estimated when an item is taken, and put right when it is done.
 //
-// Between two flows that wait throughout an interval, the seconds served for each unit of weight differ by no more than
-// the longest items of the two over their weights, times the number of servers.
+// Between two flows that wait throughout an interval, the seconds served for each unit of weight differ by no more
+// than the longest items of the two over their weights, times the number of servers.
 package fairqueue
 
 import "slices"
@@ -18,8 +18,8 @@ type Flow struct {
 	Owner string
 	// Job is unique among the owner's.
 	Job string
-	// OwnerWeight and JobWeight are the shares, among the owners and among the owner's jobs; what is not positive is 1.
-	// A change of them counts from the next item on.
+	// OwnerWeight and JobWeight are the shares, among the owners and among the owner's jobs; what is not positive
+	// is 1. A change of them counts from the next item on.
 	OwnerWeight, JobWeight float64
 }
 
@@ -113,8 +113,8 @@ type Filter[T any] struct {
 }
 
 // Pop takes the item whose turn it is among those that are allowed, and begins its charge; false when there is none.
-// Passing over the others costs time for each. An item that is not allowed keeps its turn; an owner that is not is as one
-// that does not wait.
+// Passing over the others costs time for each. An item that is not allowed keeps its turn; an owner that is not is as
+// one that does not wait.
 func (q *Queue[T]) Pop(allowed Filter[T]) (item T, charge *Charge, ok bool) {
 	var passed, barred []*node[*owner[T]]
 	for !ok && len(q.owners.waiting) > 0 {

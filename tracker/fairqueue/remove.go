@@ -28,8 +28,8 @@ func (q *Queue[T]) Forget(owner, job string) {
 	}
 }
 
-// owner returns an owner's flow. Owners are not forgotten with their last job, or else their next would begin even; they are
-// once the others have caught up.
+// owner returns an owner's flow. Owners are not forgotten with their last job, or else their next would begin even;
+// they are once the others have caught up.
 func (q *Queue[T]) owner(name string) *node[*owner[T]] {
 	if n := q.byName[name]; n != nil {
 		return n

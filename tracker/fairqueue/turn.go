@@ -12,7 +12,8 @@ func (q *Queue[T]) Ahead(f Flow) bool {
 	return !first.value.jobs.before(own.value.byName[f.Job], first.value.jobs.waiting[0])
 }
 
-// before says whether a flow that began to wait now would be served before one that waits; nil is a flow that was never served.
+// before says whether a flow that began to wait now would be served before one that waits; nil is a flow that was
+// never served.
 func (l *level[V]) before(n, waiting *node[V]) bool {
 	tag := l.virtual
 	if n != nil {
