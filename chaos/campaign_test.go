@@ -77,8 +77,8 @@ func buildProgram(t *testing.T) string {
 	return binary
 }
 
-// TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1 -seed N draws the
-// same faults again.
+// TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1
+// -seed N draws the same faults again.
 func TestPromisesHoldUnderFaults(t *testing.T) {
 	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
@@ -148,8 +148,8 @@ func (c *campaign) tell() {
 	}
 }
 
-// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and lets writes
-// fail there, in one round.
+// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and
+// lets writes fail there, in one round.
 func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
 	t.Parallel() // it mostly waits
 	o := Round{Seed: 1, Dir: t.TempDir(), Binary: buildProgram(t), calm: true}

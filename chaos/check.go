@@ -17,7 +17,8 @@ type Verdict struct {
 	Violations []string
 	// What was checked: acknowledged jobs, candidates, build reports and measurements, and leases that arrived.
 	Jobs, Candidates, Builds, Measurements, Leases int
-	// Trials are recorded ones; Executions is how often one was measured, which is more where an agent was lost at work.
+	// Trials are recorded ones; Executions is how often one was measured, which is more where an agent was lost at
+	// work.
 	Trials, Executions int
 	// DeadLetters are batches given up; Cancelled and Failed are jobs.
 	DeadLetters, Cancelled, Failed int
@@ -213,12 +214,14 @@ func (c *checker) checkMeasurements(call *call, r *tilthv1.ReportMeasurementsReq
 	}
 }
 
-// artifactLost says whether an artifact that was reported by a call need not be there: its bytes were damaged, or all were lost.
+// artifactLost says whether an artifact that was reported by a call need not be there: its bytes were damaged, or all
+// were lost.
 func (c *checker) artifactLost(call *call, digest string) bool {
 	return c.rotted[digest] || c.gap != nil && c.gap.Artifacts && call.begin < c.gap.To
 }
 
-// checkArtifacts checks that all that is stored has the bytes that its name says, but for what rotted and nobody has read since.
+// checkArtifacts checks that all that is stored has the bytes that its name says, but for what rotted and nobody has
+// read since.
 func (c *checker) checkArtifacts() {
 	for _, path := range storedArtifacts(c.artifacts) {
 		digest := filepath.Base(path)
@@ -232,7 +235,8 @@ func (c *checker) checkArtifacts() {
 	}
 }
 
-// checkTrial looks for an acknowledged outcome, which must be the one recorded: no lease but this one could record it meanwhile.
+// checkTrial looks for an acknowledged outcome, which must be the one recorded: no lease but this one could record it
+// meanwhile.
 func (c *checker) checkTrial(call *call, b *storedBatch, digest, outcome string) {
 	t := b.trials[digest]
 	switch {

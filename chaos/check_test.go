@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerSeesEachPromiseBroken changes the journals of a round without faults, so that they tell of what did not happen,
-// and has the checker find it.
+// TestTheCheckerSeesEachPromiseBroken changes the journals of a round without faults, so that they tell of what did
+// not happen, and has the checker find it.
 func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Round{Seed: 1, Dir: dir, Binary: buildProgram(t), calm: true}.Run(t.Context())
@@ -67,8 +67,8 @@ func refuse(e *entry) {
 	}
 }
 
-// tamper copies journals, and changes the first entry of a method that can be changed, of a call that was answered: what became of others is
-// unknown, and on a busy machine there are some.
+// tamper copies journals, and changes the first entry of a method that can be changed, of a call that was answered:
+// what became of others is unknown, and on a busy machine there are some.
 func tamper(t *testing.T, from, to, method string, change func(*entry)) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(from, "*.journal"))

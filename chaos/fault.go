@@ -44,7 +44,8 @@ type draw struct {
 	within time.Duration
 }
 
-// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start, and meet more of them.
+// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start, and meet
+// more of them.
 const (
 	faultsWithin     = 3 * time.Second
 	realFaultsWithin = 9 * time.Second
@@ -305,8 +306,8 @@ func (r *round) writeClocks(onWall, evenly time.Duration) {
 	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v %v", r.wallShift, r.evenlyShift, r.pace), 0o644)
 }
 
-// setClocks draws what all clocks of the round have against each other from its beginning on: by how much agents' calendars are
-// wrong, and how fast the tracker's deadlines come. It says so in words.
+// setClocks draws what all clocks of the round have against each other from its beginning on: by how much agents'
+// calendars are wrong, and how fast the tracker's deadlines come. It says so in words.
 func (r *round) setClocks() (told []string) {
 	skews := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
 	for i, k := range kinds {
@@ -325,5 +326,6 @@ func (r *round) setClocks() (told []string) {
 	return told
 }
 
-// mostSkew is by how much an agent's calendar is wrong at most. What the campaign does to the tracker's comes to far less.
+// mostSkew is by how much an agent's calendar is wrong at most. What the campaign does to the tracker's comes to far
+// less.
 const mostSkew = 240 * time.Hour

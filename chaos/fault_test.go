@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestClocksShiftWhileATrackerStarts: once, a life that began as the clocks were shifted had both wait for each other for ever.
+// TestClocksShiftWhileATrackerStarts: once, a life that began as the clocks were shifted had both wait for each other
+// for ever.
 func TestClocksShiftWhileATrackerStarts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, dataName), 0o755); err != nil {

@@ -11,9 +11,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A subject (a job, a batch) is in one agent's hands at a time. Its model is what agents saw of it: leases that arrived, with
-// growing attempts, and reports, which are accepted only of the lease in force, or because that very report was accepted before.
-// When a lease is lost nobody sees; but one of which a report was refused is lost for good.
+// A subject (a job, a batch) is in one agent's hands at a time. Its model is what agents saw of it: leases that
+// arrived, with growing attempts, and reports, which are accepted only of the lease in force, or because that very
+// report was accepted before. When a lease is lost nobody sees; but one of which a report was refused is lost for
+// good.
 
 // hands is the state of a subject. It is compared with ==.
 type hands struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// network is hosts, each a network namespace of its own, at a switch, which is one too. Nothing of it is in the namespace of the
-// test.
+// network is hosts, each a network namespace of its own, at a switch, which is one too. Nothing of it is in the
+// namespace of the test.
 type network struct {
 	*testing.T
 	prefix string
@@ -120,8 +120,8 @@ func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
 	return conn, err
 }
 
-// TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a builder and then both
-// tuners are cut off for longer than a lease lives. Both end with the same records.
+// TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a
+// builder and then both tuners are cut off for longer than a lease lives. Both end with the same records.
 func TestHostsThatAreCutOffComeBack(t *testing.T) {
 	t.Parallel() // it mostly waits
 	n := newNetwork(t, "tracker", "client", "tuner-1", "tuner-2", "builder-1", "builder-2", "runner-1", "runner-2")

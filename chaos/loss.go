@@ -82,7 +82,8 @@ func readGap(journals string) (*gap, error) {
 	return g, json.Unmarshal(text, g)
 }
 
-// follow has the client do its part. Where the records are lost amid it, another does it again, once they are restored.
+// follow has the client do its part. Where the records are lost amid it, another does it again, once they are
+// restored.
 func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
 	if r.lost == nil {
 		return r.farm.follow(ctx, 0, whims, r.Spec)
@@ -181,8 +182,8 @@ func (f *farm) backUp(ctx context.Context, path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. Without a gap
-// no call's is.
+// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. Without a
+// gap no call's is.
 func (g *gap) has(c *call) bool { return g != nil && c.end > g.From && c.begin < g.To }
 
 // ofLostLife says whether a call was made after the gap under a lease from before its end.
@@ -191,8 +192,8 @@ func (c *checker) ofLostLife(call *call, token *tilthv1.LeaseToken) bool {
 	return c.gap != nil && known && call.begin >= c.gap.To && lease.begin < c.gap.To
 }
 
-// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted, or may
-// have been, before the gap.
+// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted,
+// or may have been, before the gap.
 func (c *checker) checkLives() {
 	sent := map[string]bool{}
 	for _, call := range c.calls {

@@ -10,7 +10,8 @@ import (
 // agentMustDrop says that the tracker refused a report since its lease is lost.
 func agentMustDrop(c *call) bool { return c.reason == wire.ReasonStaleLease }
 
-// checkRefused checks that what was refused is not recorded: unless the same report was sent before and its answer lost.
+// checkRefused checks that what was refused is not recorded: unless the same report was sent before and its answer
+// lost.
 func (c *checker) checkRefused() {
 	sent := map[string]bool{} // outcomes that may have been accepted
 	for _, call := range c.calls {
@@ -48,8 +49,9 @@ func outcomes(call *call) (out []string) {
 	return out
 }
 
-// checkMemory checks that no work is given out again that was acknowledged: no candidate is leased whose outcome was accepted
-// under an earlier attempt, and no batch is built again whose objects are there. It counts how often trials were measured.
+// checkMemory checks that no work is given out again that was acknowledged: no candidate is leased whose outcome was
+// accepted under an earlier attempt, and no batch is built again whose objects are there. It counts how often trials
+// were measured.
 func (c *checker) checkMemory() {
 	recorded := map[string]uint32{} // by batch and candidate: the least attempt under which it was accepted
 	built := map[string]uint32{}    // by batch
@@ -97,8 +99,8 @@ func (c *checker) checkMemory() {
 	}
 }
 
-// checkSessions checks that an agent's new session voids its old ones: once it has joined anew, no report under an older session
-// is accepted, but those that were accepted, or may have been, before.
+// checkSessions checks that an agent's new session voids its old ones: once it has joined anew, no report under an
+// older session is accepted, but those that were accepted, or may have been, before.
 func (c *checker) checkSessions() {
 	type session struct {
 		agent string

@@ -24,9 +24,10 @@ var (
 	farms = flag.Int("farms", 1, "how many farms are recorded; the seed is that of the first, the others follow")
 )
 
-// TestAPowerCutLosesNothingThatWasAcknowledged records what a farm writes, and cuts its power at instants drawn by a seed: the disk
-// keeps what was synced by then and some of the rest. A tracker that opens it has all that agents and client had been told. After some cuts the
-// farm goes on to its end, and keeps its promises as if nothing had happened.
+// TestAPowerCutLosesNothingThatWasAcknowledged records what a farm writes, and cuts its power at instants drawn by a
+// seed: the disk keeps what was synced by then and some of the rest. A tracker that opens it has all that agents and
+// client had been told. After some cuts the farm goes on to its end, and keeps its promises as if nothing had
+// happened.
 func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	t.Parallel() // it mostly waits
 	total := &Result{Counts: map[string]int{}}

@@ -208,7 +208,8 @@ var kinds = []struct{ kind, name string }{
 	{"runner", "runner-1"}, {"runner", "runner-2"},
 }
 
-// newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody asked for.
+// newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody
+// asked for.
 func newFarm(dir, binary string, died func(string)) (*farm, error) {
 	f := &farm{dir: dir, skews: make([]time.Duration, len(kinds))}
 	if err := f.begin(binary, died); err != nil {
@@ -234,8 +235,8 @@ func newFarm(dir, binary string, died func(string)) (*farm, error) {
 	return f, nil
 }
 
-// newRealFarm makes a farm of agents of the program tilth, which do their work. It is closed: TLS, and a token each for agents and client.
-// Between an agent's proxy and the tracker is a relay.
+// newRealFarm makes a farm of agents of the program tilth, which do their work. It is closed: TLS, and a token each
+// for agents and client. Between an agent's proxy and the tracker is a relay.
 func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
 	f := &farm{dir: dir, secrets: filepath.Join(dir, "secrets")}
 	if err := errors.Join(os.MkdirAll(f.secrets, 0o755), makeSecrets(f.secrets), f.begin(binary, died)); err != nil {
@@ -349,8 +350,8 @@ func (f *farm) stop() error {
 	return errors.Join(errs...)
 }
 
-// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives of the tracker end
-// at failpoints, and nothing else befalls it: that is for who has started this process.
+// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives
+// of the tracker end at failpoints, and nothing else befalls it: that is for who has started this process.
 func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
 	deaths := make(chan string, 100)
 	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
@@ -391,8 +392,8 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 	return nil
 }
 
-// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were doing has ended: of a
-// call that is cut short by the end of its process strace does not tell whether it took effect.
+// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were
+// doing has ended: of a call that is cut short by the end of its process strace does not tell whether it took effect.
 func (f *farm) killAtPoints(ctx context.Context) {
 	fired := 0
 	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
@@ -410,8 +411,8 @@ func (f *farm) killAtPoints(ctx context.Context) {
 	}
 }
 
-// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number of calls that strace
-// sees: it then has told of all that went before.
+// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number
+// of calls that strace sees: it then has told of all that went before.
 func (f *farm) awaitStandstill(ctx context.Context) {
 	for still := 0; still < 20 && retry.Sleep(ctx, 5*time.Millisecond) == nil; still++ {
 		if !f.tracker.stopped() {

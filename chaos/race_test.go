@@ -2,5 +2,6 @@
 
 package chaos
 
-// raceFlags have the farm's processes built with the race detector when the tests are; what it finds counts as a crash.
+// raceFlags have the farm's processes built with the race detector when the tests are; what it finds counts as a
+// crash.
 var raceFlags = []string{"-race"}

@@ -23,8 +23,8 @@ var real = flag.Int("real", 1, "how many rounds with agents that do their work")
 // realTrials are those of each job of such a round.
 const realTrials = 24
 
-// TestPromisesHoldOfRealAgents has faults befall a farm whose agents are the program's own: they search, compile and measure, over TLS
-// and with tokens.
+// TestPromisesHoldOfRealAgents has faults befall a farm whose agents are the program's own: they search, compile and
+// measure, over TLS and with tokens.
 func TestPromisesHoldOfRealAgents(t *testing.T) {
 	t.Parallel() // it mostly waits
 	if *real == 0 {

@@ -15,8 +15,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// relay passes calls of an agent that keeps no journal on to the tracker, and keeps it in its place: what the agent asked, and what the
-// tracker answered, whether or not that arrived. It is the tracker to the agent, which proves who it is through it.
+// relay passes calls of an agent that keeps no journal on to the tracker, and keeps it in its place: what the agent
+// asked, and what the tracker answered, whether or not that arrived. It is the tracker to the agent, which proves who
+// it is through it.
 type relay struct {
 	server *grpc.Server
 	conn   *grpc.ClientConn

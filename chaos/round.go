@@ -75,8 +75,8 @@ type round struct {
 	pace                   float64
 }
 
-// Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not end, which
-// breaks a promise too.
+// Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not
+// end, which breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}, pace: 1}
 	if o.Tilth != "" {
@@ -180,8 +180,8 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	return watched, errors.Join(err, keepErr)
 }
 
-// withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a time in which
-// nothing ran is no time in which the jobs could have ended.
+// withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a
+// time in which nothing ran is no time in which the jobs could have ended.
 func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	const beat = 100 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -215,8 +215,8 @@ func (r *round) befall(ctx context.Context, f *fault) {
 	f.end(r)
 }
 
-// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It returns their
-// events, which it also writes down as they come. On each job it has the client's whim.
+// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It
+// returns their events, which it also writes down as they come. On each job it has the client's whim.
 func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
@@ -378,7 +378,8 @@ func (r *round) died(how string) {
 	r.deaths = append(r.deaths, how)
 }
 
-// countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found damaged.
+// countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found
+// damaged.
 func (r *round) countFired() error {
 	syncs, err := failedSyncs(r.farm.tracker.log + syncsSuffix)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 	clientToken     = "client.token"
 )
 
-// makeSecrets makes what a closed farm on this machine needs: a certificate of the tracker, and a token each for agents and client.
+// makeSecrets makes what a closed farm on this machine needs: a certificate of the tracker, and a token each for
+// agents and client.
 func makeSecrets(dir string) error {
 	if _, err := (certs.Order{Hosts: []string{"tracker.test"}, Lifetime: 24 * time.Hour}).Make(dir, time.Now()); err != nil {
 		return err

@@ -40,10 +40,10 @@ const (
 	clockName     = "clock"
 )
 
-// RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
-// serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's clock, which may be
-// set, by the first, and that of deadlines, which stands still with the machine, by the second; the third word says how fast that one
-// goes. The file is read again at SIGUSR1.
+// RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready
+// when it serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's
+// clock, which may be set, by the first, and that of deadlines, which stands still with the machine, by the second;
+// the third word says how fast that one goes. The file is read again at SIGUSR1.
 //
 // Where secrets is not empty, it is the folder of a certificate and tokens, and callers have to prove who they are.
 func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {

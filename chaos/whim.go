@@ -31,7 +31,8 @@ func (d *draw) whims() (out []whim) {
 	return out
 }
 
-// indulge has the whim. A job that has ended by then refuses it, which is no failure; the checker sees what was accepted.
+// indulge has the whim. A job that has ended by then refuses it, which is no failure; the checker sees what was
+// accepted.
 func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 	if w.method == "" || retry.Sleep(ctx, w.at) != nil {
 		return
@@ -53,7 +54,8 @@ func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 	}
 }
 
-// resumed resumes a job, and says whether it has ended. A pause that was held up on its way may take effect after all, and later.
+// resumed resumes a job, and says whether it has ended. A pause that was held up on its way may take effect after all,
+// and later.
 func (w whim) resumed(ctx context.Context, client tilthv1.JobServiceClient, job string, call func(string, func(context.Context) error)) (ended bool) {
 	call("GetJob", func(ctx context.Context) error {
 		answer, err := client.GetJob(ctx, &tilthv1.GetJobRequest{JobId: job})

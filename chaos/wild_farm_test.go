@@ -86,7 +86,8 @@ func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 	}
 }
 
-// caller is a context with the proof of a role that may make a call, as a rule, or with another's, a wrong one, or none.
+// caller is a context with the proof of a role that may make a call, as a rule, or with another's, a wrong one, or
+// none.
 func (w *wild) caller(path string) context.Context {
 	role := access.Client
 	for _, service := range []string{"AgentService", "SearchService", "BuildService", "MeasureService", "RunService", "ReportCalibration"} {

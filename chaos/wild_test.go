@@ -28,8 +28,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// wild calls a live tracker with messages that a program gone wrong might send: good ones of which some fields are cleared, or
-// replaced by what belongs elsewhere or nowhere; made-up ones; and bytes that are no message.
+// wild calls a live tracker with messages that a program gone wrong might send: good ones of which some fields are
+// cleared, or replaced by what belongs elsewhere or nowhere; made-up ones; and bytes that are no message.
 type wild struct {
 	*rapid.T
 	conn    *grpc.ClientConn
@@ -51,7 +51,8 @@ var wildCount struct {
 	since time.Time
 }
 
-// TestNoCallStopsOrDamagesTheTracker lets the tracker be called wildly, and then restarts it on its file and checks its logs.
+// TestNoCallStopsOrDamagesTheTracker lets the tracker be called wildly, and then restarts it on its file and checks
+// its logs.
 func TestNoCallStopsOrDamagesTheTracker(t *testing.T) {
 	rapid.Check(t, wildCalls)
 	calls := wildCount.calls.Load()

@@ -20,8 +20,8 @@ const (
 	trialTime = 25 * time.Millisecond
 )
 
-// A candidate's digest decides what becomes of it, whoever builds and measures it: about one in ten is refused by the compiler,
-// and one in ten crashes.
+// A candidate's digest decides what becomes of it, whoever builds and measures it: about one in ten is refused by the
+// compiler, and one in ten crashes.
 func refusedByCompiler(digest string) bool {
 	return digest[0] == '0' || digest[:2] < "1a" && digest[0] == '1'
 }
@@ -108,7 +108,8 @@ func (p *pretender) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
 	return m
 }
 
-// A job has jobTrials trials of jobTasks tasks in turn, proposed batchSize at a time, of which inFlight batches are under way.
+// A job has jobTrials trials of jobTasks tasks in turn, proposed batchSize at a time, of which inFlight batches are
+// under way.
 const (
 	jobTasks  = 2
 	jobTrials = 160
@@ -116,8 +117,8 @@ const (
 	inFlight  = 6
 )
 
-// search hands in a job's proposals, which follow from their numbers, and ends it when all trials are accounted for. It knows
-// where an earlier tuner ended from the job's events, as a real one does.
+// search hands in a job's proposals, which follow from their numbers, and ends it when all trials are accounted for.
+// It knows where an earlier tuner ended from the job's events, as a real one does.
 func (p *pretender) search(ctx context.Context, token *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	var s standing
 	client := tilthv1.NewSearchServiceClient(p.conn)

@@ -1,6 +1,7 @@
 package main
 
-// artifacts are mutations of what promises 1 and 7 say of the artifact store: nobody fills it, and what it has is whole.
+// artifacts are mutations of what promises 1 and 7 say of the artifact store: nobody fills it, and what it has is
+// whole.
 var artifacts = in("artifact", []mutation{
 	{
 		name: "what is announced takes room", file: "put.go",

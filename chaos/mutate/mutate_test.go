@@ -11,7 +11,8 @@ import (
 
 const root = "../.."
 
-// TestEveryMutationFitsTheCode: the table must not fall behind the code that it changes, nor the document whose promises it tries.
+// TestEveryMutationFitsTheCode: the table must not fall behind the code that it changes, nor the document whose
+// promises it tries.
 func TestEveryMutationFitsTheCode(t *testing.T) {
 	promises, err := os.ReadFile(filepath.Join(root, "docs/reliability.md"))
 	if err != nil {

@@ -2,7 +2,8 @@ package main
 
 import "slices"
 
-// sizes are mutations of what promise 8 says of requests: the bounds of their fields, and the room that they take while they come.
+// sizes are mutations of what promise 8 says of requests: the bounds of their fields, and the room that they take
+// while they come.
 var sizes = slices.Concat(
 	in("internal/wire/bounds", []mutation{
 		{

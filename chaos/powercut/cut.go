@@ -51,8 +51,8 @@ func (d *Disk) parts(below string, sector int64) (out []Part) {
 	return out
 }
 
-// Draw draws a loss below a path from the root on: everything that may be lost, nothing, only one part, all but one, or each part by
-// chance.
+// Draw draws a loss below a path from the root on: everything that may be lost, nothing, only one part, all but one,
+// or each part by chance.
 func (d *Disk) Draw(rng *rand.Rand, below string) Loss {
 	l := Loss{map[Part]bool{}, sectorBytes[rng.IntN(len(sectorBytes))]}
 	all := d.parts(below, l.bytes)
@@ -119,8 +119,8 @@ func (l Loss) Tell() string {
 	return strings.Join(lines, "\n")
 }
 
-// Write makes what is left below a path, from the root on, of a disk that had a loss: a folder. Nothing is there where the path itself
-// was lost.
+// Write makes what is left below a path, from the root on, of a disk that had a loss: a folder. Nothing is there where
+// the path itself was lost.
 func (d *Disk) Write(to, below string, l Loss) error {
 	n := d.root
 	for _, name := range strings.Split(below, "/") {
@@ -146,7 +146,8 @@ func (n *node) write(to string, l Loss) error {
 	return nil
 }
 
-// left are the names that are left in a folder. Where a change of a name was lost, those that followed for that name were, too.
+// left are the names that are left in a folder. Where a change of a name was lost, those that followed for that name
+// were, too.
 func (n *node) left(l Loss) map[string]*node {
 	names, broken := maps.Clone(n.syncedNames), map[string]bool{}
 	for i, r := range n.renames {
@@ -159,8 +160,8 @@ func (n *node) left(l Loss) map[string]*node {
 	return names
 }
 
-// content are the bytes that are left of a file. Where a new size was lost, those that followed were, too. What was never written
-// within its size is zero.
+// content are the bytes that are left of a file. Where a new size was lost, those that followed were, too. What was
+// never written within its size is zero.
 func (n *node) content(l Loss) []byte {
 	b, size, sized := slices.Clone(n.synced), int64(len(n.synced)), true
 	sector := cmp.Or(l.bytes, sectorBytes[0])

@@ -147,7 +147,8 @@ func (d *Disk) lookup(path string) *node {
 	return n
 }
 
-// onFile has f called with the file or folder of the call's descriptor. One without a name is left out: nobody finds it again.
+// onFile has f called with the file or folder of the call's descriptor. One without a name is left out: nobody finds
+// it again.
 func (d *Disk) onFile(c call, f func(*node)) error {
 	path, err := descriptor(c.args[0])
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Everywhere cuts the power after each step, and before the first, with so many losses each below a path from the root on, which the
-// seed draws. check judges what is left, in a folder that need not be there, and is told after how many steps. The first failure is
-// returned with the least loss that it takes.
+// Everywhere cuts the power after each step, and before the first, with so many losses each below a path from the root
+// on, which the seed draws. check judges what is left, in a folder that need not be there, and is told after how many
+// steps. The first failure is returned with the least loss that it takes.
 func (t *Trace) Everywhere(seed uint64, losses int, below string, check func(left string, at int) error) error {
 	rng, disk := rand.New(rand.NewPCG(seed, 0)), t.NewDisk()
 	for at := range t.Len() + 1 {
@@ -26,7 +26,8 @@ func (t *Trace) Everywhere(seed uint64, losses int, below string, check func(lef
 	return nil
 }
 
-// Try has check judge what a loss leaves below a path, as Everywhere does. The folder is alone in one that is removed afterwards.
+// Try has check judge what a loss leaves below a path, as Everywhere does. The folder is alone in one that is removed
+// afterwards.
 func (d *Disk) Try(l Loss, below string, check func(left string, at int) error) error {
 	once := func(l Loss) error {
 		dir, err := os.MkdirTemp("", "powercut")

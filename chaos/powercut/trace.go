@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-// Calls that are followed, and those that are watched for, since a program that made them could not be replayed. A question mark is
-// for those that some processors lack.
+// Calls that are followed, and those that are watched for, since a program that made them could not be replayed. A
+// question mark is for those that some processors lack.
 var (
 	followed = "openat,write,pwrite64,lseek,ftruncate,fsync,fdatasync,renameat,renameat2,linkat,unlinkat,mkdirat"
 	foreign  = "?open,?creat,?rename,?link,?unlink,?rmdir,?mkdir,?symlink,symlinkat,truncate,fallocate,writev,pwritev,pwritev2," +
@@ -48,8 +48,8 @@ type step struct {
 	call  call
 }
 
-// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is what was written, which is
-// not among the arguments then.
+// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is
+// what was written, which is not among the arguments then.
 type call struct {
 	name   string
 	args   []string
@@ -57,9 +57,9 @@ type call struct {
 	result int64
 }
 
-// Run has a command, which is not started, run to its end under strace, and returns what it and all processes that it started did to
-// the files below a folder, which is an absolute path without links. What is in it when the command starts counts as synced. A command
-// that fails is an error, but one that was killed is none.
+// Run has a command, which is not started, run to its end under strace, and returns what it and all processes that it
+// started did to the files below a folder, which is an absolute path without links. What is in it when the command
+// starts counts as synced. A command that fails is an error, but one that was killed is none.
 func Run(cmd *exec.Cmd, root string) (*Trace, error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {

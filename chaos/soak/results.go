@@ -65,7 +65,8 @@ func (r *results) add(run result) error {
 	return nil
 }
 
-// table prints, for each setting, how many runs there were and how many passed since the last failure, and what failed how often.
+// table prints, for each setting, how many runs there were and how many passed since the last failure, and what failed
+// how often.
 func (r *results) table(w io.Writer) {
 	runs, clean := map[string]int{}, map[string]int{}
 	times, last := map[string]int{}, map[string]failure{}
