@@ -15,6 +15,13 @@ formatted() {
 	[ -z "$files" ] || { echo "not formatted (gofmt -w):" $files; return 1; }
 }
 
+# small refuses files that nobody writes by hand, such as a program that was built in the tree.
+small() {
+	local files
+	files=$(git ls-files -z | xargs -0 sh -c 'find "$@" -maxdepth 0 -type f -size +1024k' sh)
+	[ -z "$files" ] || { echo "larger than 1 MiB:" $files; return 1; }
+}
+
 # breaking compares the wire with the commit before this one's; a first commit has nothing to break.
 breaking() {
 	local base
@@ -37,6 +44,7 @@ deployment() (
 	cd tools/deploy && "$@"
 )
 
+step 'file sizes' small
 step gofmt formatted
 step "go vet" go vet ./...
 step "go vet, deployment" deployment go vet ./...
