@@ -118,11 +118,14 @@ func repeat(ctx context.Context, o options, binaries map[bool][]binary, results 
 	defer load(o.load)()
 	started := time.Now()
 	for k := range o.runs {
+		// Tests that draw the same cases each time, to save time, draw others here: the same in each setting, so that
+		// what they compile is kept from one to the next.
+		seed := time.Now().UnixNano()
 		for _, s := range o.settings {
 			if ctx.Err() != nil || o.limit > 0 && time.Since(started) > o.limit {
 				return failed, ctx.Err()
 			}
-			r := pass(ctx, o, s, binaries[s.Race])
+			r := pass(ctx, o, s, seed, binaries[s.Race])
 			if ctx.Err() != nil {
 				return failed, errors.New("interrupted")
 			}

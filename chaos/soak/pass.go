@@ -58,8 +58,8 @@ func (r result) String() string {
 	return fmt.Sprintf("failed in %.0f s: %s", r.Seconds, strings.Join(names, ", "))
 }
 
-// pass runs the tests of all packages once.
-func pass(ctx context.Context, o options, s setting, binaries []binary) result {
+// pass runs the tests of all packages once, with the cases that a seed draws.
+func pass(ctx context.Context, o options, s setting, seed int64, binaries []binary) result {
 	r := result{setting: s, At: time.Now().UTC(), Packages: len(binaries)}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -68,7 +68,7 @@ func pass(ctx context.Context, o options, s setting, binaries []binary) result {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			failures := b.run(ctx, o, s, r.At)
+			failures := b.run(ctx, o, s, seed, r.At)
 			mu.Lock()
 			defer mu.Unlock()
 			r.Failures = append(r.Failures, failures...)
@@ -83,11 +83,10 @@ func pass(ctx context.Context, o options, s setting, binaries []binary) result {
 }
 
 // run runs one package's tests where `go test` does, in the package's folder.
-func (b binary) run(ctx context.Context, o options, s setting, at time.Time) []failure {
+func (b binary) run(ctx context.Context, o options, s setting, seed int64, at time.Time) []failure {
 	cmd := exec.CommandContext(ctx, b.path, "-test.v", fmt.Sprintf("-test.timeout=%s", o.timeout))
 	cmd.Dir = b.dir
-	// Tests that draw the same cases in every run, to save time, draw others here.
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Processors), fmt.Sprintf("TILTH_TEST_SEED=%d", at.UnixNano()))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Processors), fmt.Sprintf("TILTH_TEST_SEED=%d", seed))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
