@@ -128,7 +128,11 @@ func eachGroup(tx *txn, target, workload string, visit func(group []byte) error)
 	return nil
 }
 
-const recordsPerView = 512
+// So many records are read at once, and no more after so many bytes of them.
+const (
+	recordsPerView = 512
+	bytesPerView   = 2 << 20
+)
 
 // List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an
 // empty target or workload matches all. The first record of each group carries the workload's canonical form. Records
@@ -213,7 +217,7 @@ func (db *DB) groupPage(group, from []byte) (p page, err error) {
 		all := tx.table(bucketRecords)
 		c := all.cursor()
 		for k, v := c.Seek(from); bytes.HasPrefix(k, number); k, v = c.Next() {
-			if len(p.records) == recordsPerView {
+			if len(p.records) == recordsPerView || p.sizeBytes > bytesPerView {
 				p.next = bytes.Clone(k)
 				return nil
 			}

@@ -151,7 +151,7 @@ func refusals(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func TestEveryLimitIsThereFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newFarm(t, tracker.Config{Registerer: registry})
-	want := []string{"load_agent_bytes", "load_agents", "load_batches", "load_calls", "load_candidates", "load_classes", "load_jobs", "load_requests", "load_specs", "load_waits", "load_watches",
+	want := []string{"load_agent_bytes", "load_agents", "load_answers", "load_batches", "load_calls", "load_candidates", "load_classes", "load_jobs", "load_requests", "load_specs", "load_waits", "load_watches",
 		"quota_artifacts", "quota_jobs", "quota_stored", "quota_trials"}
 	if got := slices.Sorted(maps.Keys(refusals(t, registry))); !slices.Equal(got, want) {
 		t.Errorf("limits are %v, want %v", got, want)

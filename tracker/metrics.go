@@ -132,7 +132,7 @@ func (m *metrics) begin() {
 		m.refusedCalls.WithLabelValues(code.String())
 	}
 	for _, limit := range []string{
-		"load_agents", "load_agent_bytes", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_requests", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_stored", "quota_trials",
+		"load_agents", "load_agent_bytes", "load_answers", "load_classes", "load_calls", "load_candidates", "load_jobs", "load_requests", "load_specs", "load_waits", "load_batches", "load_watches", "quota_artifacts", "quota_jobs", "quota_stored", "quota_trials",
 	} {
 		m.refused.WithLabelValues(limit)
 	}

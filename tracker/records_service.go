@@ -58,7 +58,7 @@ func (t *Tracker) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest
 }
 
 // mostBestBytes bounds the answer for workloads that somebody wants all in one.
-const mostBestBytes = wire.MaxMessageBytes / 4 * 3
+const mostBestBytes = wire.MaxMessageBytes / 4
 
 // placeOf is where a page of a request for workloads begins among these.
 func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {

@@ -40,14 +40,18 @@ type Security struct {
 
 // securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
 func (t *Tracker) securityMetrics() []prometheus.Collector {
-	all := []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tilth_tracker_request_bytes", Help: "Requests that are on their way or being answered, as they come over the wire.",
-	}, func() float64 {
-		if g := t.guard.Load(); g != nil {
-			return float64(g.HeldBytes())
-		}
-		return 0
-	})}
+	held := func(name, help string, bytes func(*guard.Guard) int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if g := t.guard.Load(); g != nil {
+				return float64(bytes(g))
+			}
+			return 0
+		})
+	}
+	all := []prometheus.Collector{
+		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", (*guard.Guard).HeldBytes),
+		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", (*guard.Guard).AnswerBytes),
+	}
 	s := t.cfg.Security
 	if s.TLS == nil {
 		return all
@@ -99,7 +103,7 @@ func (t *Tracker) newGate() *gate.Gate {
 func (t *Tracker) newGuard(g *gate.Gate) *guard.Guard {
 	s := t.cfg.Security
 	cfg := guard.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
-		NoRoom: func() { t.metrics.refused.WithLabelValues("load_requests").Inc() },
+		NoRoom: func(of guard.Room) { t.metrics.refused.WithLabelValues("load_" + string(of)).Inc() },
 		Refused: func(method string, err error) {
 			t.metrics.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
 		},
@@ -118,7 +122,10 @@ func admitBy(g *gate.Gate) guard.Admit {
 			return nil, guard.Admission{}, err
 		}
 		caller, _ := access.From(ctx)
-		return ctx, guard.Admission{Caller: caller.Name, Stranger: gate.Public(method), MessageBytes: bounds.RequestBytes(method)}, nil
+		return ctx, guard.Admission{
+			Caller: caller.Name, Stranger: gate.Public(method),
+			MessageBytes: bounds.RequestBytes(method), AnswerBytes: bounds.AnswerBytes(method),
+		}, nil
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/gate"
 	"github.com/tilth-dev/tilth/access/guard"
 	"github.com/tilth-dev/tilth/internal/health"
@@ -59,11 +60,34 @@ type guarded struct {
 	reflection.ServiceInfoProvider
 }
 
+// pageBytes is what making a page may take: those of a large farm have some megabytes.
+const pageBytes = 8 << 20
+
+// asker is who asks for a page; empty for this machine's own where nobody is asked who they are.
+func asker(r *http.Request) string {
+	if by, is := access.From(r.Context()); is {
+		return by.Name
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() {
+		return ""
+	}
+	return "host " + host
+}
+
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
 func (t *Tracker) newSite(g *gate.Gate) *http.Server {
 	limits := t.cfg.Security.limits().WithDefaults()
+	pages := t.HTTPHandler()
+	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, gate.RefusePage)
 	return &http.Server{
-		Handler:           g.HTTP(t.HTTPHandler(), health.LivePath, health.ReadyPath),
+		Handler: g.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath {
+				pages.ServeHTTP(w, r)
+				return
+			}
+			bounded.ServeHTTP(w, r)
+		}), health.LivePath, health.ReadyPath),
 		ReadHeaderTimeout: limits.Handshake, ReadTimeout: limits.Handshake, WriteTimeout: limits.Stall, IdleTimeout: limits.Idle,
 		MaxHeaderBytes: int(limits.HeaderBytes),
 		ErrorLog:       slog.NewLogLogger(t.log.Handler(), slog.LevelDebug), // what scanners send is no news

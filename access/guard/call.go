@@ -15,8 +15,7 @@ var errStalled = status.Error(codes.DeadlineExceeded, "the call stood still for 
 
 // call is what the guard knows of one call. It ends the call when what is awaited of its peer does not come in time. A
 // call is watched from its headers on: until its request has come, and while a stream's message is on its way in or
-// out. What the server itself takes is not counted, nor the way of a single answer: the transport takes it whole (see
-// conn), and the call has ended.
+// out. What the server itself takes is not counted. The way of what the transport keeps is looked after by unread.
 //
 // It is the call's context, which saves every call some microseconds.
 type call struct {
@@ -25,6 +24,7 @@ type call struct {
 	limit   time.Duration
 	timer   *time.Timer
 	intake  *intake
+	answer  *answer
 	refused func(method string, err error)
 	// forget ends the wait for the call's end.
 	forget func() bool
@@ -53,6 +53,14 @@ func watch(ctx context.Context, method string, limit time.Duration, in *intake) 
 func of(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
+}
+
+// answerTo is what answering it takes; nil where nobody counts.
+func (c *call) answerTo() *answer {
+	if c == nil {
+		return nil
+	}
+	return c.answer
 }
 
 func (c *call) begin() {
@@ -106,21 +114,31 @@ func (c *call) unfit() error {
 
 // unary is called when the request is there.
 func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if c := of(ctx); c != nil {
-		c.end()
-		c.intake.settle()
+	c := of(ctx)
+	if c == nil {
+		return handle(ctx, req)
+	}
+	c.end()
+	c.intake.settle()
+	defer c.answer.end()
+	if err := c.answer.begin(ctx); err != nil {
+		return nil, err
 	}
 	response, err := handle(ctx, req)
-	if err == nil {
-		answered(ctx, response)
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	return c.answer.pack(ctx, response)
 }
 
 // stream is called when the headers are there.
 func stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	c := of(ss.Context())
 	c.end()
+	defer c.answerTo().end()
+	if err := c.answerTo().begin(ss.Context()); err != nil {
+		return err
+	}
 	err := handle(srv, &watched{ss, c, info})
 	if context.Cause(ss.Context()) == errStalled { //nolint:errorlint // it is that very error
 		return errStalled
@@ -153,5 +171,9 @@ func (w *watched) RecvMsg(m any) error {
 func (w *watched) SendMsg(m any) error {
 	w.call.begin()
 	defer w.call.end()
+	m, err := w.call.answerTo().pack(w.Context(), m)
+	if err != nil {
+		return err
+	}
 	return w.ServerStream.SendMsg(m)
 }

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"net"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/mem"
@@ -13,7 +14,8 @@ import (
 type filter struct {
 	net.Conn
 	frames *frames
-	held   int64 // what the connection's calls hold, guarded by the room's lock
+	held   int64 // what the connection's requests hold, guarded by the room's lock
+	unread *unread
 
 	// rest has come, and is passed on when the server has dealt with what came before.
 	rest []byte
@@ -91,12 +93,13 @@ func (f *filter) pass(b []byte) (int, error) {
 
 // RemoteAddr implements net.Conn. It leads from a call's peer back to the connection.
 func (f *filter) RemoteAddr() net.Addr {
-	a := f.Conn.RemoteAddr()
-	if known, is := a.(addr); is {
-		known.filter = f
-		return known
-	}
-	return addr{Addr: a, filter: f}
+	return addr{Addr: f.Conn.RemoteAddr(), filter: f}
+}
+
+// Close implements net.Conn.
+func (f *filter) Close() error {
+	defer f.unread.close()
+	return f.Conn.Close()
 }
 
 // filterOf is the filter of a call's connection; nil if it has none.
@@ -113,6 +116,7 @@ func filterOf(ctx context.Context) *filter {
 type filtering struct {
 	credentials.TransportCredentials
 	streams uint32
+	unread  time.Duration // how long a peer may leave a message unread
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -121,10 +125,12 @@ func (c filtering) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 	if err != nil {
 		return nil, nil, err
 	}
-	return &filter{Conn: conn, frames: newFrames(c.streams)}, info, nil
+	f := &filter{Conn: conn, frames: newFrames(c.streams)}
+	f.unread = &unread{limit: c.unread, end: func() { _ = f.Close() }}
+	return f, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c filtering) Clone() credentials.TransportCredentials {
-	return filtering{c.TransportCredentials.Clone(), c.streams}
+	return filtering{c.TransportCredentials.Clone(), c.streams, c.unread}
 }

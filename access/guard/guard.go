@@ -29,6 +29,8 @@ type Admission struct {
 	Stranger bool
 	// MessageBytes bounds each message of the request; 0 = the limit of all.
 	MessageBytes int
+	// AnswerBytes is what making its answer may take.
+	AnswerBytes int
 }
 
 // Config is what a guard needs.
@@ -40,38 +42,52 @@ type Config struct {
 	Admit Admit
 	// Check looks at messages before they are decoded; nil = nothing does.
 	Check Check
-	// NoRoom is called for each call that finds no room; nil = nothing is.
-	NoRoom func()
+	// NoRoom is called for each call whose request or answer finds no room; nil = nothing is.
+	NoRoom func(of Room)
 	// Refused is called with each message that is refused as such; nil = nothing is.
 	Refused func(method string, err error)
 }
 
+// Room is one of a server's rooms.
+type Room string
+
+// What rooms are for.
+const (
+	RequestRoom Room = "requests"
+	AnswerRoom  Room = "answers"
+)
+
 // Guard has a server keep limits.
 type Guard struct {
 	Config
-	room *room
+	room, answers *room
 }
 
 // New makes a guard.
 func New(cfg Config) *Guard {
 	cfg.Limits = cfg.Limits.WithDefaults()
 	if cfg.NoRoom == nil {
-		cfg.NoRoom = func() {}
+		cfg.NoRoom = func(Room) {}
 	}
 	if cfg.Refused == nil {
 		cfg.Refused = func(string, error) {}
 	}
-	return &Guard{cfg, newRoom(cfg.Limits.RequestBytes, cfg.Limits.RoomWait)}
+	return &Guard{
+		cfg, newRoom(cfg.Limits.RequestBytes, cfg.Limits.RoomWait), newRoom(cfg.Limits.AnswerBytes, cfg.Limits.RoomWait),
+	}
 }
 
 // HeldBytes is what requests take now.
 func (g *Guard) HeldBytes() int64 { return g.room.taken() }
 
+// AnswerBytes is what answers take now.
+func (g *Guard) AnswerBytes() int64 { return g.answers.taken() }
+
 // ServerOptions have a server keep the limits; its services are to be registered by Registrar.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	l := g.Limits
 	return []grpc.ServerOption{
-		grpc.Creds(filtering{g.credentials(), l.Streams}), grpc.ForceServerCodecV2(newCodec(g.Check)),
+		grpc.Creds(filtering{g.credentials(), l.Streams, 2 * l.Stall}), grpc.ForceServerCodecV2(newCodec(g.Check)),
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
 		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
 		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
@@ -99,9 +115,10 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 		return nil, err
 	}
 	l, f := g.Limits, filterOf(ctx)
-	in := &intake{room: g.room, taker: takerOf(a, f), most: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
+	by := takerOf(a, f)
+	in := &intake{room: g.room, taker: by, most: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {
-		g.NoRoom()
+		g.NoRoom(RequestRoom)
 		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the requests under way leave no room for this one: try again later")
 	}
 	limit := l.Stall
@@ -109,7 +126,7 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 		limit = min(limit, l.Handshake)
 	}
 	c := watch(ctx, info.FullMethodName, limit, in)
-	c.refused = g.Refused
+	c.refused, c.answer = g.Refused, g.answerTo(ctx, a, by)
 	if f != nil {
 		f.frames.open(in)
 	}

@@ -21,7 +21,8 @@ type Limits struct {
 	Handshake time.Duration
 	// Idle is how long a connection without a call is kept; 5 min. The peer connects again when it calls.
 	Idle time.Duration
-	// Stall is how long a request, or the next message of a stream, may take on the wire; 2 min.
+	// Stall is how long a request, or the next message of a stream, may take on the wire; 2 min. A peer that leaves
+	// anything unread for twice that is dropped.
 	Stall time.Duration
 	// Age is how long a connection may last before it is to be made anew, so that what was proved when it began is
 	// proved again; 0 = for ever. Calls under way then have as long again as AgeGrace; 5 min.
@@ -39,8 +40,9 @@ type Limits struct {
 	RequestBytes int64
 	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 3 s.
 	RoomWait time.Duration
-	// UnreadBytes bounds the answers that a connection's peer leaves unread; twice MessageBytes.
-	UnreadBytes int64
+	// AnswerBytes bounds what all answers take while they are made and until their peers have room for them, shared as
+	// RequestBytes is; as much as RequestBytes.
+	AnswerBytes int64
 }
 
 // WithDefaults returns the limits with their defaults filled in.
@@ -57,7 +59,7 @@ func (l Limits) WithDefaults() Limits {
 	setDefault(&l.MessageBytes, wire.MaxMessageBytes)
 	setDefault(&l.RequestBytes, 512<<20)
 	setDefault(&l.RoomWait, 3*time.Second)
-	setDefault(&l.UnreadBytes, 2*int64(l.MessageBytes))
+	setDefault(&l.AnswerBytes, l.RequestBytes)
 	return l
 }
 

@@ -9,13 +9,12 @@ import (
 // that this happens to.
 func (l Limits) Listen(lis net.Listener, refused func(net.Addr)) net.Listener {
 	l = l.WithDefaults()
-	return &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, unreadBytes: l.UnreadBytes, refused: refused, hosts: map[string]int{}}
+	return &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, refused: refused, hosts: map[string]int{}}
 }
 
 type listener struct {
 	net.Listener
 	total, perHost int
-	unreadBytes    int64
 	refused        func(net.Addr)
 
 	mu    sync.Mutex
@@ -32,7 +31,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		host := hostOf(c.RemoteAddr())
 		if l.take(host) {
-			return &conn{Conn: c, ready: newReady(c), unreadBytes: l.unreadBytes, release: sync.OnceFunc(func() { l.release(host) })}, nil
+			return &conn{Conn: c, ready: newReady(c), release: sync.OnceFunc(func() { l.release(host) })}, nil
 		}
 		_ = c.Close()
 		l.refused(c.RemoteAddr())

@@ -20,13 +20,22 @@ type incoming struct {
 	fault error
 }
 
-// codec decodes messages after they were checked, and drops what it does not know: nobody could bound it.
+// codec decodes messages after they were checked, and drops what it does not know: nobody could bound it. It encodes
+// parcels.
 type codec struct {
 	encoding.CodecV2
 	check Check
 }
 
 func newCodec(check Check) codec { return codec{encoding.GetCodecV2(protocodec.Name), check} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if p, is := v.(*parcel); is {
+		return p.encode()
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

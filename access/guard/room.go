@@ -28,11 +28,12 @@ type room struct {
 	held      int64
 	strangers int64
 	callers   map[string]*int64
-	freed     chan struct{} // closed when something is given back; nil while nobody waits
+	waiting   map[string]int // waiters, by caller
+	freed     chan struct{}  // closed when something is given back; nil while nobody waits
 }
 
 func newRoom(total int64, wait time.Duration) *room {
-	return &room{perConn: total / 8, perCaller: total / 4, total: total, wait: wait, callers: map[string]*int64{}}
+	return &room{perConn: total / 8, perCaller: total / 4, total: total, wait: wait, callers: map[string]*int64{}, waiting: map[string]int{}}
 }
 
 // taker is on whose account something is taken.
@@ -100,6 +101,9 @@ func (r *room) give(t taker, bytes int64) {
 	}
 }
 
+// mostWaiting are those of one caller that wait for room: each hears of all that is given back.
+const mostWaiting = 256
+
 // await takes bytes when there is room for them, for which it waits a while.
 func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 	var timer *time.Timer
@@ -109,6 +113,10 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 			r.mu.Unlock()
 			return nil
 		}
+		if timer == nil && !r.waits(t.caller) {
+			r.mu.Unlock()
+			return errNoRoom
+		}
 		if r.freed == nil {
 			r.freed = make(chan struct{})
 		}
@@ -117,6 +125,7 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 		if timer == nil {
 			timer = time.NewTimer(r.wait)
 			defer timer.Stop()
+			defer r.waitsNoMore(t.caller)
 		}
 		select {
 		case <-freed:
@@ -125,6 +134,23 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// waits counts one more that waits, if there may be one. The caller holds the lock.
+func (r *room) waits(caller string) bool {
+	if caller != "" && r.waiting[caller] == mostWaiting {
+		return false
+	}
+	r.waiting[caller]++
+	return true
+}
+
+func (r *room) waitsNoMore(caller string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting[caller]--; r.waiting[caller] == 0 {
+		delete(r.waiting, caller)
 	}
 }
 

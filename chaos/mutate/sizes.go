@@ -105,5 +105,20 @@ var sizes = slices.Concat(
 			from: "call := f.calls[f.stream]", to: "call := f.calls[1]",
 			test: "TestCallsAreToldApartHoweverTheyAreCut",
 		},
+		{
+			name: "what was made counts for nobody", file: "answer.go",
+			from: "a.lent += bytes", to: "a.lent += 0 * bytes",
+			test: "TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost",
+		},
+		{
+			name: "making an answer takes no room", file: "answer.go",
+			from: "if a == nil || a.most == 0 {", to: "if a == nil || a.most >= 0 {",
+			test: "TestAnswersAreMadeWithinTheRoomForThem",
+		},
+		{
+			name: "an answer may lie unread for ever", file: "answer.go",
+			from: "time.AfterFunc(u.limit, u.end)", to: "time.AfterFunc(1000*u.limit, u.end)",
+			test: "TestPeersThatMisbehaveAreDropped",
+		},
 	}),
 )

@@ -15,6 +15,11 @@ var stored = slices.Concat(
 			from: "sum = crc32.Update(sum, castagnoli, key)", to: "sum = crc32.Update(sum, castagnoli, key[:0])",
 			test: "TestNoFlippedBitIsServed",
 		},
+		{
+			name: "what a killed process left is not brought to the disk", file: "open.go",
+			from: "guard(bolt.Sync)", to: "guard(func() error { return nil })",
+			test: "TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins",
+		},
 	}),
 	[]mutation{
 		{

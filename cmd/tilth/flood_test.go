@@ -14,9 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/access/guard/flood"
+	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/client"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -37,7 +43,9 @@ func besiege(ctx context.Context, t *testing.T) *besieged {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.stop)
-	f.tilth(ctx, "tracker", "token", "create", "alice", "--role", "client", "--tokens", f.path("tokens.json"), "-o", f.path("alice.token")).mustRun()
+	for name, role := range map[string]string{"alice": "client", "root": "admin"} {
+		f.tilth(ctx, "tracker", "token", "create", name, "--role", role, "--tokens", f.path("tokens.json"), "-o", f.path(name+".token")).mustRun()
+	}
 	f.write("tracker.yaml", "listen: "+f.tracker, "http: \"\"", "data: "+f.path("data"), "tokens: "+f.path("tokens.json"))
 	f.service("tracker", nil, "--config", f.path("tracker.yaml"))
 	return &besieged{f.farmUnderTest, f.running["tracker"]}
@@ -56,6 +64,16 @@ func (b *besieged) dial(ctx context.Context) net.Conn {
 			b.t.Fatal(err)
 		}
 	}
+}
+
+// token is that of an identity.
+func (b *besieged) token(of string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.dir, of+".token"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 var peakOf = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
@@ -98,17 +116,68 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 	}
 }
 
+// deaf is a client that makes so many calls on a connection, and reads none of their answers.
+func (b *besieged) deaf(ctx context.Context, calls int, method, token string, request proto.Message) {
+	b.t.Helper()
+	encoded, err := proto.Marshal(request)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f, err := flood.New(b.dial(ctx), http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for range calls {
+		if err := f.Ask(method, token, encoded); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	go func() { _ = f.Hear() }()
+}
+
+// A client that downloaded an artifact again and again and read nothing took a tracker from 31 MiB to 14 GiB, and all
+// of its files.
+func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	b := besiege(ctx, t)
+	b.dial(ctx)
+	options, err := caller.Proof{TokenFile: filepath.Join(b.dir, "alice.token")}.DialOptions(b.farmUnderTest.tracker, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(b.farmUnderTest.tracker, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	file := filepath.Join(b.dir, "artifact")
+	if err := os.WriteFile(file, make([]byte, 4<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	artifact, err := artifact.NewClient(conn, nil, slog.New(slog.DiscardHandler)).Upload(ctx, "model", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := b.peak()
+	for range 20 {
+		b.deaf(ctx, 200, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, b.token("alice"), &tilthv1.DownloadArtifactRequest{Digest: artifact.GetDigest()})
+	}
+	b.farmUnderTest.tilth(ctx, "jobs", "list", "--tracker", b.farmUnderTest.tracker, "--token-file", filepath.Join(b.dir, "root.token")).mustRun()
+	after := b.peak()
+	t.Logf("from %d to %d MiB", before, after)
+	if most := 512 * memoryFactor; after-before > most {
+		t.Errorf("takes %d MiB, want at most %d", after-before, most)
+	}
+}
+
 // Forty unfinished messages of 63 MiB on one connection, of a caller who proved nothing, took a tracker from 21 to
 // 2,597 MiB.
 func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b := besiege(ctx, t)
-	token, err := os.ReadFile(filepath.Join(b.dir, "alice.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	alice := strings.TrimSpace(string(token))
+	alice := b.token("alice")
 	b.dial(ctx)
 	for _, c := range []struct {
 		name               string

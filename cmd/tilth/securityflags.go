@@ -50,7 +50,7 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of all peers together")
 	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections of one address")
 	flags.Uint32Var(&f.limits.Streams, "max-streams", d.Streams, "calls that a connection may have under way; others wait")
-	flags.IntVar(&f.requestMiB, "max-request-mib", int(d.RequestBytes/mib), "MiB that all requests may take while they come and until they are answered; a caller may have a quarter of it, a connection an eighth")
+	flags.IntVar(&f.requestMiB, "max-request-mib", int(d.RequestBytes/mib), "MiB that all requests may take while they come and until they are answered, and as much for answers until they are read; a caller may have a quarter of it, a connection an eighth")
 	flags.Float64Var(&f.callsPerSecond, "max-calls-per-second", 1000, "calls a second of an identity, on average; each session of its agents adds 50 (0 = no limit)")
 	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or take the next message")
 }

@@ -1,4 +1,5 @@
-// Package flood is a peer that begins messages and never ends one, for tests of what a server holds of them.
+// Package flood is a peer that begins messages and never ends one, or asks and never listens, for tests of what a
+// server holds of them.
 package flood
 
 import (
@@ -32,18 +33,43 @@ type Flood struct {
 }
 
 // New begins HTTP/2 on a connection.
-func New(conn net.Conn) (*Flood, error) {
+func New(conn net.Conn, settings ...http2.Setting) (*Flood, error) {
 	f := &Flood{
 		conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{}, left: map[uint32]int{}, window: firstWindow, initial: firstWindow,
 	}
 	_, err := io.WriteString(conn, http2.ClientPreface)
-	return f, errors.Join(err, f.framer.WriteSettings())
+	return f, errors.Join(err, f.framer.WriteSettings(settings...))
 }
 
 // Begin begins a call with one message of so many bytes, of which it sends the announcement only. Token is its
 // caller's; empty = none.
 func (f *Flood) Begin(method, token string, length int) error {
-	stream := uint32(2*f.calls + 1)
+	stream, err := f.open(method, token)
+	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(length))
+	f.window -= len(prefix)
+	f.windows[stream], f.left[stream] = f.initial-len(prefix), length-1
+	return errors.Join(err, f.framer.WriteData(stream, false, prefix))
+}
+
+// Ask makes a call with a small message.
+func (f *Flood) Ask(method, token string, message []byte) error {
+	stream, err := f.open(method, token)
+	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
+	return errors.Join(err, f.framer.WriteData(stream, true, append(prefix, message...)))
+}
+
+// Hear takes what the server sends until the connection ends.
+func (f *Flood) Hear() error {
+	for {
+		if err := f.hear(); err != nil {
+			return err
+		}
+	}
+}
+
+// open sends the headers of a call. Token is its caller's; empty = none.
+func (f *Flood) open(method, token string) (stream uint32, err error) {
+	stream = uint32(2*f.calls + 1)
 	f.calls++
 	headers := [][2]string{
 		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "flood"}, {"content-type", "application/grpc"}, {"te", "trailers"},
@@ -57,16 +83,10 @@ func (f *Flood) Begin(method, token string, length int) error {
 	e.SetMaxDynamicTableSize(0)
 	for _, h := range headers {
 		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(length))
-	f.window -= len(prefix)
-	f.windows[stream], f.left[stream] = f.initial-len(prefix), length-1
-	return errors.Join(
-		f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}),
-		f.framer.WriteData(stream, false, prefix),
-	)
+	return stream, f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 }
 
 // Send sends what the server takes of the messages, but for the last byte of each. It returns when the server has

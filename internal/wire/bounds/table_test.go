@@ -52,6 +52,9 @@ func TestEveryFieldOfEveryRequestHasABound(t *testing.T) {
 		if RequestBytes(method) == 0 {
 			t.Errorf("requests of %s have no bound", method)
 		}
+		if _, is := answerBytes[method]; !is {
+			t.Errorf("answers of %s have no line", method)
+		}
 		long(request, seen, func(d protoreflect.FieldDescriptor) {
 			b := fields[d.FullName()]
 			if (d.IsList() || d.IsMap()) != (b.items > 0) {
@@ -70,7 +73,7 @@ func TestEveryFieldOfEveryRequestHasABound(t *testing.T) {
 
 func TestEveryMethodOfTheTableIsServed(t *testing.T) {
 	served := requests(t)
-	for method := range requestBytes {
+	for _, method := range append(slices.Collect(maps.Keys(requestBytes)), slices.Collect(maps.Keys(answerBytes))...) {
 		if _, is := served[method]; !is {
 			t.Errorf("%s is no method", strings.TrimPrefix(method, "/"))
 		}

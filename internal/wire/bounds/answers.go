@@ -1,0 +1,78 @@
+package bounds
+
+import (
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// What making an answer may take, in bytes.
+const (
+	smallAnswer  = 0         // not worth counting, or counted with the request; what is longer counts when it is made
+	jobAnswer    = 16 << 20  // a job with the longest specification
+	listAnswer   = 4 << 20   // a page of a listing, or a few devices
+	recordAnswer = 8 << 20   // a look-up's worth of records, which are sent one by one
+	fileAnswer   = 768 << 10 // a piece of a file that is read, and two that are sent
+	watchAnswer  = 16 << 10  // a message of events
+)
+
+// answerBytes is what making the answer to a method may take at once.
+var answerBytes = map[string]int{
+	tilthv1.JobService_SubmitJob_FullMethodName:        smallAnswer,
+	tilthv1.JobService_GetJob_FullMethodName:           jobAnswer,
+	tilthv1.JobService_ListJobs_FullMethodName:         listAnswer,
+	tilthv1.JobService_CheckFarm_FullMethodName:        smallAnswer,
+	tilthv1.JobService_WatchJob_FullMethodName:         watchAnswer,
+	tilthv1.JobService_CancelJob_FullMethodName:        jobAnswer,
+	tilthv1.JobService_DeleteJob_FullMethodName:        smallAnswer,
+	tilthv1.JobService_PauseJob_FullMethodName:         jobAnswer,
+	tilthv1.JobService_ResumeJob_FullMethodName:        jobAnswer,
+	tilthv1.JobService_RetryDeadLetters_FullMethodName: jobAnswer,
+	tilthv1.JobService_ListOwners_FullMethodName:       listAnswer,
+
+	tilthv1.AgentService_Join_FullMethodName:        smallAnswer,
+	tilthv1.AgentService_Heartbeat_FullMethodName:   smallAnswer,
+	tilthv1.AgentService_LeaseWork_FullMethodName:   smallAnswer,
+	tilthv1.AgentService_ReturnLease_FullMethodName: smallAnswer,
+	tilthv1.AgentService_Leave_FullMethodName:       smallAnswer,
+	tilthv1.AgentService_ListAgents_FullMethodName:  listAnswer,
+	tilthv1.AgentService_GetAgent_FullMethodName:    listAnswer,
+
+	tilthv1.SearchService_ProposeBatch_FullMethodName:        smallAnswer,
+	tilthv1.SearchService_FinishJob_FullMethodName:           smallAnswer,
+	tilthv1.BuildService_ReportBuild_FullMethodName:          smallAnswer,
+	tilthv1.MeasureService_ReportMeasurements_FullMethodName: smallAnswer,
+	tilthv1.RunService_ReportRun_FullMethodName:              smallAnswer,
+
+	tilthv1.DeviceService_ListDevices_FullMethodName:       listAnswer,
+	tilthv1.DeviceService_GetDevice_FullMethodName:         listAnswer,
+	tilthv1.DeviceService_CordonDevice_FullMethodName:      listAnswer,
+	tilthv1.DeviceService_UncordonDevice_FullMethodName:    listAnswer,
+	tilthv1.DeviceService_DrainDevice_FullMethodName:       smallAnswer,
+	tilthv1.DeviceService_RecalibrateDevice_FullMethodName: listAnswer,
+	tilthv1.DeviceService_ReportCalibration_FullMethodName: smallAnswer,
+
+	tilthv1.RecordService_BestRecords_FullMethodName:   jobAnswer,
+	tilthv1.RecordService_ListRecords_FullMethodName:   recordAnswer,
+	tilthv1.RecordService_ImportRecords_FullMethodName: smallAnswer,
+
+	tilthv1.AdminService_BackupStore_FullMethodName:  fileAnswer,
+	tilthv1.AdminService_PruneRecords_FullMethodName: smallAnswer,
+
+	tilthv1.ArtifactService_StatArtifact_FullMethodName:     smallAnswer,
+	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   smallAnswer,
+	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: fileAnswer,
+
+	healthv1.Health_Check_FullMethodName: smallAnswer,
+	healthv1.Health_List_FullMethodName:  smallAnswer,
+	healthv1.Health_Watch_FullMethodName: smallAnswer,
+
+	reflectionv1.ServerReflection_ServerReflectionInfo_FullMethodName:      smallAnswer,
+	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: smallAnswer,
+}
+
+// AnswerBytes is what making the answer to a method may take at once; 0 = it takes little, or waits, and only what was
+// made counts.
+func AnswerBytes(method string) int { return answerBytes[method] }
