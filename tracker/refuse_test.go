@@ -141,6 +141,8 @@ func TestBadReportsAreRefused(t *testing.T) {
 	f.reportBuild(f.buildReport(work))
 	run := f.mustLease(f.runner())
 	cs := run.GetMeasure().GetCandidates()
+	noMedian := ok(cs[0], 0.5)
+	noMedian.LatencySeconds = 1e-9
 	for name, c := range map[string]struct {
 		request *tilthv1.ReportMeasurementsRequest
 		want    string
@@ -150,6 +152,7 @@ func TestBadReportsAreRefused(t *testing.T) {
 		"wrong trial":    {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(&tilthv1.Candidate{Digest: cs[0].GetDigest(), Trial: 7}, 1)}}, "is not in batch"},
 		"one twice":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 1), ok(cs[0], 1)}}, "comes twice"},
 		"no latency":     {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 0)}}, "has a latency of 0 s"},
+		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "latency_seconds: is 1e-09, which is no median"},
 		"infra as trial": {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{{Candidate: cs[0], Error: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA}}}, "measurement.error is ERROR_CLASS_DEVICE_INFRA"},
 		"wrong infra":    {&tilthv1.ReportMeasurementsRequest{InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA}, "infra_error: is ERROR_CLASS_BUILD_INFRA"},
 	} {
