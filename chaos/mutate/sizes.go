@@ -17,6 +17,11 @@ var sizes = slices.Concat(
 			test: "TestEveryBoundIsKept",
 		},
 		{
+			name: "texts keep their control characters", file: "check.go",
+			from: "\t\t\tblank(value)\n", to: "",
+			test: "TestTextsHaveNoControlCharacters",
+		},
+		{
 			name: "lists are longer than their bound", file: "check.go",
 			from: "counts[f.counted] <= f.items {", to: "counts[f.counted] <= f.items || f.list {",
 			test: "TestEveryBoundIsKept",

@@ -61,3 +61,15 @@ func TestTableAlignsByRunesAndLeavesNoTrailingSpace(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
+
+func TestACellIsOneLine(t *testing.T) {
+	table := NewTable("NAME", "REASON")
+	table.Row("a", "b\x1b[2J\nforged  row\u202e")
+	var out strings.Builder
+	if err := table.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME  REASON\na     b [2J forged  row\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

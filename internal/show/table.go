@@ -3,6 +3,7 @@ package show
 import (
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,8 +25,22 @@ func NewTable(headings ...string) *Table {
 	return t
 }
 
-// Row adds a row; cells that are left out are empty.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+// Row adds a row; cells that are left out are empty. What is not printable is shown as a blank: a cell is one line,
+// and others may have worded it.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = strings.Map(printable, cell)
+	}
+	t.rows = append(t.rows, row)
+}
+
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
+}
 
 // Write writes the table, two spaces between columns and none at the ends of lines.
 func (t *Table) Write(w io.Writer) error {

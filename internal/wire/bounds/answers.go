@@ -15,7 +15,7 @@ const (
 	listAnswer   = 4 << 20   // a page of a listing, or a few devices
 	recordAnswer = 8 << 20   // a look-up's worth of records, which are sent one by one
 	fileAnswer   = 768 << 10 // a piece of a file that is read, and two that are sent
-	watchAnswer  = 16 << 10  // a message of events
+	watchAnswer  = 48 << 10  // a message of events, and small ones that are not read
 )
 
 // answerBytes is what making the answer to a method may take at once.

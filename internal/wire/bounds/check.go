@@ -27,7 +27,8 @@ func New() (*Checker, error) {
 
 // Wire says what breaks a bound in the encoding of a message of m's type. The error is a status, INVALID_ARGUMENT,
 // that names the field, its size and its bound. It takes time linear in the encoding, which it does not decode, and no
-// memory.
+// memory. In texts it puts blanks in the place of control characters: whoever is shown a text may be sitting at a
+// terminal, and takes a line for a line.
 func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
 	p := c.plans[name]
@@ -122,10 +123,27 @@ func (f *field) check(counts *[mostCounted]int, value []byte) *fault {
 		if len(value) > f.bytes {
 			return f.within(&fault{text: fmt.Sprintf("has %d bytes, at most %d will do", len(value), f.bytes)}, counts)
 		}
+		if f.kind == protoreflect.StringKind {
+			blank(value)
+		}
 	case f.list:
 		return f.count(counts, packed(f.kind, value))
 	}
 	return nil
+}
+
+// blank puts blanks in the place of a text's control characters, which are the bytes below a blank, the last one of
+// ASCII, and those of two bytes in UTF-8 that begin with c2. Zero stays: it moves nothing, and keys that hold it are
+// refused.
+func blank(text []byte) {
+	for i, b := range text {
+		switch {
+		case b != 0 && b < ' ' || b == 0x7f:
+			text[i] = ' '
+		case b == 0xc2 && i+1 < len(text) && text[i+1] < 0xa0:
+			text[i], text[i+1] = ' ', ' '
+		}
+	}
 }
 
 func (f *field) count(counts *[mostCounted]int, more int) *fault {

@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -142,6 +143,30 @@ func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
 	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
 	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: comes twice" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A reason could move the cursor of whoever lists jobs, or end its line and begin another job's.
+func TestTextsHaveNoControlCharacters(t *testing.T) {
+	ask := &tilthv1.CancelJobRequest{JobId: "job-1", Reason: "a\x1b[31m\r\nb\tc\x7f\u009bd é日\u00a0"}
+	encoded, got := encode(t, ask), &tilthv1.CancelJobRequest{}
+	if err := checker(t).Wire(ask, encoded); err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(encoded, got); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a [31m  b c   d é日\u00a0"; got.GetReason() != want {
+		t.Errorf("got %q, want %q", got.GetReason(), want)
+	}
+	task := &tilthv1.TaskSpec{Workload: []byte("tilth-workload 1\n")}
+	submit := &tilthv1.SubmitJobRequest{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{task}}}
+	encoded = encode(t, submit)
+	if err := errors.Join(checker(t).Wire(submit, encoded), proto.Unmarshal(encoded, submit)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(submit.GetSpec().GetTasks()[0].GetWorkload()); got != "tilth-workload 1\n" {
+		t.Errorf("bytes came as %q", got)
 	}
 }
 
