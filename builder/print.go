@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 )
 
 // made are samples of several tasks whose latency depends on two features, on a scale of each task's own; every tenth

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/costmodel/features"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 )
 
 // Sample is a measured candidate.

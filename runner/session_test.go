@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/aot/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/harness"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 

@@ -3,7 +3,7 @@ package aot
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 )

@@ -1,8 +1,8 @@
 package space
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/footprint"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/footprint"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 

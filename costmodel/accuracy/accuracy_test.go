@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/costmodel/features"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/tuner"
 )

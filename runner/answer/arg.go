@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Roles of arguments, as in compiler/codegen/abi.
+// Roles of arguments, as in compiler/backend/cpu/codegen/abi.
 const (
 	Input    = 0
 	Constant = 1

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Data types, as in compiler/codegen/abi.
+// Data types, as in compiler/backend/cpu/codegen/abi.
 const (
 	float32Type  = 1
 	float64Type  = 2

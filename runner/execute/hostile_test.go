@@ -18,8 +18,8 @@ import (
 	"unicode"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/compiler/aot/runtime"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"

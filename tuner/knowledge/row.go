@@ -1,10 +1,10 @@
 package knowledge
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/costmodel/features"
 )
 
 // Row describes a point for the model: its features.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/runner/harness"
 )
 
 // run compiles testdata/NAME.c, which includes what of the harness it tests, and runs it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
 	"github.com/tilth-dev/tilth/compiler/schedule"

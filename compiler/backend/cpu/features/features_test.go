@@ -119,7 +119,7 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 }
 
 func TestEveryFeatureIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/features.md")
+	text, err := os.ReadFile("../../../../docs/features.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ package runtime
 import (
 	"embed"
 
-	"github.com/tilth-dev/tilth/compiler/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 

@@ -3,8 +3,8 @@ package features
 import (
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/footprint"
 )
 
 // access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by

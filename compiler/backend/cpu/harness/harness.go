@@ -5,7 +5,7 @@ import (
 	"embed"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/aot/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
