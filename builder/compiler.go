@@ -4,8 +4,10 @@ package builder
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -58,9 +60,13 @@ type Built struct {
 // is at fault or ctx ended.
 func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, error) {
 	begin := time.Now()
-	j := &job{compiler: c, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}
+	by, err := registry.Of(b.Target)
+	if err != nil {
+		return nil, fmt.Errorf("builder: %w", err)
+	}
+	j := &job{compiler: c, backend: by, batch: b, dir: dir, slots: make(chan struct{}, max(c.Parallel, 1))}
 	j.built.Outcomes = make([]Outcome, len(b.Candidates))
-	err := j.run(ctx, j.print(j.reuse(j.replay())))
+	err = j.run(ctx, j.print(j.reuse(j.replay())))
 	share := time.Since(begin) / time.Duration(max(len(b.Candidates), 1))
 	for k := range j.built.Outcomes {
 		j.built.Outcomes[k].Build = share
@@ -71,13 +77,12 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 	return &j.built, nil
 }
 
-func (c *Compiler) module(t *target.Target, source string, candidates int) toolchain.Build {
+// limits bound compiling a module of so many candidates.
+func (c *Compiler) limits(candidates int) toolchain.Limits {
 	limit := c.CandidateTime
 	if limit == 0 {
 		limit = defaultCandidateTime
 	}
 	limit += batchShare * time.Duration(candidates-1)
-	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
-		Sources: []toolchain.File{{Name: "kernels.c", Text: source}},
-		Limits:  toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}}
+	return toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}
 }

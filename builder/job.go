@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/internal/trap"
@@ -17,6 +16,7 @@ import (
 // job is a batch being built.
 type job struct {
 	compiler *Compiler
+	backend  backend.Backend
 	batch    Batch
 	dir      string
 	slots    chan struct{}
@@ -24,14 +24,16 @@ type job struct {
 	built    Built
 }
 
-// source is a module's.
-func (j *job) source(kernels []printed) (source string, err error) {
+// module is what to compile for a group of candidates. Linking them is bounded like compiling them.
+func (j *job) module(kernels []printed) (b toolchain.Build, err error) {
 	defer trap.AsError(&err)
-	list := make([]*codegen.Printed, len(kernels))
+	list := make([]backend.Printed, len(kernels))
 	for k := range kernels {
 		list[k] = kernels[k].Printed
 	}
-	return codegen.Link(j.batch.Workload, list, j.batch.Target)
+	b, err = j.backend.Module(j.batch.Workload, list, j.batch.Target)
+	b.Limits = j.compiler.limits(len(kernels))
+	return b, err
 }
 
 func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
@@ -101,12 +103,12 @@ func (j *job) keep(path string, group []printed) {
 
 // compile makes one module. The class is zero when the candidates are not to blame for the error.
 func (j *job) compile(ctx context.Context, group []printed) (string, tilthv1.ErrorClass, error) {
-	source, err := j.source(group)
+	module, err := j.module(group)
 	if err != nil {
 		return "", tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, err
 	}
 	path := filepath.Join(j.dir, fmt.Sprintf("candidates-%d-%d.so", group[0].index, len(group)))
-	err = j.build(ctx, j.compiler.module(j.batch.Target, source, len(group)), path)
+	err = j.build(ctx, module, path)
 	if err == nil {
 		return path, 0, nil
 	}
@@ -125,26 +127,22 @@ func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
 	return j.compiler.Toolchain.Build(ctx, b, path)
 }
 
-// referenceLevel lets the compiler make vectors of plain loops; large workloads take seconds even so.
-const referenceLevel = 3
-
 func (j *job) reference(ctx context.Context) error {
-	source, err := j.referenceSource()
+	b, err := j.referenceBuild()
 	if err != nil {
 		return fmt.Errorf("builder: the reference: %w", err)
 	}
-	b := toolchain.Build{Target: j.batch.Target, Form: toolchain.Kernels, Level: referenceLevel, Sources: []toolchain.File{{Name: "reference.c", Text: source}}}
 	j.built.Reference, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err
 }
 
-func (j *job) referenceSource() (source string, err error) {
+func (j *job) referenceBuild() (b toolchain.Build, err error) {
 	defer trap.AsError(&err)
-	return codegen.Reference(j.batch.Workload)
+	return j.backend.Reference(j.batch.Workload, j.batch.Target)
 }
 
 func (j *job) harness(ctx context.Context) error {
-	b := harness.Build(j.batch.Target)
+	b := j.backend.Harness(j.batch.Target)
 	var err error
 	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
 	return err

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -15,14 +15,14 @@ import (
 // replayed is a candidate whose trace was replayed.
 type replayed struct {
 	index int
-	codegen.Kernel
+	backend.Kernel
 }
 
 // printed is a candidate that has code.
 type printed struct {
 	index int
 	id    string
-	*codegen.Printed
+	backend.Printed
 }
 
 // each calls work with the numbers below n, as many at once as compilers may run, and returns those for which there
@@ -64,7 +64,7 @@ func (j *job) replay() []replayed {
 	})
 	var kernels []replayed
 	for _, k := range right {
-		kernels = append(kernels, replayed{k, codegen.Kernel{ID: candidates[k].Digest, Schedule: schedules[k]}})
+		kernels = append(kernels, replayed{k, backend.Kernel{ID: candidates[k].Digest, Schedule: schedules[k]}})
 	}
 	return byLayout(kernels)
 }
@@ -84,9 +84,9 @@ func (j *job) print(kernels []replayed) []printed {
 }
 
 // printed is the code of a candidate. The compiler's own bugs must not take the agent down with them.
-func (j *job) printed(k replayed) (p *codegen.Printed, err error) {
+func (j *job) printed(k replayed) (p backend.Printed, err error) {
 	defer trap.AsError(&err)
-	return codegen.Print(fmt.Sprintf("k%d", k.index), k.Kernel, j.batch.Target)
+	return j.backend.Print(fmt.Sprintf("k%d", k.index), k.Kernel, j.batch.Target)
 }
 
 // byLayout groups a list by the layouts of constants, in the order in which they first occur.

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -24,6 +25,10 @@ func printedSizes(t testing.TB) []printed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	by, err := registry.Of(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var list []printed
 	for k, unrolled := range []int64{1, 4, 16, 64} {
 		s := schedule.New(w)
@@ -34,7 +39,7 @@ func printedSizes(t testing.TB) []printed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := codegen.Print(fmt.Sprintf("k%d", k), codegen.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, machine)
+		p, err := by.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, machine)
 		if err != nil {
 			t.Fatal(err)
 		}

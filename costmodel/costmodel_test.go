@@ -12,8 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/features"
 )
+
+// set is like those that backends describe candidates by.
+var set = features.NewSet("test-features-1", []string{"threads", "cost_cycles", "flop", "stores", "loads", "lines", "pages", "tiles", "chunks"}, "cost_cycles")
 
 // made are samples of several tasks whose latency depends on two features, on a scale of each task's own; every tenth
 // failed.
@@ -22,13 +25,13 @@ func made(tasks, each int, seed uint64) []Sample {
 	var list []Sample
 	for task := range tasks {
 		for k := range each {
-			s := Sample{Features: make([]float32, len(features.Names())), Task: fmt.Sprint("task", task)}
-			for f := range s.Features {
-				s.Features[f] = 1 + rng.Float32()
+			s := Sample{Features: features.Row{Set: set, Values: make([]float32, len(set.Columns))}, Task: fmt.Sprint("task", task)}
+			for f := range s.Features.Values {
+				s.Features.Values[f] = 1 + rng.Float32()
 			}
-			s.LatencySeconds = 1e-6 * float64(1+task) * (float64(s.Features[3]) + float64(s.Features[7]*s.Features[7]) - 1.5)
+			s.LatencySeconds = 1e-6 * float64(1+task) * (float64(s.Features.Values[3]) + float64(s.Features.Values[7]*s.Features.Values[7]) - 1.5)
 			if k%10 == 9 {
-				s.LatencySeconds, s.Features[5] = 0, 2
+				s.LatencySeconds, s.Features.Values[5] = 0, 2
 			}
 			list = append(list, s)
 		}
@@ -36,8 +39,8 @@ func made(tasks, each int, seed uint64) []Sample {
 	return list
 }
 
-func featuresOf(samples []Sample) [][]float32 {
-	rows := make([][]float32, len(samples))
+func featuresOf(samples []Sample) []features.Row {
+	rows := make([]features.Row, len(samples))
 	for k, s := range samples {
 		rows[k] = s.Features
 	}
@@ -99,7 +102,7 @@ func timesOf(t testing.TB, m *Model, samples []Sample) []float64 {
 func TestWithoutAModelTimesAreTheAnalyticCost(t *testing.T) {
 	samples := made(3, 50, 1)
 	for k := range samples {
-		cost, _ := features.Cost(samples[k].Features)
+		cost, _ := samples[k].Features.Cost()
 		samples[k].LatencySeconds = math.Exp2(cost) * 3e-9
 	}
 	analytic := timesOf(t, nil, samples)
@@ -191,19 +194,19 @@ func TestNothingIsLearntFromFailuresAlone(t *testing.T) {
 
 func TestRowsOfAnotherLengthAreRefused(t *testing.T) {
 	m := trained(t, nil, made(1, 20, 1), Options{Trees: 2})
-	if _, err := m.Times([][]float32{make([]float32, len(features.Names())), {1}}); err == nil || !strings.Contains(err.Error(), features.Set) {
+	if _, err := m.Times([]features.Row{{Set: set, Values: make([]float32, len(set.Columns))}, {Set: set, Values: []float32{1}}}); err == nil || !strings.Contains(err.Error(), set.Name) {
 		t.Errorf("a row of another length: %v", err)
 	}
 	samples := made(1, 3, 1)
-	samples[1].Features = samples[1].Features[1:]
-	if _, err := Train(context.Background(), nil, samples, Options{}); err == nil || !strings.Contains(err.Error(), features.Set) {
+	samples[1].Features.Values = samples[1].Features.Values[1:]
+	if _, err := Train(context.Background(), nil, samples, Options{}); err == nil || !strings.Contains(err.Error(), set.Name) {
 		t.Errorf("a sample of another length: %v", err)
 	}
 }
 
 func TestAModelIsLoadedAsSaved(t *testing.T) {
 	dir := t.TempDir() + "/models"
-	if _, err := Load(dir, "cpu-1t-0011"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(dir, "cpu-1t-0011", set); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no model: %v", err)
 	}
 	m := trained(t, nil, made(2, 50, 1), Options{Trees: 3}).WithDigest("d19e57")
@@ -212,7 +215,7 @@ func TestAModelIsLoadedAsSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	back, err := Load(dir, "cpu-1t-0011")
+	back, err := Load(dir, "cpu-1t-0011", set)
 	if err != nil || textOf(t, back) != textOf(t, m) || back.Digest() != "d19e57" {
 		t.Errorf("it is not what was saved: %v", err)
 	}
@@ -230,13 +233,13 @@ func TestAModelIsLoadedAsSaved(t *testing.T) {
 // TestAModelOfOtherFeaturesIsRefused, with the name of the first that differs.
 func TestAModelOfOtherFeaturesIsRefused(t *testing.T) {
 	text := textOf(t, trained(t, nil, made(1, 20, 1), Options{Trees: 1}))
-	name := features.Names()[4]
-	if _, err := Read(strings.NewReader(strings.Replace(text, name, "other", 1))); err == nil || !strings.Contains(err.Error(), `feature 4 is "other", not "`+name) {
+	name := set.Columns[4]
+	if _, err := Read(strings.NewReader(strings.Replace(text, name, "other", 1)), set); err == nil || !strings.Contains(err.Error(), `feature 4 is "other", not "`+name) {
 		t.Errorf("another feature: %v", err)
 	}
 	fewer := "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=0\nobjective=regression\nfeature_names=" +
-		features.Names()[0] + "\nfeature_infos=[0:1]\ntree_sizes=\n\nend of trees\n"
-	if _, err := Read(strings.NewReader(fewer)); err == nil || !strings.Contains(err.Error(), "it has 1 features") {
+		set.Columns[0] + "\nfeature_infos=[0:1]\ntree_sizes=\n\nend of trees\n"
+	if _, err := Read(strings.NewReader(fewer), set); err == nil || !strings.Contains(err.Error(), "it has 1 features") {
 		t.Errorf("fewer features: %v", err)
 	}
 }
@@ -248,7 +251,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(strings.Replace(text, "left_child=1", "left_child=0", 1))
 	f.Add(strings.Replace(text, "leaf_value=", "leaf_value=NaN ", 1))
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := Read(strings.NewReader(text))
+		m, err := Read(strings.NewReader(text), set)
 		if err != nil {
 			return
 		}

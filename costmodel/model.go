@@ -1,26 +1,28 @@
 package costmodel
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
 // Model ranks candidates. A nil model is the analytic cost alone. It may be used by several goroutines at a time.
 type Model struct {
+	set       *features.Set
 	trees     *gbdt.Model
 	predictor *gbdt.Predictor
 }
 
-func newModel(trees *gbdt.Model) (*Model, error) {
+func newModel(set *features.Set, trees *gbdt.Model) (*Model, error) {
 	p, err := gbdt.NewPredictor(trees)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
 	}
-	return &Model{trees: trees, predictor: p}, nil
+	return &Model{set: set, trees: trees, predictor: p}, nil
 }
 
 // Trees is how many trees the model has.
@@ -39,15 +41,15 @@ func (m *Model) Digest() string { return m.trees.Digest }
 func (m *Model) WithDigest(digest string) *Model {
 	trees := *m.trees
 	trees.Digest = digest
-	return &Model{trees: &trees, predictor: m.predictor}
+	return &Model{set: m.set, trees: &trees, predictor: m.predictor}
 }
 
 // Times predicts the logarithm, base 2, of the nanoseconds that candidates take, of tasks that nothing is known of
-// right but for a constant. Each row is the features of one. The error says that rows are not of features.Set.
-func (m *Model) Times(rows [][]float32) ([]float64, error) {
+// right but for a constant. Each row describes one. The error says that rows are not of the model's features.
+func (m *Model) Times(rows []features.Row) ([]float64, error) {
 	times := make([]float64, len(rows))
 	for k, r := range rows {
-		cost, _ := features.Cost(r)
+		cost, _ := r.Cost()
 		times[k] = cost
 	}
 	if m == nil || len(rows) == 0 {
@@ -61,14 +63,14 @@ func (m *Model) Times(rows [][]float32) ([]float64, error) {
 }
 
 // gains are what the trees predict.
-func (m *Model) gains(rows [][]float32) ([]float64, error) {
+func (m *Model) gains(rows []features.Row) ([]float64, error) {
 	n := len(m.trees.Features)
 	flat := make([]float32, 0, n*len(rows))
 	for _, r := range rows {
-		if len(r) != n {
-			return nil, fmt.Errorf("cost model: a row has %d features, not the %d of %s", len(r), n, features.Set)
+		if r.Set != m.set || !r.Whole() {
+			return nil, fmt.Errorf("cost model: a row has %d features of %s, not the %d of %s", len(r.Values), setName(r.Set), n, m.set.Name)
 		}
-		flat = append(flat, r...)
+		flat = append(flat, r.Values...)
 	}
 	gains, err := m.predictor.Predict(flat)
 	if err != nil {
@@ -80,30 +82,52 @@ func (m *Model) gains(rows [][]float32) ([]float64, error) {
 // Write writes the model as LightGBM's text, version 3.
 func (m *Model) Write(w io.Writer) error { return m.trees.Write(w) }
 
-// Read reads a model that Write or LightGBM wrote. It must be one of the features of features.Set, and predict gains.
-func Read(r io.Reader) (*Model, error) {
+// Set is the features that the model knows.
+func (m *Model) Set() *features.Set { return m.set }
+
+func setName(set *features.Set) string {
+	if set == nil {
+		return "no set"
+	}
+	return set.Name
+}
+
+// Read reads a model that Write or LightGBM wrote. It must be one of the features of one of the sets, and predict
+// gains.
+func Read(r io.Reader, sets ...*features.Set) (*Model, error) {
 	trees, err := gbdt.Read(r)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
 	}
-	if err := checkFeatures(trees.Features); err != nil {
-		return nil, err
+	for _, set := range sets {
+		if slices.Equal(trees.Features, set.Columns) {
+			return newModel(set, trees)
+		}
 	}
-	return newModel(trees)
+	return nil, different(trees.Features, nearest(trees.Features, sets))
 }
 
-// checkFeatures tells how a model's features differ from the set's.
-func checkFeatures(names []string) error {
-	want := features.Names()
-	if slices.Equal(names, want) {
-		return nil
+// nearest is the set that has most columns in common with a model.
+func nearest(names []string, sets []*features.Set) *features.Set {
+	common := func(set *features.Set) (n int) {
+		for k := range min(len(names), len(set.Columns)) {
+			if names[k] == set.Columns[k] {
+				n++
+			}
+		}
+		return n
 	}
-	for k := range min(len(names), len(want)) {
-		if names[k] != want[k] {
+	return slices.MaxFunc(sets, func(a, b *features.Set) int { return cmp.Compare(common(a), common(b)) })
+}
+
+// different tells how a model's features differ from a set's.
+func different(names []string, set *features.Set) error {
+	for k := range min(len(names), len(set.Columns)) {
+		if names[k] != set.Columns[k] {
 			return fmt.Errorf("cost model: feature %d is %q, not %q of %s: train it with those of docs/features.md, or remove it and a new one is trained",
-				k, names[k], want[k], features.Set)
+				k, names[k], set.Columns[k], set.Name)
 		}
 	}
 	return fmt.Errorf("cost model: it has %d features, not the %d of %s: train it with those of docs/features.md, or remove it and a new one is trained",
-		len(names), len(want), features.Set)
+		len(names), len(set.Columns), set.Name)
 }

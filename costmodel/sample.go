@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/features"
 )
 
 // Sample is a measured candidate.
 type Sample struct {
-	// Features are those of features.Names, the analytic cost among them.
-	Features []float32
+	// Features has the analytic cost, too. Samples of a model are of one set.
+	Features features.Row
 	// Task names what candidates are compared within, e.g. by the workload's digest.
 	Task string
 	// LatencySeconds is how long the candidate took; 0 when it failed, which teaches nothing.
@@ -26,7 +26,7 @@ func (s *Sample) Speed() float64 { return -math.Log2(s.LatencySeconds * 1e9) }
 // Gain is what a model learns of a sample: the logarithm, base 2, of the cycles of its analytic cost for each
 // nanosecond that it took. Within a task, candidates of the same gain are in the order of their costs.
 func (s *Sample) Gain() float64 {
-	cost, _ := features.Cost(s.Features)
+	cost, _ := s.Features.Cost()
 	return cost + s.Speed()
 }
 
@@ -35,10 +35,11 @@ func (s *Sample) Gain() float64 {
 func lessons(samples []Sample) ([]Sample, error) {
 	list := make([]Sample, 0, len(samples))
 	for _, s := range samples {
-		if len(s.Features) != len(features.Names()) {
-			return nil, fmt.Errorf("cost model: a sample of task %s has %d features, not the %d of %s", s.Task, len(s.Features), len(features.Names()), features.Set)
+		if set := samples[0].Features.Set; s.Features.Set != set || !s.Features.Whole() {
+			return nil, fmt.Errorf("cost model: a sample of task %s has %d features of %s, not all of %s", s.Task, len(s.Features.Values),
+				setName(s.Features.Set), setName(set))
 		}
-		if _, known := features.Cost(s.Features); known && s.LatencySeconds > 0 && !math.IsInf(s.LatencySeconds, 0) {
+		if _, known := s.Features.Cost(); known && s.LatencySeconds > 0 && !math.IsInf(s.LatencySeconds, 0) {
 			list = append(list, s)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
@@ -72,7 +72,7 @@ func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Mode
 	if base == nil {
 		trees = trees.Raised(level)
 	}
-	return newModel(trees)
+	return newModel(sorted[0].Features.Set, trees)
 }
 
 // data is what the trees are trained on. level is what they are to predict beside that: the mean gain of a task.
@@ -80,9 +80,9 @@ func (o Options) data(base *Model, sorted []Sample) (d *gbdt.Data, level float64
 	if len(sorted) == 0 {
 		return nil, 0, errNothing
 	}
-	d = &gbdt.Data{Features: features.Names(), Groups: groups(sorted)}
+	d = &gbdt.Data{Features: sorted[0].Features.Set.Columns, Groups: groups(sorted)}
 	for k, share := range shares(sorted, d.Groups) {
-		d.Rows = append(d.Rows, sorted[k].Features...)
+		d.Rows = append(d.Rows, sorted[k].Features.Values...)
 		d.Weights = append(d.Weights, float32(o.weight(share)))
 	}
 	known := make([]float64, len(sorted)) // what is predicted already
@@ -124,8 +124,8 @@ func weightedMean(weights []float32, value func(k int) float64) float64 {
 	return sum / all
 }
 
-func rowsOf(samples []Sample) [][]float32 {
-	rows := make([][]float32, len(samples))
+func rowsOf(samples []Sample) []features.Row {
+	rows := make([]features.Row, len(samples))
 	for k := range samples {
 		rows[k] = samples[k].Features
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -21,25 +23,29 @@ import (
 // measured is not held to that.
 func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock, cacheDir string) ([]roofline.Rates, error) {
 	first, last := targets[0], targets[len(targets)-1]
-	few, err := measureRates(ctx, tc, first, lock, cacheDir)
+	by, err := registry.Of(first)
+	if err != nil {
+		return nil, fmt.Errorf("measuring the machine: %w", err)
+	}
+	few, err := measureRates(ctx, by, tc, first, lock, cacheDir)
 	if err != nil {
 		return nil, err
 	}
 	many := few
-	if last.CPU.Threads > first.CPU.Threads {
-		if many, err = measureRates(ctx, tc, last, lock, cacheDir); err != nil {
+	if last.Threads() > first.Threads() {
+		if many, err = measureRates(ctx, by, tc, last, lock, cacheDir); err != nil {
 			return nil, err
 		}
 	}
 	rates := make([]roofline.Rates, len(targets))
 	for i, t := range targets {
-		rates[i] = roofline.Between(few, many, first.CPU.Threads, last.CPU.Threads, t)
+		rates[i] = by.Between(backend.Measured{Target: first, Rates: few}, backend.Measured{Target: last, Rates: many}, t)
 	}
 	rates[0], rates[len(rates)-1] = few, many
 	return rates, nil
 }
 
-func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, lock *hostlock.Lock, cacheDir string) (rates roofline.Rates, err error) {
+func measureRates(ctx context.Context, by backend.Backend, tc *toolchain.Toolchain, t *target.Target, lock *hostlock.Lock, cacheDir string) (rates roofline.Rates, err error) {
 	scratch, err := os.MkdirTemp("", "tilth-rates-")
 	if err != nil {
 		return rates, fmt.Errorf("measuring the machine: %w", err)
@@ -50,5 +56,5 @@ func measureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target
 		return rates, err
 	}
 	defer release()
-	return daily(ratesPath(cacheDir, t), time.Now(), func() (roofline.Rates, error) { return roofline.Measure(ctx, tc, t, scratch, nil) })
+	return daily(ratesPath(cacheDir, t), time.Now(), func() (roofline.Rates, error) { return by.Measure(ctx, tc, t, scratch, nil) })
 }

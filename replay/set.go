@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -36,7 +37,10 @@ type Header struct {
 // Space is the part of the workload's space that the set covers. The error says that this version has no such knobs or
 // values.
 func (h *Header) Space() (*space.Space, error) {
-	s, err := space.New(h.Workload, h.Target, h.Numerics).Restrict(h.Values)
+	s, err := registry.Space(h.Workload, h.Target, h.Numerics)
+	if err == nil {
+		s, err = s.Restrict(h.Values)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("replay: %s: %w: record it again", h.Task, err)
 	}

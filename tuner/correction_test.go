@@ -3,15 +3,15 @@ package tuner
 import (
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // TestTrialsOfOneAlgorithmSayLittleOfTheOthers: where every direct sum came out slower than predicted, a search took
 // the same for granted of algorithms that it had never tried, and tried none of them for fifty trials.
 func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
-	s := space.New(exprtest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
 	if algorithmsOf(s) < 2 {
 		t.Fatal("the space has one algorithm")
 	}

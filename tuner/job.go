@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -67,7 +67,10 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: task %s: %w", j.GetId(), ts.GetName(), err)
 		}
-		s := space.New(w, t, numerics)
+		s, err := registry.Space(w, t, numerics)
+		if err != nil {
+			return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+		}
 		search, err := NewSearch(s, state.knowledge, Options{
 			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
 			Ranked: ear.Ranked,

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -23,7 +24,7 @@ func testTarget(t testing.TB) *target.Target {
 
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
-	s := space.New(w, testTarget(t), schedule.Default)
+	s := backendtest.Space(t, w, testTarget(t), schedule.Default)
 	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
 	} {
 		t.Run("no "+name, func(t *testing.T) {
-			s := space.New(exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			s := backendtest.Space(t, exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 			search, err := NewSearch(s, nil, o)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +134,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 
 // TestGeneticFindsBetterSchedulesThanRandom: on the mean over seeds, of what both found in eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
-	s := space.New(exprtest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
 		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
@@ -164,7 +165,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 }
 
 func TestUnknownAlgorithm(t *testing.T) {
-	s := space.New(exprtest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
 	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -173,7 +174,7 @@ func TestUnknownAlgorithm(t *testing.T) {
 
 // TestASpaceOfOnePointHasOneCandidate: and one without knobs, of a workload that only moves data, is not much larger.
 func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
-	whole := space.New(exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	whole := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	only := map[string][]int64{}
 	for k, v := range whole.Default() {
 		only[whole.Knobs[k].Name] = whole.Knobs[k].Values[v : v+1]
@@ -190,7 +191,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range Names() {
-		for size, s := range map[string]*space.Space{"one": one, "none": space.New(scalar, testTarget(t), schedule.Default)} {
+		for size, s := range map[string]*space.Space{"one": one, "none": backendtest.Space(t, scalar, testTarget(t), schedule.Default)} {
 			search, err := NewSearch(s, nil, Options{Algorithm: name})
 			if err != nil {
 				t.Fatal(err)
@@ -230,12 +231,12 @@ func TestEverythingFails(t *testing.T) {
 // events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
-	spaces := []*space.Space{space.New(exprtest.Product(t, 96, 64, 128), m, schedule.Default), space.New(exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
+	spaces := []*space.Space{backendtest.Space(t, exprtest.Product(t, 96, 64, 128), m, schedule.Default), backendtest.Space(t, exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
 	earlier := func() *knowledge.History {
 		var tasks []*knowledge.Task
 		for _, n := range []int64{48, 80} {
 			task := &knowledge.Task{Workload: exprtest.Product(t, 96, 64, n), Target: m}
-			s := space.New(task.Workload, m, schedule.Default)
+			s := backendtest.Space(t, task.Workload, m, schedule.Default)
 			for _, p := range s.Seeds() {
 				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
 			}
@@ -275,7 +276,7 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 // TestASearchGoesOnFromAnOlderSpace: the fastest of before are measured again; of the others those that still make the
 // schedule that was measured count as trials, and what has become of the rest may be proposed.
 func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
-	s := space.New(exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
 	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}
 	digests := map[string]bool{}
 	for k, p := range s.Seeds()[1:9] { // the first is the default

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -48,6 +50,7 @@ func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.n
 type bench struct {
 	options
 	target   *target.Target
+	backend  backend.Backend
 	machine  roofline.Rates
 	tc       *toolchain.Toolchain
 	compiler *builder.Compiler
@@ -68,7 +71,11 @@ const (
 )
 
 func newBench(ctx context.Context, o options, threads int, scratch string) (*bench, error) {
-	t, err := target.Parse(o.target, threads)
+	t, err := registry.Target(o.target, threads)
+	if err != nil {
+		return nil, err
+	}
+	by, err := registry.Of(t)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +89,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
 	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: mostSamples}
-	return &bench{options: o, target: t, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
+	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
 // measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all
@@ -166,7 +173,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	if len(b.launcher) > 0 {
 		err = hostlock.Timed(ctx, func() error {
-			rates, err = roofline.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
+			rates, err = b.backend.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
 			return err
 		})
 		return rates, err

@@ -8,10 +8,10 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/farm"
 )
@@ -40,7 +40,7 @@ func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range list {
-			s := space.New(w.Workload, machine, schedule.Default)
+			s := backendtest.Space(t, w.Workload, machine, schedule.Default)
 			applied, err := s.Apply(s.Default())
 			if err == nil {
 				_, err = loop.Lower(applied)

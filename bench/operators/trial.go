@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -49,8 +50,11 @@ type batch struct {
 }
 
 func newTask(w workload, b *bench) (*task, error) {
-	t := &task{workload: w, space: space.New(w.Workload, b.target, schedule.Default), dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.CPU.Threads, w.Digest()))}
-	var err error
+	s, err := registry.Space(w.Workload, b.target, schedule.Default)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.CPU.Threads, w.Digest()))}
 	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}

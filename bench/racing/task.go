@@ -14,7 +14,8 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -31,12 +32,17 @@ import (
 type bench struct {
 	options
 	target      *target.Target
+	backend     backend.Backend
 	compiler    *builder.Compiler
 	calibration *runner.Calibration
 }
 
 func newBench(ctx context.Context, o options) (*bench, error) {
-	t, err := target.Parse(o.target, o.threads)
+	t, err := registry.Target(o.target, o.threads)
+	if err != nil {
+		return nil, err
+	}
+	by, err := registry.Of(t)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +55,7 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 		return nil, err
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors()}
-	return &bench{options: o, target: t, compiler: compiler, calibration: &runner.Calibration{}}, nil
+	return &bench{options: o, target: t, backend: by, compiler: compiler, calibration: &runner.Calibration{}}, nil
 }
 
 // workloads are the tasks to take, with their names.
@@ -93,7 +99,7 @@ func (b *bench) build(ctx context.Context, name string, w *expr.Workload) (*task
 		if err := json.Unmarshal(text, t); err != nil {
 			return nil, fmt.Errorf("%s: %w", list, err)
 		}
-		t.Harness, err = b.compiler.Cache.Get(ctx, b.compiler.Toolchain, harness.Build(b.target)) // it may have changed since
+		t.Harness, err = b.compiler.Cache.Get(ctx, b.compiler.Toolchain, b.backend.Harness(b.target)) // it may have changed since
 		return t, err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +127,7 @@ func (b *bench) build(ctx context.Context, name string, w *expr.Workload) (*task
 // choose takes the default, the hand-written points, points that differ from the default in one knob, which are close,
 // and random ones.
 func (b *bench) choose(w *expr.Workload) (list []builder.Candidate) {
-	s := space.New(w, b.target, schedule.Default)
+	s := b.backend.Space(w, b.target, schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 2))
 	near := s.Neighbours(s.Default())
 	s.Sort(near)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/prior"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -27,7 +28,7 @@ func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
 		return m, nil
 	}
 	var err error
-	if m.Given, err = costmodel.ReadFile(f.file); errors.Is(err, fs.ErrNotExist) {
+	if m.Given, err = costmodel.ReadFile(f.file, registry.FeatureSets()...); errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: 'tilth bench model -o' makes one", err)
 	}
 	return m, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -105,7 +106,7 @@ func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Targe
 // offered are the targets by numbers of threads.
 func offered(name string, threads []int) ([]*target.Target, error) {
 	if len(threads) == 0 {
-		all, err := target.Parse(name, 0)
+		all, err := registry.Target(name, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 		if n < 1 {
 			return nil, usagef("--threads %d: want at least 1", n)
 		}
-		t, err := target.Parse(name, n)
+		t, err := registry.Target(name, n)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
@@ -156,7 +157,7 @@ func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Targe
 
 // localTarget is what a target name and a compiler mean on this machine.
 func localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
-	machine, err := target.Parse(name, threads)
+	machine, err := registry.Target(name, threads)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -57,7 +57,11 @@ func Compile(ctx context.Context, p *graph.Program, o Options) (*Manifest, error
 	if len(o.Choices) != len(p.Tasks) {
 		return nil, fmt.Errorf("compiling %s: %d schedules for %d tasks", p.Name, len(o.Choices), len(p.Tasks))
 	}
-	c := &compilation{program: p, options: o}
+	by, err := registry.Of(o.Target)
+	if err != nil {
+		return nil, fmt.Errorf("compiling %s: %w", p.Name, err)
+	}
+	c := &compilation{program: p, options: o, backend: by, runtime: by.Runtime(o.Target)}
 	manifest, err := c.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compiling %s: %w", p.Name, err)
@@ -68,7 +72,10 @@ func Compile(ctx context.Context, p *graph.Program, o Options) (*Manifest, error
 type compilation struct {
 	program *graph.Program
 	options Options
-	infos   []codegen.Info
+	backend backend.Backend
+	// runtime is what the package has beside its kernels and its plan.
+	runtime backend.Runtime
+	infos   []backend.Info
 	// algorithms of each task's schedule.
 	algorithms [][]string
 	// multiplications of each task's schedule, as a share of those of direct sums.
@@ -81,7 +88,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 		return nil, err
 	}
 	l := newLayout(c.program, c.infos, c.options.Target.CPU.Threads)
-	c.sources = append(c.sources, runtime.ModelSources()...)
+	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
 	object, err := c.compile(ctx)
 	if err != nil {
@@ -109,9 +116,9 @@ const unitTime = 10 * time.Minute
 func (c *compilation) lower() (err error) {
 	defer trap.AsError(&err)
 	n := c.options.units()
-	units := make([]*codegen.Unit, n)
+	units := make([]backend.Unit, n)
 	for k := range units {
-		units[k] = codegen.NewUnit(c.options.Target)
+		units[k] = c.backend.NewUnit(c.options.Target)
 	}
 	for k, task := range c.program.Tasks {
 		s, err := schedule.Replay(task.Workload, c.options.Choices[k].Trace)
@@ -141,7 +148,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: runtime.ModelHeaders(), Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
+		Headers: c.runtime.Headers, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
 		Objects: c.options.Objects}, path)
 	if err != nil {
 		return nil, err
@@ -165,7 +172,7 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*Ma
 	w := &archiveWriter{tar: tar.NewWriter(out)}
 	err := w.addBytes(objectName, object)
 	if err == nil {
-		err = w.addBytes(headerName, []byte(runtime.Interface().Text))
+		err = w.addBytes(headerName, []byte(c.runtime.Interface.Text))
 	}
 	if err == nil {
 		err = w.add(weightsName, l.weightsBytes, func(out io.Writer) error { return l.writeWeights(out) })

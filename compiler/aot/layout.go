@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/loop"
 )
@@ -22,7 +22,7 @@ var none = spot{offset: -1}
 // layout says where everything lies while a package runs.
 type layout struct {
 	program *graph.Program
-	infos   []codegen.Info
+	infos   []backend.Info
 	workers int64
 	// values are the spots of root values; workspace is each call's offset in the arena.
 	values    map[int]spot
@@ -43,7 +43,7 @@ type constant struct {
 }
 
 // newLayout plans the memory of a program whose tasks were lowered to infos.
-func newLayout(p *graph.Program, infos []codegen.Info, workers int) *layout {
+func newLayout(p *graph.Program, infos []backend.Info, workers int) *layout {
 	l := &layout{program: p, infos: infos, workers: int64(workers), values: map[int]spot{}, byContent: map[string]int64{}}
 	l.planArena()
 	l.planOutputs()

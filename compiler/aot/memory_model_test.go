@@ -3,7 +3,7 @@ package aot
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 )
@@ -25,7 +25,7 @@ func TestPlansOfModelsAreTight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLayout(p, make([]codegen.Info, len(p.Tasks)), 1)
+			l := newLayout(p, make([]backend.Info, len(p.Tasks)), 1)
 			if l.arenaBytes > l.arenaLeast+l.arenaLeast/10 {
 				t.Errorf("%d bytes where %d are in use at a time", l.arenaBytes, l.arenaLeast)
 			}

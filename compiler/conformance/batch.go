@@ -7,9 +7,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/trap"
@@ -76,7 +76,10 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[strin
 func (r *Runner) schedules(tasks []graph.Task) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))
 	for k, task := range tasks {
-		s := space.New(task.Workload, r.Target, schedule.Default)
+		s, err := registry.Space(task.Workload, r.Target, schedule.Default)
+		if err != nil {
+			return nil, err
+		}
 		applied, err := s.Apply(s.Default())
 		if err != nil {
 			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)

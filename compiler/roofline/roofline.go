@@ -29,8 +29,8 @@ type Store struct {
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// memoryBytes is far more than any cache holds.
-const memoryBytes = 1 << 40
+// MemoryBytes stands for what the last store holds: far more than any cache.
+const MemoryBytes = 1 << 40
 
 // Most has the higher of each two rates. Rates of other stores count for nothing.
 func (r Rates) Most(o Rates) Rates {
@@ -60,13 +60,14 @@ func Decode(text []byte) (r Rates, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Rates{}, fmt.Errorf("rates of a machine: %w", err)
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return Rates{}, fmt.Errorf("rates of a machine: %w", err)
 	}
 	return r, nil
 }
 
-func (r Rates) check() error {
+// Check says what is wrong with the rates, if anything.
+func (r Rates) Check() error {
 	if !positive(r.FlopPerSecond) {
 		return fmt.Errorf("%v FLOP/s is no rate", r.FlopPerSecond)
 	}
@@ -95,7 +96,7 @@ func (r Rates) String() string {
 // Limits are the least seconds a workload of so many floating point operations can take: for the operations, each sum
 // computed directly, and for reading and writing each argument once. Constants come from memory, where the harness
 // puts them before each sample and where they are in a model; inputs and outputs lie in the fastest store, and what it
-// does not hold in the next. The rates must be whole, as Measure and Decode return them.
+// does not hold in the next. The rates must be whole, as Check finds them.
 func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64) {
 	constants, others := Bytes(w)
 	bytes = float64(constants) / r.Stores[len(r.Stores)-1].BytesPerSecond

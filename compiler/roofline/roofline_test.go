@@ -7,12 +7,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
-	m := Rates{FlopPerSecond: 2, Stores: []Store{{"L2", 4096, 1000}, {"memory", memoryBytes, 10}}}
+	m := Rates{FlopPerSecond: 2, Stores: []Store{{"L2", 4096, 1000}, {"memory", MemoryBytes, 10}}}
 	for _, c := range []struct {
 		name string
 		rows int64
@@ -32,25 +30,6 @@ func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
 	}
 }
 
-func TestThisMachineHasRates(t *testing.T) {
-	machine, err := target.Native(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tc, err := toolchain.Find(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rates, err := Measure(t.Context(), tc, machine, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Decode(rates.Encode())
-	if err != nil || again.String() != rates.String() {
-		t.Errorf("%v came back as %v, %v", rates, again, err)
-	}
-}
-
 func TestRatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "unexpected end of JSON input",
@@ -67,7 +46,7 @@ func TestRatesThatAreNone(t *testing.T) {
 
 func TestTheMostOfTwoMeasurements(t *testing.T) {
 	rates := func(flop, cache, memory float64) Rates {
-		return Rates{FlopPerSecond: flop, Stores: []Store{{"L2", 4096, cache}, {"memory", memoryBytes, memory}}}
+		return Rates{FlopPerSecond: flop, Stores: []Store{{"L2", 4096, cache}, {"memory", MemoryBytes, memory}}}
 	}
 	one, other := rates(10, 100, 20), rates(12, 90, 30)
 	if got, want := one.Most(other), rates(12, 100, 30); !slices.Equal(got.Stores, want.Stores) || got.FlopPerSecond != 12 {
@@ -80,27 +59,5 @@ func TestTheMostOfTwoMeasurements(t *testing.T) {
 	larger.Stores[0].Bytes *= 2
 	if got := one.Most(larger).Stores[0]; got != one.Stores[0] {
 		t.Errorf("the rate of another cache is taken: %+v", got)
-	}
-}
-
-func TestRatesBetweenThoseMeasured(t *testing.T) {
-	machine, err := target.Parse("x86-64-v3", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rates := func(flop, caches, memory float64) Rates {
-		r := Rates{FlopPerSecond: flop, Stores: storesOf(machine)}
-		for i := range r.Stores {
-			r.Stores[i].BytesPerSecond = caches
-		}
-		r.Stores[len(r.Stores)-1].BytesPerSecond = memory
-		return r
-	}
-	one, eight := rates(10, 100, 20), rates(66, 730, 50)
-	if got, want := Between(one, eight, 1, 8, machine).String(), rates(26, 280, 50).String(); got != want {
-		t.Errorf("on 3 threads: %s, want %s", got, want)
-	}
-	if got := Between(one, one, 1, 1, machine).String(); got != one.String() {
-		t.Errorf("with one measurement: %s", got)
 	}
 }

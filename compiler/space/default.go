@@ -85,8 +85,9 @@ func (s *Space) descend(p Point) Point {
 
 // lessUnrolled is a point with the next smaller number of steps written out, or itself.
 func (s *Space) lessUnrolled(p Point) Point {
+	unrolls := s.sketch.Unrolls()
 	for k, knob := range s.Knobs {
-		if slices.Contains(unrollKnobs, knob.Name) && s.Active(p, k) && p[k] > 0 {
+		if slices.Contains(unrolls, knob.Name) && s.Active(p, k) && p[k] > 0 {
 			p = slices.Clone(p)
 			p[k]--
 			return p
@@ -94,7 +95,3 @@ func (s *Space) lessUnrolled(p Point) Point {
 	}
 	return p
 }
-
-// unrollKnobs say how many steps of a reduction are written out: of direct sums, of Winograd's and of Strassen's
-// products.
-var unrollKnobs = []string{"ku", "wku", "sku"}

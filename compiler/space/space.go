@@ -1,7 +1,7 @@
-// Package space generates the candidate schedules of a workload on a target. Rules read the workload's expressions and
-// derive a sketch, the structure of the loop nests, and knobs, the numbers that the sketch leaves open: register tile,
-// cache blocks, loop orders, unrolling, where padding is computed. A point chooses a value for each knob; applying it
-// makes a schedule. The space is meant to contain the schedules that experts write by hand.
+// Package space is the sets of candidate schedules that searches move about in, whatever device they are for. A
+// backend's sketch gives the knobs, the numbers that it leaves open; a point chooses a value for each knob, and applying
+// it makes a schedule. Points are drawn, changed, crossed, counted, printed and read here, in the same way for all
+// sketches.
 package space
 
 import (
@@ -31,19 +31,16 @@ type Space struct {
 	Workload *expr.Workload
 	Target   *target.Target
 	Knobs    []Knob
-	plan     *plan
+	sketch   Sketch
 	// others is the first knob of algorithms other than the direct sum; 0 when there are none.
 	others int
 }
 
-// New derives the space of a workload on a target, with the algorithms that numerics allow.
-func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *Space {
-	s := &Space{Workload: w, Target: t, plan: analyse(w, t)}
-	if u := s.plan.heaviest(); u != nil {
-		s.Knobs = u.sketch.knobs(t)
-		if numerics >= schedule.Default {
-			s.addAlgorithms(u, t)
-		}
+// New is the space that a sketch of a workload on a target leaves open.
+func New(w *expr.Workload, t *target.Target, sketch Sketch) *Space {
+	s := &Space{Workload: w, Target: t, Knobs: sketch.Knobs(), sketch: sketch}
+	if values, knobs := sketch.Algorithms(); len(values) > 0 {
+		s.addAlgorithms(values, knobs)
 	}
 	return s
 }
@@ -65,11 +62,7 @@ func (s *Space) Legal(p Point) error {
 	if err := s.checkCanonical(p); err != nil {
 		return err
 	}
-	u := s.plan.heaviest()
-	if u == nil {
-		return nil
-	}
-	return u.legal(s.Target, s.settings(p))
+	return s.sketch.Legal(s.settings(p))
 }
 
 func (s *Space) inBounds(p Point) error {
@@ -90,7 +83,7 @@ func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
 		return nil, err
 	}
 	sch := schedule.New(s.Workload)
-	if err := s.plan.apply(sch, s.Target, s.settings(p)); err != nil {
+	if err := s.sketch.Apply(sch, s.settings(p)); err != nil {
 		return nil, fmt.Errorf("space: %w", err)
 	}
 	return sch, nil
@@ -102,11 +95,7 @@ func (s *Space) Cost(p Point) float64 {
 	if s.Legal(p) != nil {
 		return math.Inf(1)
 	}
-	u := s.plan.heaviest()
-	if u == nil {
-		return 0
-	}
-	return u.cost(s.Target, s.settings(p))
+	return s.sketch.Cost(s.settings(p))
 }
 
 // Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another
@@ -243,13 +232,21 @@ func nearest(values []int64, want int64) int {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-func (s *Space) settings(p Point) settings {
-	m := make(settings, len(s.Knobs))
+func (s *Space) settings(p Point) Settings {
+	m := make(Settings, len(s.Knobs))
 	for k, knob := range s.Knobs {
 		m[knob.Name] = knob.Values[p[k]]
 	}
 	return m
 }
 
-// settings are chosen values by knob name.
-type settings map[string]int64
+// reconciled makes choices of p agree with its others where the sketch says so, in place.
+func (s *Space) reconciled(p Point) Point {
+	changed := s.sketch.Reconcile(s.settings(p))
+	for k, knob := range s.Knobs {
+		if v, ok := changed[knob.Name]; ok {
+			p[k] = nearest(knob.Values, v)
+		}
+	}
+	return p
+}

@@ -29,6 +29,11 @@ func levelFeatures(levels ...[]string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(levels...)))
 }
 
+// Names are the targets that Parse knows by name.
+func Names() []string {
+	return append([]string{"native"}, slices.Sorted(maps.Keys(presets))...)
+}
+
 // Parse finds a target by name: "native" for this machine, a preset such as "x86-64-v3" or "arm64", or the path of a
 // JSON file as Encode writes it. Zero threads means one a physical core (one, for presets); any other number replaces
 // that of a file.
@@ -42,11 +47,15 @@ func Parse(name string, threads int) (*Target, error) {
 	if p, ok := presets[name]; ok {
 		return preset(p, threads), nil
 	}
-	if strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator) {
+	if IsFile(name) {
 		return parseFile(name, threads)
 	}
-	return nil, fmt.Errorf("target: %q is not known; use native, %s, or the path of a .json file",
-		name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+	return nil, fmt.Errorf("target: %q is not known; use %s, or the path of a .json file", name, strings.Join(Names(), ", "))
+}
+
+// IsFile reports whether a target's name is the path of a file.
+func IsFile(name string) bool {
+	return strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator)
 }
 
 func preset(c CPU, threads int) *Target {

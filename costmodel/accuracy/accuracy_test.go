@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
@@ -54,6 +55,9 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 	}
 }
 
+// set is what the tasks here are described by.
+var set = registry.FeatureSets()[0]
+
 // made are tasks whose latencies follow one feature, each on its own scale.
 func made(tasks, each int) []Task {
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -61,13 +65,13 @@ func made(tasks, each int) []Task {
 	for k := range list {
 		list[k].Name, list[k].Shape = fmt.Sprint("task ", k), expr.ShapeOf(fmt.Sprint("map over ", 1<<(2*k)))
 		for range each {
-			row := make([]float32, len(features.Names()))
+			row := make([]float32, len(set.Columns))
 			for f := range row {
 				row[f] = 1 + rng.Float32()
 			}
-			row[slices.Index(features.Names(), "cost_cycles")] = 8 // which says nothing
+			row[slices.Index(set.Columns, "cost_cycles")] = 8 // which says nothing
 			latency := float64(1+k) * (float64(row[8]) - 0.9)
-			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: row, Task: list[k].Name, LatencySeconds: latency})
+			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: features.Row{Set: set, Values: row}, Task: list[k].Name, LatencySeconds: latency})
 			list[k].Intervals = append(list[k].Intervals, stat.Interval{Low: latency, High: latency})
 		}
 	}

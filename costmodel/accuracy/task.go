@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -51,16 +53,15 @@ func (t *Task) latencies() []float64 {
 }
 
 // rows are the samples' features.
-func (t *Task) rows() [][]float32 {
-	rows := make([][]float32, len(t.Samples))
+func (t *Task) rows() []features.Row {
+	rows := make([]features.Row, len(t.Samples))
 	for k, s := range t.Samples {
 		rows[k] = s.Features
 	}
 	return rows
 }
 
-func (t *Task) add(origin string, s *schedule.Schedule, on *target.Target, cycles, latency float64, samples []float64, digest string) {
-	row := features.Append(nil, s, on, cycles)
+func (t *Task) add(origin string, row features.Row, latency float64, samples []float64, digest string) {
 	t.Origins = append(t.Origins, origin)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
@@ -71,6 +72,10 @@ func FromSet(s *replay.Set) (Task, error) {
 	sp, err := s.Space()
 	if err != nil {
 		return Task{}, err
+	}
+	by, err := registry.Of(s.Target)
+	if err != nil {
+		return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
 	}
 	t := Task{Name: s.Task, Shape: expr.ShapeOf(s.Workload.Text())}
 	digest := s.Workload.Digest()
@@ -89,7 +94,7 @@ func FromSet(s *replay.Set) (Task, error) {
 		if err != nil {
 			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
 		}
-		t.add(s.Points[k].Origin, sch, s.Target, sp.Cost(p), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
+		t.add(s.Points[k].Origin, by.Features().Describe(sch, s.Target, sp.Cost(p)), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
 	}
 	return t, nil
 }
@@ -100,6 +105,10 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 	from, err := records.NewReader(r)
 	if err != nil {
 		return nil, err
+	}
+	by, err := registry.Of(on)
+	if err != nil {
+		return nil, fmt.Errorf("accuracy: %w", err)
 	}
 	known := map[string]*recorded{}
 	for {
@@ -119,9 +128,9 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 			if err != nil {
 				return nil, fmt.Errorf("accuracy: workload %s: %w", show.Digest(digest), err)
 			}
-			known[digest] = &recorded{Task{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, space.New(w, on, schedule.Fast)}
+			known[digest] = &recorded{Task{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
 		}
-		known[digest].add(record, on)
+		known[digest].add(record)
 	}
 	var list []Task
 	for _, digest := range slices.Sorted(maps.Keys(known)) {
@@ -133,10 +142,11 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 // recorded is a workload with records.
 type recorded struct {
 	Task
-	space *space.Space
+	space    *space.Space
+	features backend.Features
 }
 
-func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
+func (t *recorded) add(r *tilthv1.Record) {
 	c := r.Measurement.Candidate
 	p, ok := t.space.Parse(string(c.Origin))
 	if !ok {
@@ -146,5 +156,5 @@ func (t *recorded) add(r *tilthv1.Record, on *target.Target) {
 	if err != nil || !bytes.Equal(s.Trace(), c.Trace) {
 		return
 	}
-	t.Task.add(string(c.Origin), s, on, t.space.Cost(p), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
+	t.Task.add(string(c.Origin), t.features.Describe(s, t.space.Target, t.space.Cost(p)), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
 }

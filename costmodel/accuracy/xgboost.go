@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -85,7 +84,9 @@ func (x XGBoost) arrays(train, test []Task) (map[string]*array.Array, error) {
 	}
 	var unseen []float32
 	for _, t := range test {
-		unseen = append(unseen, slices.Concat(t.rows()...)...)
+		for _, row := range t.rows() {
+			unseen = append(unseen, row.Values...)
+		}
 	}
 	return map[string]*array.Array{"rows": matrix(d.Rows, len(d.Features)), "labels": vector(d.Labels), "weights": vector(d.Weights),
 		"groups": groups, "offsets": vector(offsets), "test": matrix(unseen, len(d.Features))}, nil

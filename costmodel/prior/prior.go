@@ -1,40 +1,41 @@
 // Package prior has the cost models that come with the program. A search of a machine that nothing is known of begins
-// with what was measured on others of its architecture.
+// with what was measured on others like it.
 package prior
 
 import (
-	_ "embed" // for the models
 	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, recorded twice, and of 74
-// with AVX2 (avx2.json is the native target without AVX-512), all measured on one thread of a Cascade Lake:
-//
-//	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o survey
-//	tilth bench record all --sample 64 --every 2 --most-gflop 2 -o again
-//	tilth bench record all --sample 64 --every 6 --most-gflop 2 -o survey2 --target avx2.json
-//	tilth bench model survey again survey2 -o costmodel/prior/x86.txt
-//
-//go:embed x86.txt
-var x86 string
+// read has the models by their texts: reading one takes longer than anything that is asked of it.
+var (
+	mu   sync.Mutex // guards read
+	read = map[string]*costmodel.Model{}
+)
 
-var readX86 = sync.OnceValues(func() (*costmodel.Model, error) {
-	m, err := costmodel.Read(strings.NewReader(x86))
-	if err != nil {
-		return nil, fmt.Errorf("costmodel/prior/x86.txt: %w", err)
-	}
-	return m, nil
-})
-
-// For is the model for a target; nil when there is none of its architecture.
+// For is the model for a target; nil when its backend has none.
 func For(t *target.Target) (*costmodel.Model, error) {
-	if t.CPU.Arch != target.X86 {
+	b, err := registry.Of(t)
+	if err != nil {
+		return nil, fmt.Errorf("cost model: %w", err)
+	}
+	text := b.Features().Prior(t)
+	if text == "" {
 		return nil, nil
 	}
-	return readX86()
+	mu.Lock()
+	defer mu.Unlock()
+	if read[text] == nil {
+		m, err := costmodel.Read(strings.NewReader(text), b.Features().Set())
+		if err != nil {
+			return nil, fmt.Errorf("the model of backend %s: %w", b.Name(), err)
+		}
+		read[text] = m
+	}
+	return read[text], nil
 }

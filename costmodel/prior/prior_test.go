@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/accuracy"
@@ -14,7 +15,7 @@ import (
 func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	t.Helper()
 	var latencies, speeds []float64
-	var rows [][]float32
+	var rows []features.Row
 	for _, s := range task.Samples {
 		latencies, rows = append(latencies, s.LatencySeconds), append(rows, s.Features)
 	}
@@ -34,7 +35,7 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 //
 //	tilth bench record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/prior/testdata
 func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
-	m, err := For(&target.Target{CPU: &target.CPU{Arch: target.X86}})
+	m, err := For(&target.Target{Backend: target.Default, CPU: &target.CPU{Arch: target.X86}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 }
 
 func TestOtherArchitecturesHaveNoPrior(t *testing.T) {
-	if m, err := For(&target.Target{CPU: &target.CPU{Arch: target.ARM}}); m != nil || err != nil {
+	if m, err := For(&target.Target{Backend: target.Default, CPU: &target.CPU{Arch: target.ARM}}); m != nil || err != nil {
 		t.Errorf("arm64 has %v, %v", m, err)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -50,7 +50,10 @@ func recorded(task graph.Task, r *tilthv1.Record, numerics schedule.Numerics) (a
 // untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
 // first.
 func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
-	s := space.New(task.Workload, t, numerics)
+	s, err := registry.Space(task.Workload, t, numerics)
+	if err != nil {
+		return nil, err
+	}
 	points := s.Defaults()
 	s.Sort(points)
 	var list []alternative

@@ -7,12 +7,12 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -121,7 +121,7 @@ func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	var tasks []*knowledge.Task
 	for n := range int64(16) {
 		w := exprtest.Product(t, 1, 64+16*n, 128+32*n)
-		s := space.New(w, machine, schedule.Strict)
+		s := backendtest.Space(t, w, machine, schedule.Strict)
 		task := &knowledge.Task{Workload: w, Target: machine}
 		for _, point := range s.Seeds() {
 			task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})

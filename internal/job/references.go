@@ -1,10 +1,10 @@
 package job
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -12,7 +12,10 @@ import (
 
 // Default is the schedule of a workload, with the algorithms that numerics allow, for when nothing was ever measured.
 func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
-	s := space.New(w, t, numerics)
+	s, err := registry.Space(w, t, numerics)
+	if err != nil {
+		return nil, err
+	}
 	return s.Apply(s.Default())
 }
 

@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/features"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/tuner"
@@ -15,11 +16,12 @@ import (
 
 // device answers for a machine what a set knows. It is safe for concurrent use.
 type device struct {
-	set    *replay.Set
-	space  *space.Space
-	digest string // of the workload
-	points map[string]*replay.Point
-	best   float64
+	set      *replay.Set
+	space    *space.Space
+	features backend.Features
+	digest   string // of the workload
+	points   map[string]*replay.Point
+	best     float64
 	// unknown counts the schedules of the space that the set does not have.
 	unknown int
 	// codes has by digest the sizes that were asked for.
@@ -39,7 +41,11 @@ func newDevice(set *replay.Set) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{set: set, space: s, digest: set.Workload.Digest(), points: map[string]*replay.Point{}}
+	by, err := registry.Of(set.Target)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %s: %w", set.Task, err)
+	}
+	d := &device{set: set, space: s, features: by.Features(), digest: set.Workload.Digest(), points: map[string]*replay.Point{}}
 	byOrigin := map[string]*replay.Point{}
 	for k := range set.Points {
 		byOrigin[set.Points[k].Origin] = &set.Points[k]
@@ -86,7 +92,7 @@ func (d *device) code(c tuner.Candidate) float64 {
 	if err != nil { // no search proposes that
 		return 0
 	}
-	code := features.Code(s, d.space.Target)
+	code := d.features.Code(s, d.space.Target)
 	d.codes.Store(c.Digest, code)
 	return code
 }

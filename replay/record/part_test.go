@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -22,7 +23,7 @@ func testTarget(t testing.TB) *target.Target {
 }
 
 func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
-	whole := space.New(exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	whole := backendtest.Space(t, exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	o := PartOptions{Fewest: 200, Most: 300, Measured: []string{"alg=0 tv=3 tw=4 hb=8 cb=4 outer=1 inner=0 ku=4 pf=1024"}}
 	values := Part(whole, o)
 	part, err := whole.Restrict(values)
@@ -48,7 +49,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 }
 
 func TestASmallSpaceIsItsOwnPart(t *testing.T) {
-	whole := space.New(exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	whole := backendtest.Space(t, exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	part, err := whole.Restrict(Part(whole, PartOptions{Fewest: 1 << 20, Most: 1 << 21}))
 	if err != nil {
 		t.Fatal(err)

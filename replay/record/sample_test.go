@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/replay"
 )
 
 func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
-	s := space.New(exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	list := Sample(s, 48)
 	if len(list) != 48 || !reflect.DeepEqual(Sample(s, 48), list) || !reflect.DeepEqual(Sample(s, 32), list[:32]) {
 		t.Errorf("%d candidates, want 48, the same each time, and that fewer are the first of them", len(list))
@@ -34,7 +34,7 @@ func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 }
 
 func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
-	s := space.New(exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	s := backendtest.Space(t, exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	if all, some := len(replay.Candidates(s, 0)), len(Sample(s, 1<<20)); some == 0 || some > all {
 		t.Errorf("%d of %d schedules", some, all)
 	}

@@ -90,7 +90,7 @@ func (t *Task) samples(name string, most int) []costmodel.Sample {
 	}
 	var samples []costmodel.Sample
 	for _, trial := range list {
-		if row := t.describes(trial); row != nil {
+		if row := t.describes(trial); row.Whole() {
 			samples = append(samples, costmodel.Sample{Features: row, Task: name, LatencySeconds: trial.LatencySeconds})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -28,7 +29,7 @@ func machine(t testing.TB, threads int) *target.Target {
 func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(space.Point) float64) *Task {
 	t.Helper()
 	task := &Task{Workload: w, Target: m}
-	s := space.New(w, m, schedule.Default)
+	s := backendtest.Space(t, w, m, schedule.Default)
 	points := s.Seeds()
 	for _, p := range points {
 		task.Trials = append(task.Trials, Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * slower(p) * 1e-9})
@@ -43,7 +44,7 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	m := machine(t, 1)
 	odd, far := measured(t, exprtest.Product(t, 61, 127, 93), m, usual), measured(t, exprtest.Product(t, 4096, 16, 2048), m, usual)
 	h := NewHistory(m, []*Task{far, odd})
-	s := space.New(exprtest.Product(t, 64, 128, 96), m, schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 64, 128, 96), m, schedule.Default)
 	points := h.near(s, "")
 	if len(points) == 0 {
 		t.Fatal("nothing is lent")
@@ -75,9 +76,9 @@ func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	var tasks []*Task
 	for _, n := range []int64{64, 128, 256} {
 		w := exprtest.Product(t, 128, 128, n)
-		tasks = append(tasks, measured(t, w, m, slow(space.New(w, m, schedule.Default))))
+		tasks = append(tasks, measured(t, w, m, slow(backendtest.Space(t, w, m, schedule.Default))))
 	}
-	s := space.New(exprtest.Product(t, 128, 128, 192), m, schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 128, 128, 192), m, schedule.Default)
 	v := NewJob(NewHistory(m, tasks)).View(s)
 	truth := slow(s)
 	sums, counts := map[bool]float64{}, map[bool]float64{}
@@ -157,7 +158,7 @@ func TestRecordsAreCollected(t *testing.T) {
 
 func TestNoHistoryIsFine(t *testing.T) {
 	var none *History
-	s := space.New(exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
+	s := backendtest.Space(t, exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
 	if none.Latencies(s) != nil {
 		t.Error("it knows something")
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 )
@@ -63,7 +64,11 @@ func (h *History) learn() (*costmodel.Model, error) {
 		return h.train(prior, "")
 	}
 	digest := h.digest(prior)
-	kept, err := costmodel.Load(h.models.Dir, h.target.Fingerprint())
+	by, err := registry.Of(h.target)
+	if err != nil {
+		return nil, fmt.Errorf("cost model: %w", err)
+	}
+	kept, err := costmodel.Load(h.models.Dir, h.target.Fingerprint(), by.Features().Set())
 	switch {
 	case err == nil && (kept.Digest() == "" || kept.Digest() == digest):
 		return kept, nil

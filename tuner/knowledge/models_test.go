@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
@@ -40,7 +41,7 @@ func other(t *testing.T) *costmodel.Model {
 
 func kept(t *testing.T, dir string) *costmodel.Model {
 	t.Helper()
-	m, err := costmodel.Load(dir, machine(t, 1).Fingerprint())
+	m, err := costmodel.Load(dir, machine(t, 1).Fingerprint(), registry.FeatureSets()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestAGivenModelIsUsedWhateverWasMeasured(t *testing.T) {
 
 func TestABrokenModelIsNamed(t *testing.T) {
 	m, dir := machine(t, 1), t.TempDir()
-	path, err := costmodel.Path(dir, m.Fingerprint())
+	path, err := costmodel.Path(dir, m.Fingerprint(), registry.FeatureSets()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -14,7 +15,7 @@ import (
 // for converged although neither the default schedule nor half of the knobs had been there then.
 func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
 	w, m := exprtest.Product(t, 64, 128, 96), machine(t, 1)
-	s := space.New(w, m, schedule.Default)
+	s := backendtest.Space(t, w, m, schedule.Default)
 	trial := func(p space.Point, seconds float64) Trial {
 		sch, err := s.Apply(p)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -58,8 +59,11 @@ type reading struct {
 func (t *Task) reads() *reading {
 	t.once.Do(func() {
 		r := &t.read
-		r.space = space.New(t.Workload, t.Target, schedule.Fast)
 		r.shape, r.digest = expr.ShapeOf(t.Workload.Text()), t.Workload.Digest()
+		var err error
+		if r.space, err = registry.Space(t.Workload, t.Target, schedule.Fast); err != nil {
+			return // measured for a backend that this program lacks: nothing to learn from
+		}
 		for _, trial := range t.Trials {
 			if trial.LatencySeconds > 0 {
 				r.ranked = append(r.ranked, trial)
@@ -71,7 +75,7 @@ func (t *Task) reads() *reading {
 	return &t.read
 }
 
-// describes is the row of a trial; nil when its point does not apply.
+// describes is the row of a trial; empty when its point does not apply.
 func (t *Task) describes(trial Trial) Row {
 	t.describing.Lock()
 	defer t.describing.Unlock()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -70,7 +71,7 @@ func BenchmarkModule(b *testing.B) {
 	s := tiledConv(b, w, 14, 2)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Module(w, []Kernel{{ID: "k", Schedule: s}}, v4); err != nil {
+		if _, err := Module(w, []backend.Kernel{{ID: "k", Schedule: s}}, v4); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"os"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -153,7 +153,7 @@ func corpusTrace(t *testing.T, w *expr.Workload, name string, drawn bool, rng *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := space.New(w, machine, schedule.Fast)
+	s := sketch.New(w, machine, schedule.Fast)
 	point := s.Default()
 	if p, ok := s.Random(rng); ok && drawn {
 		point = p

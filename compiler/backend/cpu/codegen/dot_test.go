@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
@@ -63,7 +64,7 @@ func drawIntegerPoint(t *rapid.T, d *target.Target) testCase {
 		t.Fatal(err)
 	}
 	w = w.Merge()
-	s := space.New(w, d, schedule.Strict)
+	s := sketch.New(w, d, schedule.Strict)
 	p := s.Default()
 	if q, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok && rapid.Bool().Draw(t, "random") {
 		p = q
@@ -98,7 +99,7 @@ func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	}
 	for _, m := range slices.Concat(modes, dotModes) {
 		t.Run(m.name, func(t *testing.T) {
-			s := space.New(w, m.description(t), schedule.Strict)
+			s := sketch.New(w, m.description(t), schedule.Strict)
 			applied, err := s.Apply(s.Default())
 			if err != nil {
 				t.Fatal(err)
@@ -142,12 +143,12 @@ func TestProductsOfSmallIntegersAreInstructions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := mode{target: c.target, features: c.features}.description(t)
 			w := integerMatMul(t, c.data, c.weights)
-			s := space.New(w, d, schedule.Strict)
+			s := sketch.New(w, d, schedule.Strict)
 			applied, err := s.Apply(s.Default())
 			if err != nil {
 				t.Fatal(err)
 			}
-			source, err := Module(w, []Kernel{{ID: "k", Schedule: applied}}, d)
+			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
 			if err != nil {
 				t.Fatal(err)
 			}

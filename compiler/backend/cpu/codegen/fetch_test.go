@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -32,7 +34,7 @@ output t4
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := space.New(w, machine, schedule.Strict)
+		s := sketch.New(w, machine, schedule.Strict)
 		source := moduleAt(t, s, "tv=2 tw=6 hb=1 cb=1 ku=1")
 		if got := strings.Count(source, "__builtin_prefetch"); got != want {
 			t.Errorf("%d rows: %d fetches, not %d", rows, got, want)
@@ -51,7 +53,7 @@ func moduleAt(t *testing.T, s *space.Space, origin string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := Module(s.Workload, []Kernel{{ID: "k", Schedule: applied}}, s.Target)
+	source, err := Module(s.Workload, []backend.Kernel{{ID: "k", Schedule: applied}}, s.Target)
 	if err != nil {
 		t.Fatal(err)
 	}

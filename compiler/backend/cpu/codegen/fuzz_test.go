@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
@@ -45,7 +46,7 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, trace string) {
 		begin := time.Now()
 		compileHostile(t, text, trace, func(w *expr.Workload, s *schedule.Schedule) {
-			_, _ = Module(w, []Kernel{{ID: schedule.Digest(s.Trace()), Schedule: s}}, avx512)
+			_, _ = Module(w, []backend.Kernel{{ID: schedule.Digest(s.Trace()), Schedule: s}}, avx512)
 		})
 		if took := time.Since(begin); took > hostileLimit {
 			t.Errorf("took %v", took)

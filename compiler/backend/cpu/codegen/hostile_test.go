@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -106,6 +107,6 @@ func compileText(t testing.TB, workload, trace string) error {
 	if err != nil {
 		return err
 	}
-	_, err = Module(w, []Kernel{{ID: "k", Schedule: s}}, modes[0].description(t))
+	_, err = Module(w, []backend.Kernel{{ID: "k", Schedule: s}}, modes[0].description(t))
 	return err
 }

@@ -5,32 +5,25 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Kernel is one candidate of a module.
-type Kernel struct {
-	// ID is the trace's digest.
-	ID       string
-	Schedule *schedule.Schedule
-}
-
 // Printed is a kernel in C before it is known which others it shares a module with.
 type Printed struct {
-	kernel Kernel
+	kernel backend.Kernel
 	printed
 	unit *Unit
 }
 
-// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule
-// cannot be lowered.
-func Print(symbol string, k Kernel, t *target.Target) (*Printed, error) {
+// Print prints a kernel under a symbol that none of its module's others may have, as plain scalar C where there is no
+// target. The error says why the schedule cannot be lowered.
+func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
 	return printIn(NewUnit(t), symbol, k)
 }
 
-func printIn(u *Unit, symbol string, k Kernel) (*Printed, error) {
+func printIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
 	p, err := u.kernel(symbol, k.Schedule)
 	if err != nil {
 		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
@@ -43,14 +36,12 @@ func printIn(u *Unit, symbol string, k Kernel) (*Printed, error) {
 func (p *Printed) Size() int { return p.unit.code.Len() }
 
 // Link is a translation unit of printed kernels, with the functions that pack their constants and the table
-// tilth_module. All must be of w and t.
-func Link(w *expr.Workload, kernels []*Printed, t *target.Target) (string, error) {
-	return linkIn(NewUnit(t), w, kernels)
-}
-
-func linkIn(u *Unit, w *expr.Workload, kernels []*Printed) (string, error) {
+// tilth_module. All must be what Print made of w for t, which is nil for plain scalar C.
+func Link(w *expr.Workload, kernels []backend.Printed, t *target.Target) (string, error) {
+	u := NewUnit(t)
 	var table []string
-	for _, p := range kernels {
+	for _, k := range kernels {
+		p := k.(*Printed)
 		u.declarations.include(&p.unit.declarations)
 		u.code.WriteString(p.unit.code.String())
 		packs, err := u.packTable(p.symbol, len(w.Inputs), p.Prepared)
@@ -64,8 +55,8 @@ func linkIn(u *Unit, w *expr.Workload, kernels []*Printed) (string, error) {
 }
 
 // Module prints candidates and links them. Every schedule must be of w.
-func Module(w *expr.Workload, kernels []Kernel, t *target.Target) (string, error) {
-	list := make([]*Printed, len(kernels))
+func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (string, error) {
+	list := make([]backend.Printed, len(kernels))
 	for i, k := range kernels {
 		p, err := Print(fmt.Sprintf("k%d", i), k, t)
 		if err != nil {

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/opcases"
 )
@@ -57,7 +57,7 @@ func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]
 			return
 		}
 		seen[k.workload.Digest()] = true
-		s := space.New(k.workload, d, schedule.Default)
+		s := sketch.New(k.workload, d, schedule.Default)
 		if k.schedule, err = s.Apply(s.Default()); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // packedProduct is a matrix product whose right side is packed in panels of the given widths, a kernel for each.
-func packedProduct(t *testing.T, widths ...int64) (*expr.Workload, []Kernel) {
+func packedProduct(t *testing.T, widths ...int64) (*expr.Workload, []backend.Kernel) {
 	t.Helper()
 	a, b := expr.NewInput("a", array.Float32, 8, 16), expr.NewConstant("b", array.Float32, 16, 32)
 	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("sum", expr.Sum, []int64{8, 32}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
@@ -20,13 +21,13 @@ func packedProduct(t *testing.T, widths ...int64) (*expr.Workload, []Kernel) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kernels []Kernel
+	var kernels []backend.Kernel
 	for _, width := range widths {
 		s := schedule.New(w)
 		if err := s.Pack(0, []schedule.PackDim{{Dim: 1, Factor: width}, {Dim: 0}, {Dim: 1, Factor: width, Inner: true}}); err != nil {
 			t.Fatal(err)
 		}
-		kernels = append(kernels, Kernel{ID: "k", Schedule: s})
+		kernels = append(kernels, backend.Kernel{ID: "k", Schedule: s})
 	}
 	return w, kernels
 }

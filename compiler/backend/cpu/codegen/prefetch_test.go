@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -80,7 +80,7 @@ func TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := regexp.MustCompile(`prefetch\(\(const char \*\)&q\w+\[0\] \+ \w+ \* 512 \+ .* \+ 4096, 0, 2\);`)
-	s := space.New(w, d, schedule.Default)
+	s := sketch.New(w, d, schedule.Default)
 	for spf, want := range map[int]int{0: 0, 512: 1} {
 		p, ok := s.Parse(fmt.Sprintf("alg=70 st=4 sv=2 sb=1024 sku=2 spf=%d", spf))
 		if !ok {

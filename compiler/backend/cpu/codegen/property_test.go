@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
@@ -105,8 +106,8 @@ func TestReplayedSchedulesPrintTheSameText(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, c.text())
 		}
-		first, errFirst := Module(c.workload, []Kernel{{ID: "k", Schedule: c.schedule}}, d)
-		second, errSecond := Module(c.workload, []Kernel{{ID: "k", Schedule: replayed}}, d)
+		first, errFirst := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: c.schedule}}, d)
+		second, errSecond := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: replayed}}, d)
 		if first != second || fmt.Sprint(errFirst) != fmt.Sprint(errSecond) {
 			t.Fatalf("the text differs: %v, %v\n%s", errFirst, errSecond, c.text())
 		}

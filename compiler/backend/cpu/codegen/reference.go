@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -13,19 +14,19 @@ import (
 // It must be more exact than what it judges, so it adds floating point numbers in double: a single float that takes in
 // millions of terms in their order is further from their sum than any candidate, which has many partial sums.
 func Reference(w *expr.Workload) (string, error) {
-	s, err := plain(w)
+	s, err := Plain(w)
 	if err != nil {
 		return "", fmt.Errorf("reference: %w", err)
 	}
-	p, err := printIn(newUnit(0), "k0", Kernel{ID: "reference", Schedule: s})
+	p, err := Print("k0", backend.Kernel{ID: "reference", Schedule: s}, nil)
 	if err != nil {
 		return "", err
 	}
-	return linkIn(newUnit(0), w, []*Printed{p})
+	return Link(w, []backend.Printed{p}, nil)
 }
 
-// plain is the schedule of the reference.
-func plain(w *expr.Workload) (*schedule.Schedule, error) {
+// Plain is the schedule of the reference. It is not of w itself, but of the same sums in double.
+func Plain(w *expr.Workload) (*schedule.Schedule, error) {
 	s := schedule.New(exact(w))
 	if err := byRows(s); err != nil {
 		return nil, err

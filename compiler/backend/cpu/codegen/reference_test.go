@@ -60,7 +60,7 @@ func TestALongSumIsExact(t *testing.T) {
 }
 
 func referenceCase(t failer, w *expr.Workload) testCase {
-	s, err := plain(w)
+	s, err := Plain(w)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, w.Text())
 	}

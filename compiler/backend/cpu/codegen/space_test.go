@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -20,7 +21,7 @@ func drawPoint(t *rapid.T, d *target.Target) testCase {
 		d = d.Clone()
 		d.CPU.L2Bytes, d.CPU.L3Bytes = 256, 512
 	}
-	s := space.New(w, d, schedule.Default)
+	s := sketch.New(w, d, schedule.Default)
 	point := s.Default()
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
@@ -84,7 +84,7 @@ func productStage(s *schedule.Schedule) int {
 
 // drawAlgorithm is the schedule of a point whose algorithm is not the direct sum, where a few draws find one.
 func drawAlgorithm(t *rapid.T, w *expr.Workload, d *target.Target) *schedule.Schedule {
-	s := space.New(w, d, schedule.Default)
+	s := sketch.New(w, d, schedule.Default)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	drawn := schedule.New(w)
 	for range 100 {

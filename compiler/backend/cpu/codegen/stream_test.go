@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -27,7 +28,7 @@ func TestOnlyAlignedVectorsAreStreamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := Module(w, []Kernel{{ID: "k", Schedule: s}}, modes[1].description(t))
+		text, err := Module(w, []backend.Kernel{{ID: "k", Schedule: s}}, modes[1].description(t))
 		if err != nil {
 			t.Fatal(err)
 		}

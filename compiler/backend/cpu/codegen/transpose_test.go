@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -41,7 +42,7 @@ func TestSquaresAreTransposedInRegisters(t *testing.T) {
 			var cases []testCase
 			for _, d := range []array.DType{array.Float32, array.Float64, array.Int32} {
 				c := transposing(t, d, NewUnit(m.description(t)).lanes(d))
-				text, err := Module(c.workload, []Kernel{{ID: "k", Schedule: c.schedule}}, m.description(t))
+				text, err := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: c.schedule}}, m.description(t))
 				if err != nil {
 					t.Fatal(err)
 				}

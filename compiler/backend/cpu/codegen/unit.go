@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/loop"
@@ -28,16 +29,11 @@ type Unit struct {
 	code  strings.Builder
 }
 
-// Info is what a caller must know of a printed kernel.
-type Info struct {
-	// Prepared are the packed constants, in the order of the kernel's prepared buffers.
-	Prepared []loop.Pack
-	// WorkspaceBytes is scratch shared by all workers, WorkerBytes that of each.
-	WorkspaceBytes, WorkerBytes int64
-}
-
-// NewUnit is an empty translation unit for a target.
+// NewUnit is an empty translation unit for a target; without one (nil), for plain scalar C.
 func NewUnit(t *target.Target) *Unit {
+	if t == nil {
+		return newUnit(0)
+	}
 	u := newUnit(int64(t.CPU.VectorBytes))
 	u.lineBytes, u.cacheBytes, u.vectorRegisters = cmp.Or(int64(t.CPU.CacheLineBytes), 64), t.CPU.L2Bytes, int64(t.CPU.VectorRegisters)
 	return u
@@ -54,17 +50,17 @@ func (u *Unit) lanes(d array.DType) int64 {
 // Add prints a kernel and, as `const struct tilth_kernel symbol`, its description, without functions that pack its
 // constants: that is for the caller to do. The id is what the description calls it. The error says why the schedule
 // cannot be lowered.
-func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (Info, error) {
+func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	k, err := u.kernel(symbol, s)
 	if err != nil {
-		return Info{}, err
+		return backend.Info{}, err
 	}
 	u.describe(symbol, k.fields(id, "0"))
 	return k.Info, nil
 }
 
 // AddWithPacks is like Add, with functions that pack the kernel's constants.
-func (u *Unit) AddWithPacks(symbol, id string, s *schedule.Schedule) (Info, error) {
+func (u *Unit) AddWithPacks(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	fields, info, err := u.withPacks(symbol, id, s)
 	if err == nil {
 		u.describe(symbol, fields)
@@ -76,21 +72,21 @@ func (u *Unit) describe(symbol, fields string) {
 	fmt.Fprintf(&u.code, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %s = %s;\n", symbol, fields)
 }
 
-func (u *Unit) withPacks(symbol, id string, s *schedule.Schedule) (fields string, info Info, err error) {
+func (u *Unit) withPacks(symbol, id string, s *schedule.Schedule) (fields string, info backend.Info, err error) {
 	k, err := u.kernel(symbol, s)
 	if err != nil {
-		return "", Info{}, err
+		return "", backend.Info{}, err
 	}
 	packs, err := u.packTable(symbol, len(s.Workload.Inputs), k.Prepared)
 	if err != nil {
-		return "", Info{}, err
+		return "", backend.Info{}, err
 	}
 	return k.fields(id, packs), k.Info, nil
 }
 
 // printed is a kernel whose functions are printed.
 type printed struct {
-	Info
+	backend.Info
 	symbol string
 	growth float64
 }
@@ -115,16 +111,16 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 }
 
 // functions prints the functions that run a loop nest, with attributes of C.
-func (u *Unit) functions(symbol string, f *loop.Func, attributes string) (info Info, err error) {
+func (u *Unit) functions(symbol string, f *loop.Func, attributes string) (info backend.Info, err error) {
 	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
-		return Info{}, err
+		return backend.Info{}, err
 	}
 	k := newKernelPrinter(u, symbol, f)
 	k.attributes = attributes
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
 	u.code.WriteString(run)
-	return Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}, nil
+	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}, nil
 }
 
 // Source is the whole translation unit.

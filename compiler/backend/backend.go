@@ -1,0 +1,120 @@
+// Package backend is the seam between what tunes, builds, measures and packages kernels and the kinds of devices that
+// they are for. All that the rest of the program knows of a kind of device is here; package registry lists the
+// backends there are.
+package backend
+
+import (
+	"context"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Backend is one kind of device, or one way to make code for it. Its methods may be called by several goroutines at a
+// time, and only with targets of the backend.
+type Backend interface {
+	Devices
+	Code
+	Programs
+	// Space is the candidate schedules of a workload, with the algorithms that numerics allow.
+	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
+	// Features describes candidates for the cost model.
+	Features() Features
+}
+
+// Devices are what a backend makes code for.
+type Devices interface {
+	// Name is what targets call the backend.
+	Name() string
+	// Targets are the names of the targets that Target knows.
+	Targets() []string
+	// Target finds a target by its name. Zero threads means the target's own number.
+	Target(name string, threads int) (*target.Target, error)
+	// Measure finds what a target does at most, while nothing else computes on it. It builds in dir, which must be
+	// there; launcher, which may be empty, stands before the command.
+	Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error)
+	// Between guesses the rates of a target from those of two of the same device, with fewer and with more threads.
+	Between(few, many Measured, t *target.Target) roofline.Rates
+}
+
+// Measured is what was measured of a target.
+type Measured struct {
+	Target *target.Target
+	Rates  roofline.Rates
+}
+
+// Code is how schedules become source.
+type Code interface {
+	// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule
+	// cannot be lowered.
+	Print(symbol string, k Kernel, t *target.Target) (Printed, error)
+	// Module is what to compile for kernels that Print printed, all of w and t, so that the harness can load them.
+	Module(w *expr.Workload, kernels []Printed, t *target.Target) (toolchain.Build, error)
+	// Reference is what to compile for the kernel that candidates are verified against.
+	Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error)
+	// NewUnit is an empty translation unit of a package.
+	NewUnit(t *target.Target) Unit
+}
+
+// Programs are what runs kernels on a device.
+type Programs interface {
+	// Harness is what to compile for the program that verifies and times the kernels of modules.
+	Harness(t *target.Target) toolchain.Build
+	// Runtime is what a package has beside its kernels and its plan.
+	Runtime(t *target.Target) Runtime
+}
+
+// Kernel is one candidate.
+type Kernel struct {
+	// ID is the trace's digest.
+	ID       string
+	Schedule *schedule.Schedule
+}
+
+// Printed is a kernel in source before it is known which others it shares a module with.
+type Printed interface {
+	// Size is the length of its functions in bytes, which a compiler's time grows with.
+	Size() int
+}
+
+// Unit is a translation unit in the making.
+type Unit interface {
+	// Add prints a kernel and, under a symbol, its description, whose id is given. The error says why the schedule
+	// cannot be lowered.
+	Add(symbol, id string, s *schedule.Schedule) (Info, error)
+	// Source is the whole unit.
+	Source() string
+}
+
+// Info is what a caller must know of a printed kernel.
+type Info struct {
+	// Prepared are the packed constants, in the order of the kernel's prepared buffers.
+	Prepared []loop.Pack
+	// WorkspaceBytes is scratch shared by all workers, WorkerBytes that of each.
+	WorkspaceBytes, WorkerBytes int64
+}
+
+// Runtime is the sources that a package is compiled from beside its kernels and its plan.
+type Runtime struct {
+	Sources, Headers []toolchain.File
+	// Interface is the header for programs that use the package.
+	Interface toolchain.File
+}
+
+// Features describe candidates to cost models. They are told from the schedule, without lowering it, and only read it.
+type Features interface {
+	// Set is the columns.
+	Set() *features.Set
+	// Describe is the row of a candidate on a target. Cycles is the space's analytic cost; NaN when it is not known.
+	Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row
+	// Prior is the cost model for a target of which nothing was measured, as LightGBM's text; empty when there is none.
+	Prior(t *target.Target) string
+	// Code is about how many instructions the source of a candidate has, which a compiler's time grows with.
+	Code(s *schedule.Schedule, t *target.Target) float64
+}

@@ -1,0 +1,91 @@
+// Package cpu is the backend of processors: candidates are C with vector types, compiled to shared objects, and run on
+// a pool of threads.
+package cpu
+
+import (
+	"context"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/rates"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Backend implements backend.Backend.
+type Backend struct{}
+
+// Name implements backend.Devices.
+func (Backend) Name() string { return target.Default }
+
+// Targets implements backend.Devices.
+func (Backend) Targets() []string { return target.Names() }
+
+// Target implements backend.Devices.
+func (Backend) Target(name string, threads int) (*target.Target, error) {
+	return target.Parse(name, threads)
+}
+
+// Measure implements backend.Devices.
+func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
+	return rates.Measure(ctx, tc, t, dir, launcher)
+}
+
+// Between implements backend.Devices.
+func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Rates {
+	return rates.Between(few, many, t)
+}
+
+// Space implements backend.Backend.
+func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+	return sketch.New(w, t, numerics)
+}
+
+// Features implements backend.Backend.
+func (Backend) Features() backend.Features { return featureSet{} }
+
+// Print implements backend.Code.
+func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
+	return codegen.Print(symbol, k, t)
+}
+
+// Module implements backend.Code.
+func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
+	source, err := codegen.Link(w, kernels, t)
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}, nil
+}
+
+// referenceLevel lets the compiler make vectors of plain loops; large workloads take seconds even so.
+const referenceLevel = 3
+
+// Reference implements backend.Code.
+func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
+	source, err := codegen.Reference(w)
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: referenceLevel,
+		Sources: []toolchain.File{{Name: "reference.c", Text: source}}}, nil
+}
+
+// NewUnit implements backend.Code.
+func (Backend) NewUnit(t *target.Target) backend.Unit { return codegen.NewUnit(t) }
+
+// Harness implements backend.Programs.
+func (Backend) Harness(t *target.Target) toolchain.Build { return harness.Build(t) }
+
+// Runtime implements backend.Programs.
+func (Backend) Runtime(*target.Target) backend.Runtime {
+	return backend.Runtime{Sources: runtime.ModelSources(), Headers: runtime.ModelHeaders(), Interface: runtime.Interface()}
+}

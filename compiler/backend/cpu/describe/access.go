@@ -1,0 +1,101 @@
+package describe
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
+// constants are one.
+type access struct {
+	tensor *expr.Tensor
+	// producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
+	producer int
+	// rows has, dimension by dimension, the coefficient of each axis; low and high the least and largest constant.
+	rows      []float64
+	low, high []float64
+	// loads is how many loads of the body are meant, counted by how often each is executed.
+	loads  float64
+	packed bool
+	store  bool
+}
+
+// row is the coefficients of dimension d.
+func (x *access) row(d int) []float64 {
+	n := len(x.rows) / len(x.low)
+	return x.rows[d*n : (d+1)*n]
+}
+
+// reach is how many elements of dimension d are read while each axis runs over so many values.
+func (x *access) reach(d int, axes []float64) float64 {
+	reach := 1 + x.high[d] - x.low[d]
+	for k, c := range x.row(d) {
+		if c != 0 {
+			reach += c * (axes[k] - 1)
+		}
+	}
+	return min(math.Ceil(reach), float64(x.tensor.Shape[d]))
+}
+
+// elements is how many elements are read while each axis runs over so many values.
+func (x *access) elements(axes []float64) float64 {
+	n := 1.0
+	for d := range x.low {
+		n *= x.reach(d, axes)
+	}
+	return n
+}
+
+// moves reports whether an axis changes what is read.
+func (x *access) moves(axis int) bool {
+	for d := range x.low {
+		if x.row(d)[axis] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
+// laid out in the order of the vectors.
+func (x *access) step(axis int) float64 {
+	step, stride := 0.0, 1.0
+	for d := len(x.low) - 1; d >= 0; d-- {
+		step += x.row(d)[axis] * stride
+		stride *= float64(x.tensor.Shape[d])
+	}
+	if x.packed && step > 0 {
+		return 1
+	}
+	return step
+}
+
+// touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed
+// nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole.
+func (x *access) touched(axes, buffer []float64, lineBytes int64) (t touch) {
+	var few [2][8]int64
+	box, shape := few[0][:0], few[1][:0]
+	elements := 1.0
+	for d := range x.low {
+		e, s := x.reach(d, axes), float64(x.tensor.Shape[d])
+		if buffer != nil {
+			s = buffer[d]
+			e = min(e, s)
+		}
+		elements *= e
+		box, shape = append(box, int64(e)), append(shape, int64(s))
+	}
+	size := x.tensor.DType.Bytes()
+	t.bytes = elements * float64(size)
+	t.lines, t.pages = footprint.Touched(shape, box, size, lineBytes, x.packed)
+	return t
+}
+
+// touch is what a loop touches of a tensor.
+type touch struct{ bytes, lines, pages float64 }
+
+func (t touch) plus(o touch) touch {
+	return touch{t.bytes + o.bytes, t.lines + o.lines, t.pages + o.pages}
+}

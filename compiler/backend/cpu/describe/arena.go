@@ -1,0 +1,29 @@
+package describe
+
+// arena hands out slices of zeros that all end at once: a candidate takes some hundred of them.
+type arena struct {
+	block []float64
+	used  int
+	// beyond is how much did not fit.
+	beyond int
+}
+
+// take is n zeros, valid until reset.
+func (a *arena) take(n int) []float64 {
+	if a.used+n > len(a.block) {
+		a.beyond += n
+		return make([]float64, n)
+	}
+	s := a.block[a.used : a.used+n : a.used+n]
+	a.used += n
+	clear(s)
+	return s
+}
+
+// reset begins anew, with room for as much as was taken last.
+func (a *arena) reset() {
+	if a.beyond > 0 {
+		a.block = make([]float64, 2*(a.used+a.beyond))
+	}
+	a.used, a.beyond = 0, 0
+}

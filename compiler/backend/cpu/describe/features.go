@@ -1,0 +1,60 @@
+// Package describe describes a scheduled candidate by numbers that a learnt cost model reads. They come from the
+// stages of the schedule, without lowering it: what part of each stage is computed where and how often follows from
+// the accesses' coefficients; a simple model of a core and its caches turns that into instructions, lines and cycles.
+// Numbers that range widely are logarithms, and what depends on the machine is a ratio to what the machine could do,
+// so that one model serves machines of one kind.
+//
+// The choice of numbers follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning"
+// (OSDI 2020), appendix B: arithmetic by kind, annotations, accesses of buffers with their reuse, and the curve of
+// arithmetic intensity. What they take from lowered programs is computed here from the loops of each statement.
+package describe
+
+import (
+	"math"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Set is the columns. docs/features.md says what each means.
+var Set = features.NewSet("tilth-features-3", names(), "cost_cycles")
+
+func names() []string {
+	list := make([]string, len(columns))
+	for k, c := range columns {
+		list[k] = c.name
+	}
+	return list
+}
+
+// Candidate is the row of a candidate on a target. Cycles is the space's analytic cost; NaN when it is not known. The
+// schedule is only read. It may be called by several goroutines at a time.
+func Candidate(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+	a := analyses.Get().(*analysis)
+	defer analyses.Put(a)
+	a.run(s, t, cycles)
+	values := make([]float32, len(columns))
+	for k, c := range columns {
+		values[k] = finite(c.value(a))
+	}
+	a.s, a.t = nil, nil
+	return features.Row{Set: Set, Values: values}
+}
+
+// analyses keeps the memory of analyses between candidates.
+var analyses = sync.Pool{New: func() any { return new(analysis) }}
+
+// finite is a number that a model can be trained on.
+func finite(v float64) float32 {
+	switch {
+	case math.IsNaN(v):
+		return 0
+	case v > 1e30:
+		return 1e30
+	case v < -1e30:
+		return -1e30
+	}
+	return float32(v)
+}

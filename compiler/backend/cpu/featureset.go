@@ -1,0 +1,21 @@
+package cpu
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/describe"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// featureSet implements backend.Features.
+type featureSet struct{}
+
+func (featureSet) Set() *features.Set { return describe.Set }
+
+func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+	return describe.Candidate(s, t, cycles)
+}
+
+func (featureSet) Prior(t *target.Target) string { return describe.Prior(t) }
+
+func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 { return describe.Code(s, t) }

@@ -1,0 +1,129 @@
+package sketch
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+func winogradSpace(t testing.TB) *space.Space {
+	return New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
+}
+
+func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
+	w, target := conv(t, 14, 64), parseTarget(t, "x86-64-v3")
+	for level, want := range map[schedule.Numerics]bool{schedule.Strict: false, schedule.Default: true, schedule.Fast: true} {
+		s := New(w, target, level)
+		if got := s.Knobs[0].Name == space.AlgorithmKnob; got != want {
+			t.Errorf("%v: a choice of algorithms: %v", level, got)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 50 {
+			p, _ := s.Random(rng)
+			applied, err := s.Apply(p)
+			if err != nil || applied.Numerics() > level {
+				t.Errorf("%v: point %s needs %v, %v", level, s.Format(p), applied.Numerics(), err)
+			}
+		}
+	}
+}
+
+// TestKnobsOfOtherAlgorithmsMakeNoPoints: one program is one point, however it was come by.
+func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
+	s := winogradSpace(t)
+	rng := rand.New(rand.NewPCG(2, 2))
+	check := func(p space.Point, what string) {
+		t.Helper()
+		for k, v := range p {
+			if v != 0 && !s.Active(p, k) {
+				t.Errorf("%s: knob %s of another algorithm has choice %d", what, s.Knobs[k].Name, v)
+			}
+		}
+	}
+	algorithms := map[int]bool{}
+	for range 200 {
+		a, _ := s.Random(rng)
+		b, _ := s.Random(rng)
+		algorithms[a[0]] = true
+		check(a, "random")
+		if q, ok := s.Mutate(rng, a); ok {
+			check(q, "mutate")
+		}
+		if q, ok := s.Crossover(rng, a, b); ok {
+			check(q, "crossover")
+			if (q[0] == 0) != (a[0] == 0) || (q[0] == 0) != (b[0] == 0) {
+				t.Errorf("%s and %s bred %s", s.Format(a), s.Format(b), s.Format(q))
+			}
+		}
+		if q, ok := s.Parse(s.Format(a)); !ok || !slices.Equal(q, a) {
+			t.Errorf("%s is read back as %s", s.Format(a), s.Format(q))
+		}
+	}
+	if len(algorithms) != 4 {
+		t.Errorf("random points have %d algorithms", len(algorithms))
+	}
+	for _, p := range s.Neighbours(s.Default()) {
+		check(p, "neighbour")
+	}
+	for _, p := range s.Seeds() {
+		check(p, "seed")
+	}
+}
+
+func TestMutationReachesEveryAlgorithm(t *testing.T) {
+	s := winogradSpace(t)
+	rng := rand.New(rand.NewPCG(3, 3))
+	p := make(space.Point, len(s.Knobs))
+	seen := map[int]bool{}
+	for range 500 {
+		if q, ok := s.Mutate(rng, p); ok {
+			p = q
+		}
+		seen[p[0]] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("saw %v", seen)
+	}
+}
+
+// TestTheCostChoosesTheAlgorithm: many tiles for each weight pay for the transforms; a kernel over one channel does
+// not.
+func TestTheCostChoosesTheAlgorithm(t *testing.T) {
+	for _, c := range []struct {
+		size, channels int64
+		want           int64
+	}{{56, 64, largest}, {28, 128, largest}, {14, 256, largest}, {8, 1, space.Direct}} {
+		s := New(conv(t, c.size, c.channels), parseTarget(t, "x86-64-v3"), schedule.Default)
+		got := int64(space.Direct)
+		if s.Knobs[0].Name == space.AlgorithmKnob {
+			got = s.Knobs[0].Values[s.Default()[0]]
+		}
+		if got != c.want {
+			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))
+		}
+	}
+}
+
+// TestEveryPointOfAConvolutionThatIsReadTwiceApplies: the sum is stored, and so is what is made of it.
+func TestEveryPointOfAConvolutionThatIsReadTwiceApplies(t *testing.T) {
+	sum := conv(t, 14, 16).Outputs[0]
+	scaled := expr.Compute("scaled", sum.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(sum.At(i...), sum.At(i...)) })
+	w, err := expr.NewWorkload([]*expr.Tensor{sum, scaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, rng := New(w, parseTarget(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		p, ok := s.Random(rng)
+		if !ok {
+			t.Fatal("no legal point")
+		}
+		if _, err := s.Apply(p); err != nil {
+			t.Fatalf("%s: %v", s.Format(p), err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package sketch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Tiles of six positions leave a seventh of a row of seven unused, but hardly anything of 49.
+func TestPositionsGoOnInTheNextRow(t *testing.T) {
+	s := New(conv(t, 7, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	x := planOf(s).heaviest().sketch.(*tile)
+	if x.joined == nil || x.joined.extent(x.joined.col) != 49 || x.joined.row != -1 {
+		t.Fatalf("the joint axis is %+v", x.joined)
+	}
+	rows, _ := s.Parse("tv=2 tw=6 th=1 joint=0 feed=1")
+	joint, ok := s.Parse("tv=2 tw=6 th=1 joint=1 feed=1")
+	if !ok || s.Cost(joint) >= s.Cost(rows) {
+		t.Errorf("%s costs %v, %s %v", s.Format(joint), s.Cost(joint), s.Format(rows), s.Cost(rows))
+	}
+	applied, err := s.Apply(joint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := string(applied.Trace()); !strings.Contains(trace, "\nflatten ") {
+		t.Errorf("no axis is flattened:\n%s", trace)
+	}
+	if _, err := loop.Lower(applied); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
+	s := New(conv(t, 7, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	x := planOf(s).heaviest().sketch.(*tile)
+	a := &access{joint: x.joined.joint, rows: x.extents}
+	extents := make([]int64, len(x.extents))
+	for _, c := range []struct{ tile, columns, rows int64 }{{1, 1, 1}, {6, 6, 1}, {7, 7, 1}, {8, 7, 2}, {49, 7, 7}} {
+		extents[x.joined.col] = c.tile
+		if w, h := a.along(x.col, extents), a.along(x.row, extents); w != c.columns || h != c.rows {
+			t.Errorf("%d positions touch %d columns and %d rows; want %d and %d", c.tile, w, h, c.columns, c.rows)
+		}
+	}
+}
+
+func TestAProductWithABatchHasNoJointAxis(t *testing.T) {
+	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	if x := planOf(s).heaviest().sketch.(*tile); x.joined != nil {
+		t.Errorf("axes %v are joined, but batches have right sides of their own", x.joined.joint)
+	}
+}
+
+// The outputs of one phase of a transposed convolution take every second element of the weights: those lie together.
+func TestWeightsOfAPhaseLieTogether(t *testing.T) {
+	const size, in, out, taps, stride = 8, 32, 16, 2, 2
+	x, w := expr.NewInput("x", array.Float32, size+taps, in), expr.NewConstant("w", array.Float32, taps*stride, in, out)
+	c := expr.ReduceOver("conv", expr.Sum, []int64{size, stride, out}, []int64{taps, in}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(x.At(expr.AddE(i[0], r[0]), r[1]), w.At(expr.AddE(i[1], expr.MulE(r[0], expr.I(stride))), r[1], i[2]))
+	})
+	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
+	p, ok := s.Parse("tv=2 tw=4 kb=0")
+	if !ok {
+		t.Fatalf("%s is not legal", s.Format(p))
+	}
+	applied, err := s.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schedule.PackDim{{Dim: 2, Factor: 16}, {Dim: 0, Factor: stride, Inner: true}, {Dim: 0, Factor: stride}, {Dim: 1}, {Dim: 2, Factor: 16, Inner: true}}
+	if got := applied.Packs[0]; !slices.Equal(got, want) {
+		t.Errorf("the layout is %v, want %v", got, want)
+	}
+}

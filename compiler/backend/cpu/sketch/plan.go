@@ -1,0 +1,305 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that
+// is left is built.
+type plan struct {
+	// inline are the stages to inline, producers first.
+	inline []int
+	units  []*unit
+}
+
+// unit is one nest of loops: a map, or a reduction with the map that ends it.
+type unit struct {
+	// out is the stage whose loops are the outer ones; acc the reduction computed inside its tiles, -1 for a map.
+	out, acc int
+	// cacheWrite is set when acc comes from applying cache-write to cached.
+	cacheWrite bool
+	cached     int
+	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile,
+	// too.
+	also []int
+	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
+	feeds  []int
+	flop   float64
+	sketch sketch
+	// other is another algorithm for the same unit; nil where none applies.
+	other algorithm
+}
+
+// sketch is a structure of loops whose numbers are left open as knobs.
+type sketch interface {
+	knobs(t *target.Target) []space.Knob
+	// legal says why settings break a constraint that is known before compiling; nil when they break none.
+	legal(t *target.Target, set space.Settings) error
+	// cost estimates cycles of one core.
+	cost(t *target.Target, set space.Settings) float64
+	apply(s *schedule.Schedule, u *unit, t *target.Target, set space.Settings) error
+}
+
+// analyse applies the rules. Stage numbers are those of schedule.New.
+func analyse(w *expr.Workload, t *target.Target) *plan {
+	if a := newAttention(w, t); a != nil {
+		return &plan{units: []*unit{{out: a.out, acc: -1, sketch: a, flop: w.Flop()}}}
+	}
+	if r := newRows(w, t); r != nil {
+		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, sketch: r, flop: w.Flop()}}}
+	}
+	s := schedule.New(w)
+	p := &plan{}
+	for _, g := range s.Stages {
+		// Inline refuses what would make a consumer's body too large; such a stage keeps a nest of its own.
+		if inlinable(s, g) && s.Inline(g.ID) == nil {
+			p.inline = append(p.inline, g.ID)
+		}
+	}
+	next := len(s.Stages)
+	taken := map[int]bool{}
+	for _, g := range s.Stages {
+		if g.Inlined || taken[g.ID] || g.Combiner == expr.None {
+			continue
+		}
+		u := reductionUnit(s, g, taken, &next)
+		u.follow(s, taken)
+		u.feeds = feeds(s, g, taken)
+		taken[u.out], taken[g.ID] = true, true
+		for _, f := range u.feeds {
+			taken[f] = true
+		}
+		p.units = append(p.units, u)
+		x := newTile(s, g, u.stored(s), t)
+		x.feed(s, g, u.feeds)
+		u.sketch = x
+		if len(u.also) > 0 {
+			x.joined = nil // a tile of an output on the way is known by its rows and columns
+		}
+		x.stream(s, s.Stages[u.out])
+		u.other = otherAlgorithm(s, g, t, x, len(u.also) == 0)
+		u.flop = stageFlop(g)
+	}
+	for _, g := range s.Stages {
+		if g.Inlined || taken[g.ID] {
+			continue
+		}
+		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
+		u.follow(s, taken)
+		taken[u.out] = true
+		u.sketch = newFlat(s, s.Stages[u.out], t)
+		p.units = append(p.units, u)
+	}
+	return p
+}
+
+// maxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a
+// compiler takes long for expressions of many thousand nodes.
+const maxInlined = 1 << 16
+
+// inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
+func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
+	if g.Combiner != expr.None || g.IsOutput {
+		return false
+	}
+	consumers := s.Consumers(g)
+	for _, c := range consumers {
+		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > maxInlined {
+			return false
+		}
+	}
+	return len(consumers) <= 1 || !expensive(g.Body)
+}
+
+// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or
+// loads overlap because an index mixes a spatial with a reduction axis.
+func reused(g *schedule.Stage, t *expr.Tensor) bool {
+	for _, l := range expr.Loads(g.Body) {
+		if l.Tensor != t {
+			continue
+		}
+		for _, v := range g.Axes {
+			if v.Extent > 1 && !slices.ContainsFunc(l.Index, func(x expr.Expr) bool { return expr.Uses(x, v) }) {
+				return true
+			}
+		}
+		for _, x := range l.Index {
+			if usesAny(x, g.Axes) && usesAny(x, g.Reduce) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func usesAny(e expr.Expr, vars []*expr.Var) bool {
+	return slices.ContainsFunc(vars, func(v *expr.Var) bool { return v.Extent > 1 && expr.Uses(e, v) })
+}
+
+func expensive(e expr.Expr) bool {
+	found := false
+	expr.Walk(e, func(x expr.Expr) {
+		if u, ok := x.(*expr.Unary); ok && u.Op >= expr.Exp && u.Op <= expr.Erf && u.Op != expr.Sqrt {
+			found = true
+		}
+		if b, ok := x.(*expr.Binary); ok && b.Op == expr.Pow {
+			found = true
+		}
+	})
+	return found
+}
+
+// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through
+// cache-write.
+func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
+	u := &unit{out: g.ID, acc: g.ID}
+	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
+		u.out = c.ID
+	} else {
+		u.cached, u.acc, u.cacheWrite = g.ID, *next, true
+		*next++
+	}
+	return u
+}
+
+// end is the map that reads a stage element by element and is the only one that reads it; nil when there is none.
+func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
+	if c := s.Consumers(g); len(c) == 1 && c[0].Combiner == expr.None && c[0].ReadsPointwise(g.Tensor) {
+		return c[0]
+	}
+	return nil
+}
+
+// follow goes from output to output as long as each is made from the one before, element by element: all of them are
+// computed in the nest of the last one.
+func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
+	for s.Stages[u.out].IsOutput {
+		c := end(s, s.Stages[u.out])
+		if c == nil || !c.IsOutput || taken[c.ID] {
+			return
+		}
+		taken[u.out] = true
+		u.also, u.out = append(u.also, u.out), c.ID
+	}
+}
+
+// stored are the stages that the unit's nest stores, in order.
+func (u *unit) stored(s *schedule.Schedule) []*schedule.Stage {
+	var list []*schedule.Stage
+	for _, id := range append(slices.Clone(u.also), u.out) {
+		list = append(list, s.Stages[id])
+	}
+	return list
+}
+
+// feeds are the maps that only reduction g reads, and that do not end another unit.
+func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
+	var list []int
+	for _, l := range expr.Loads(g.Body) {
+		p := s.Producer(l.Tensor)
+		if p == nil || p.Combiner != expr.None || p.IsOutput || taken[p.ID] || slices.Contains(list, p.ID) {
+			continue
+		}
+		if c := s.Consumers(p); len(c) == 1 && c[0] == g {
+			list = append(list, p.ID)
+		}
+	}
+	return list
+}
+
+func stageFlop(g *schedule.Stage) float64 {
+	n := float64(array.Elements(g.Tensor.Shape))
+	for _, r := range g.Reduce {
+		n *= float64(r.Extent)
+	}
+	return n
+}
+
+// heaviest is the unit that the knobs belong to; nil when there is none.
+func (p *plan) heaviest() *unit {
+	var best *unit
+	for _, u := range p.units {
+		if best == nil || u.flop > best.flop {
+			best = u
+		}
+	}
+	return best
+}
+
+// apply schedules every unit: the heaviest by the settings, the others by the rules' own choice.
+func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen space.Settings) error {
+	for _, id := range p.inline {
+		if err := s.Inline(id); err != nil {
+			return err
+		}
+	}
+	for _, u := range p.units {
+		if u.cacheWrite {
+			if _, err := s.CacheWrite(u.cached); err != nil {
+				return err
+			}
+		}
+	}
+	heaviest := p.heaviest()
+	for _, u := range p.units {
+		set := chosen
+		if u != heaviest {
+			set = u.choose(t)
+		}
+		if err := u.apply(s, t, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chosen is the sketch of the algorithm that the settings choose.
+func (u *unit) chosen(set space.Settings) sketch {
+	if set[space.AlgorithmKnob] != space.Direct {
+		return u.other
+	}
+	return u.sketch
+}
+
+func (u *unit) legal(t *target.Target, set space.Settings) error { return u.chosen(set).legal(t, set) }
+
+func (u *unit) cost(t *target.Target, set space.Settings) float64 { return u.chosen(set).cost(t, set) }
+
+func (u *unit) apply(s *schedule.Schedule, t *target.Target, set space.Settings) error {
+	return u.chosen(set).apply(s, u, t, set)
+}
+
+// choose settles a unit that has no knobs in the space: by coordinate descent of the analytic cost.
+func (u *unit) choose(t *target.Target) space.Settings {
+	knobs := u.sketch.knobs(t)
+	set := space.Settings{}
+	for _, k := range knobs {
+		set[k.Name] = k.Values[0]
+	}
+	for range 3 {
+		for _, k := range knobs {
+			best, cost := set[k.Name], u.settledCost(t, set)
+			for _, v := range k.Values {
+				set[k.Name] = v
+				if c := u.settledCost(t, set); c < cost {
+					best, cost = v, c
+				}
+			}
+			set[k.Name] = best
+		}
+	}
+	return set
+}
+
+func (u *unit) settledCost(t *target.Target, set space.Settings) float64 {
+	if u.legal(t, set) != nil {
+		return inf
+	}
+	return u.cost(t, set)
+}

@@ -1,0 +1,244 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// rows is the sketch of stages that share their outer axes and reduce along the others: softmax, normalisation,
+// reductions. A row is one value of all shared axes; every stage is computed row by row, so that a row is read from
+// memory once while it fits the cache.
+//
+//	parallel over rows
+//	  for each stage but the last, producers first
+//	    a reduction: partial results in acc vectors, combined in the end     rfactor
+//	    a map: the row in a scratch buffer                                   unroll vectors at a time
+//	  the last stage's row
+//
+// Where the contiguous axis is itself shared, as when the channels of an image are normalised for each pixel, a row is
+// as many vectors wide as acc says, and reductions need no partial results.
+//
+// Rows that are too few for the workers and long are cut into pieces: each stage is a parallel nest of its own, and a
+// reduction keeps a partial result for each piece.
+type rows struct {
+	out int
+	// inline are stages that disappear into their consumers, stages the others but the last, producers first.
+	inline, stages []int
+	// shared are the axes of the last stage that all stages have.
+	shared []int
+	// dims has for each stage the dimensions of the shared axes, in their order.
+	dims map[int][]int
+	// across is set where the last stage's contiguous axis is shared, and contiguous in what the reductions read.
+	across bool
+	// contiguous is the reduction axis that is contiguous in memory, for each reduction.
+	contiguous map[int]int
+	lanes      int64
+	// count is the number of rows, length the elements that one has.
+	count, length int64
+	loads         int
+}
+
+// newRows is the sketch of a workload; nil when its stages do not follow it.
+func newRows(w *expr.Workload, t *target.Target) *rows {
+	if len(w.Outputs) != 1 {
+		return nil
+	}
+	s := schedule.New(w)
+	r := &rows{out: s.Producer(w.Outputs[0]).ID, contiguous: map[int]int{}, dims: map[int][]int{}}
+	r.inlineMaps(s)
+	for _, g := range s.Stages {
+		if !g.Inlined && g.ID != r.out {
+			r.stages = append(r.stages, g.ID)
+		}
+		if !g.Inlined {
+			r.loads += len(expr.Loads(g.Body))
+		}
+	}
+	r.findShared(s)
+	if !r.fits(s, t) {
+		return nil
+	}
+	return r
+}
+
+// inlineMaps inlines what is cheap to compute again for each element. A map that has one value for a whole row is not:
+// it costs nothing as a stage.
+func (r *rows) inlineMaps(s *schedule.Schedule) {
+	for _, g := range s.Stages {
+		if g.Combiner != expr.None || g.IsOutput {
+			continue
+		}
+		consumers := s.Consumers(g)
+		keep := len(consumers) > 1 && expensive(g.Body) || slices.ContainsFunc(consumers, func(c *schedule.Stage) bool {
+			return stageFlop(c) > stageFlop(g) || expr.Size(c.Body)*expr.Size(g.Body) > maxInlined
+		})
+		if !keep && s.Inline(g.ID) == nil {
+			r.inline = append(r.inline, g.ID)
+		}
+	}
+}
+
+// findShared finds the axes of the last stage along which every stage is computed element by element: whatever loads a
+// stage does so at the same axis of its own.
+func (r *rows) findShared(s *schedule.Schedule) {
+	out := s.Stages[r.out]
+	labels := map[*expr.Var]int{}
+	for k, v := range out.Axes {
+		labels[v] = k
+	}
+	for k := len(r.stages) - 1; k >= 0; k-- {
+		g := s.Stages[r.stages[k]]
+		for d, v := range g.Axes {
+			if label, ok := sameLabel(s, g, d, labels); ok {
+				labels[v] = label
+			}
+		}
+	}
+	for k, v := range out.Axes {
+		shared := v.Extent > 1
+		for _, id := range r.stages {
+			shared = shared && countLabel(s.Stages[id], labels, k) == 1
+		}
+		if shared {
+			r.shared = append(r.shared, k)
+		}
+	}
+	for _, id := range append(slices.Clone(r.stages), r.out) {
+		g := s.Stages[id]
+		for _, k := range r.shared {
+			r.dims[id] = append(r.dims[id], slices.IndexFunc(g.Axes, func(v *expr.Var) bool { return isLabel(labels, v, k) }))
+		}
+	}
+}
+
+// sameLabel is the label with which all loads of g's tensor index dimension d.
+func sameLabel(s *schedule.Schedule, g *schedule.Stage, d int, labels map[*expr.Var]int) (label int, ok bool) {
+	label = -1
+	for _, c := range s.Consumers(g) {
+		for _, l := range expr.Loads(c.Body) {
+			if l.Tensor != g.Tensor {
+				continue
+			}
+			v, isVar := l.Index[d].(*expr.Var)
+			found, known := labels[v]
+			if !isVar || !known || label >= 0 && label != found {
+				return -1, false
+			}
+			label = found
+		}
+	}
+	return label, label >= 0
+}
+
+func isLabel(labels map[*expr.Var]int, v *expr.Var, label int) bool {
+	found, ok := labels[v]
+	return ok && found == label
+}
+
+func countLabel(g *schedule.Stage, labels map[*expr.Var]int, label int) int {
+	n := 0
+	for _, v := range g.Axes {
+		if isLabel(labels, v, label) {
+			n++
+		}
+	}
+	return n
+}
+
+// fits reports whether every stage can be vectorized, and no reduction is a product whose operands are worth reusing.
+func (r *rows) fits(s *schedule.Schedule, t *target.Target) bool {
+	out := s.Stages[r.out]
+	last := -1
+	for k, v := range out.Axes {
+		if v.Extent > 1 {
+			last = k
+		}
+	}
+	r.across = last >= 0 && slices.Contains(r.shared, last) && r.liesAcross(s)
+	r.count, r.length = 1, 1
+	for _, k := range r.shared {
+		r.count *= out.Axes[k].Extent
+	}
+	reductions, widest := 0, int64(1)
+	for _, id := range append(slices.Clone(r.stages), r.out) {
+		g := s.Stages[id]
+		r.length = max(r.length, int64(stageFlop(g))/r.count)
+		widest = max(widest, g.Tensor.DType.Bytes())
+		if g.Combiner == expr.None {
+			continue
+		}
+		reductions++
+		if !r.reductionFits(g) {
+			return false
+		}
+	}
+	r.lanes = max(1, int64(t.CPU.VectorBytes)/widest)
+	// A single reduction for which rows are contiguous is what the sketch of register tiles is made for.
+	return reductions > 0 && (!r.across || reductions > 1)
+}
+
+// liesAcross reports whether what the reductions read is contiguous along the last of the shared axes: not so where
+// each reduces its own rows to an element.
+func (r *rows) liesAcross(s *schedule.Schedule) bool {
+	for _, id := range append(slices.Clone(r.stages), r.out) {
+		g := s.Stages[id]
+		dims := r.dims[id]
+		if g.Combiner != expr.None && !movesByOne(g, g.Axes[dims[len(dims)-1]]) {
+			return false
+		}
+	}
+	return true
+}
+
+// reductionFits finds the contiguous axis of a reduction.
+func (r *rows) reductionFits(g *schedule.Stage) bool {
+	for _, l := range expr.Loads(g.Body) {
+		if rereads(g, l) {
+			return false
+		}
+	}
+	if r.across {
+		return true
+	}
+	for k := len(g.Reduce) - 1; k >= 0; k-- {
+		if g.Reduce[k].Extent > 1 && movesByOne(g, g.Reduce[k]) {
+			r.contiguous[g.ID] = k
+			return true
+		}
+	}
+	return false
+}
+
+// rereads reports whether a load has more elements than a row and the reduction reads them more than once, or packing
+// them would pay, as that of constants does: what the sketch of register tiles is made for.
+func rereads(g *schedule.Stage, l *expr.Load) bool {
+	length := int64(1)
+	for _, v := range g.Reduce {
+		length *= v.Extent
+	}
+	if array.Elements(l.Tensor.Shape) <= length {
+		return false
+	}
+	idle := func(v *expr.Var) bool {
+		return v.Extent > 1 && !slices.ContainsFunc(l.Index, func(x expr.Expr) bool { return expr.Uses(x, v) })
+	}
+	overlap := func(x expr.Expr) bool { return usesAny(x, g.Axes) && usesAny(x, g.Reduce) }
+	return l.Tensor.Role == expr.Constant || slices.ContainsFunc(g.Axes, idle) || slices.ContainsFunc(l.Index, overlap)
+}
+
+// movesByOne reports whether every load of g moves by one element, or not at all, along an axis.
+func movesByOne(g *schedule.Stage, axis *expr.Var) bool {
+	moved := false
+	for _, l := range expr.Loads(g.Body) {
+		step, linear := memoryStep(l, axis)
+		if !linear || step != 0 && step != 1 {
+			return false
+		}
+		moved = moved || step == 1
+	}
+	return moved
+}

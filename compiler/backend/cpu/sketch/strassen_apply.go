@@ -1,0 +1,169 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// strassenNests builds the loop nests of one schedule.
+type strassenNests struct {
+	*builder
+	x   *strassen
+	z   strassenSizes
+	ids schedule.StrassenStages
+	out int
+	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns,
+	// over the tiles, and over pairs of vectors of a pair of rows.
+	chunk, tile, pair int
+}
+
+func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.Settings) error {
+	b, z := &builder{s: s}, x.sizes(set)
+	ids, err := s.Strassen(u.acc, x.lanes, z.sums)
+	if err != nil {
+		return err
+	}
+	for _, f := range u.feeds {
+		b.do(s.Inline(f))
+	}
+	b.do(s.Inline(u.acc))
+	if b.err != nil {
+		return b.err
+	}
+	acc, err := s.CacheWrite(ids.Product)
+	if err != nil {
+		return err
+	}
+	n := &strassenNests{builder: b, x: x, z: z, ids: ids, out: u.out}
+	n.output()
+	for _, o := range slices.Backward(u.also) {
+		n.also(o)
+	}
+	n.left()
+	n.product(acc)
+	n.accumulate(acc)
+	n.right()
+	return b.err
+}
+
+// output is the nest of the map that ends the unit.
+//
+//	parallel over (blocks of rows, strips of columns)
+//	  the sums of the right operand's strip              unless they are compiled
+//	  for tiles of rows
+//	    the seven products of the tile
+//	    for rows, vectors of a block
+//	      out = ...                                      2 rows x 2 vectors unrolled, vectorized
+func (n *strassenNests) output() {
+	const peel = schedule.Peel
+	x := n.x
+	tiles, inTile := n.split(n.out, x.row, 2*n.z.rows, peel)
+	blocks, tiles := n.split(n.out, tiles, n.z.rowTiles, peel)
+	rows, parity := n.split(n.out, inTile, 2, peel)
+	strips, inStrip := n.split(n.out, x.col, 2*n.z.vectors*x.lanes, peel)
+	pairs, pair := n.split(n.out, inStrip, 2*x.lanes, peel)
+	side, lane := n.split(n.out, pair, x.lanes, peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(n.out, blocks, strips, tiles, rows, pairs, parity, side, lane))
+	n.kind(n.s.Unroll, n.out, parity, side)
+	n.kind(n.s.Vectorize, n.out, lane)
+	n.tile, n.pair, n.chunk = tiles, pairs, n.fuse(n.out, []int{blocks, strips})
+	n.kind(n.s.Parallel, n.out, n.chunk)
+}
+
+// also is an output on the way to the last one: four tiles of it at a time.
+func (n *strassenNests) also(id int) {
+	unit, lane := n.split(id, n.x.col, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, n.x.row, unit, lane))
+	n.kind(n.s.Unroll, id, n.x.row, unit)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.pair))
+}
+
+// left is the sums of the left operand.
+func (n *strassenNests) left() {
+	n.seven(n.ids.Left)
+	n.kind(n.s.Parallel, n.ids.Left, 1)
+}
+
+// seven computes the sums of an operand: all seven of each vector.
+func (n *strassenNests) seven(id int) {
+	vectors, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, 1, vectors, 0, lane))
+	n.kind(n.s.Unroll, id, 0)
+	n.kind(n.s.Vectorize, id, lane)
+}
+
+// right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they
+// are computed.
+func (n *strassenNests) right() {
+	constant, width := n.x.p.Constant, n.z.vectors*n.x.lanes
+	if n.err != nil {
+		return
+	}
+	layout := []schedule.PackDim{{Dim: 2, Factor: width}, {Dim: 0}, {Dim: 1}, {Dim: 2, Factor: width, Inner: true}}
+	if n.z.sums == schedule.Computed {
+		n.sums()
+		inner, column := n.x.p.InnerDim, 1-n.x.p.InnerDim
+		layout = []schedule.PackDim{
+			{Dim: column, Factor: 2 * width},
+			{Dim: inner, Factor: n.x.k, Inner: true}, {Dim: inner, Factor: n.x.k},
+			{Dim: column, Factor: 2 * width, Inner: true},
+		}
+	}
+	n.do(n.s.Pack(constant, layout))
+	if n.err == nil && n.z.pf > 0 {
+		n.do(n.s.Prefetch(constant, n.z.pf))
+	}
+}
+
+// sums are those of the right operand for a strip of columns.
+func (n *strassenNests) sums() {
+	id := n.ids.Right
+	n.seven(id)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.ComputeAt(id, n.out, n.chunk))
+	if n.err == nil && n.z.pf > 0 {
+		n.do(n.s.Fetch(id, n.z.pf))
+	}
+}
+
+// product is a buffer of the seven products of a tile.
+func (n *strassenNests) product(acc int) {
+	id := n.ids.Product
+	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	if n.err != nil {
+		return
+	}
+	n.do(n.s.Reorder(id, 0, 1, unit, lane))
+	n.kind(n.s.Unroll, id, 1, unit)
+	n.kind(n.s.Vectorize, id, lane)
+	n.do(n.s.ComputeAt(id, n.out, n.tile))
+	n.do(n.s.ComputeAt(acc, id, 0))
+}
+
+func (n *strassenNests) accumulate(id int) {
+	unit, lane := n.split(id, 2, n.x.lanes, schedule.Peel)
+	reduction, unrolled := unrollInnermost(n.builder, id, []int{3}, []int64{n.x.k}, n.z.ku)
+	if n.err != nil {
+		return
+	}
+	order := append([]int{0}, reduction...)
+	n.do(n.s.Reorder(id, append(order, 1, unit, lane)...))
+	n.kind(n.s.Unroll, id, reduction[len(reduction)-unrolled:]...)
+	n.kind(n.s.Unroll, id, 1, unit)
+	n.kind(n.s.Vectorize, id, lane)
+}

@@ -1,0 +1,391 @@
+package sketch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+var inf = math.Inf(1)
+
+// tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
+// reduction runs, and the tiles are visited block by block.
+//
+//	parallel over (outer axes, row blocks, vector blocks), in either order
+//	  tiles of the block, in one of two orders
+//	    [padding or another feed, where the knob says so]
+//	    acc tile = 0
+//	    for reduction (blocked, the innermost iterations unrolled)
+//	      acc tile += ...                                   th x tw x tv unrolled, vectorized
+//	    out tile = the map that ends the unit
+type tile struct {
+	lanes int64
+	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
+	vec, col, row int
+	extents       []int64
+	reduce        []int64
+	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	steps []int64
+	dot   *dotting
+	packs []packable
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
+	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
+	loadsShared, loadsScalar, loadsOwn bool
+	accesses                           []access
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []access
+	panels []panel
+	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	group int64
+	// mustPack is set when vectors can only be loaded from panels.
+	mustPack bool
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
+	// elements.
+	fed     *access
+	feedOps int
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
+	// axes that it is made of; col is the last of them, which has all the positions.
+	joined  *tile
+	joint   []int
+	results streaming
+}
+
+// packable is a constant that the reduction reads along the vectorized axis.
+type packable struct {
+	constant int
+	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
+	dim, last int
+	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between
+	// them: the stride of a transposed convolution. 1 elsewhere.
+	phases []int64
+}
+
+// newTile is the sketch of a reduction and of the stages that its nest stores.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
+	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
+	for _, r := range acc.Reduce {
+		x.reduce = append(x.reduce, r.Extent)
+	}
+	x.steps = x.reduce
+	for k, e := range x.extents {
+		if e > 1 {
+			x.vec = k
+		}
+	}
+	if x.vec < 0 {
+		return x
+	}
+	x.findPacks(s, acc)
+	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
+	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+	x.choosePositions()
+	x.findPanels(s, acc)
+	if contiguous(acc, x.vec, x.panels, x.group) {
+		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
+	} else {
+		x.panels = nil
+	}
+	x.classifyLoads()
+	x.findDot(s, acc, t)
+	x.joinPositions()
+	return x
+}
+
+// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles
+// that do, they are like any operand that the vectors of a tile share.
+func (x *tile) findGroups(acc *schedule.Stage, lanes int64) {
+	axis := acc.Axes[x.vec]
+	for k, l := range expr.Loads(acc.Body) {
+		g := groupOf(l, axis)
+		if g == 0 || lanes < 1 || g%lanes != 0 || x.group != 0 && x.group != g {
+			continue
+		}
+		x.group = g
+		for _, row := range x.accesses[k].dims {
+			row[x.vec] = 0
+		}
+	}
+}
+
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
+// vectors as it is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all
+// operands change, like the batch of a product or the groups of a convolution, stay outside.
+func (x *tile) choosePositions() {
+	shares := func(axis int) bool {
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a access) bool { return a.movesWith(x.vec) && !a.movesWith(axis) })
+	}
+	choose := func(fits func(axis int) bool) {
+		for k := len(x.extents) - 1; k >= 0; k-- {
+			switch {
+			case k == x.vec || x.extents[k] == 1 || !fits(k):
+			case x.col < 0:
+				x.col = k
+			case x.row < 0:
+				x.row = k
+			}
+		}
+	}
+	if choose(shares); x.col < 0 {
+		choose(func(int) bool { return true })
+	}
+}
+
+// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+func (x *tile) classifyLoads() {
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		switch moves := func(axis int) bool { return axis >= 0 && a.movesWith(axis) }; {
+		case !moves(x.vec):
+			x.loadsScalar = true
+		case !moves(x.col) && !moves(x.row):
+			x.loadsShared = true
+		default:
+			x.loadsOwn = true
+		}
+	}
+}
+
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along
+// an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
+	for _, l := range expr.Loads(g.Body) {
+		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
+		grouped := group > 0 && groupOf(l, g.Axes[axis]) == group
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !adjacent(l, g.Axes[axis]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
+	last := acc.Reduce[len(acc.Reduce)-1]
+	for _, l := range expr.Loads(acc.Body) {
+		c := slices.Index(s.Workload.Constants, l.Tensor)
+		if c < 0 || slices.ContainsFunc(x.packs, func(p packable) bool { return p.constant == c }) {
+			continue
+		}
+		p := packable{constant: c, dim: -1, last: -1, rank: len(l.Index)}
+		reduces := false
+		for k, e := range l.Index {
+			switch {
+			case e == expr.Expr(acc.Axes[x.vec]):
+				p.dim = k
+			case e == expr.Expr(last):
+				p.last = k
+			}
+			reduces = reduces || usesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
+		}
+		if p.dim >= 0 && reduces {
+			x.packs = append(x.packs, p)
+		}
+	}
+}
+
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where
+// it begins, if the extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && usesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
+}
+
+// feed notes the stages that feed the reduction.
+func (x *tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
+	if x.vec < 0 {
+		return
+	}
+	if x.joined != nil {
+		x.joined.feed(s, acc, feeds)
+	}
+	for k, l := range expr.Loads(acc.Body) {
+		for _, f := range feeds {
+			if s.Stages[f].Tensor == l.Tensor {
+				x.fed = &x.accesses[k]
+				x.feedOps += operations(s.Stages[f].Body)
+			}
+		}
+	}
+}
+
+// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+func operations(e expr.Expr) int {
+	count := 0
+	switch n := e.(type) {
+	case *expr.Binary:
+		if n.A.DType() != array.Int64 && n.A.DType() != array.Bool {
+			count = 1
+		}
+	case *expr.Unary:
+		count = 1
+	case *expr.Load:
+		return 0
+	}
+	expr.Children(e, func(c expr.Expr) { count += operations(c) })
+	return count
+}
+
+func (x *tile) knobs(t *target.Target) []space.Knob {
+	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
+	if x.joined != nil {
+		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
+	}
+	knobs := []space.Knob{
+		{Name: "tv", Values: atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
+		{Name: "tw", Values: atMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
+		{Name: "th", Values: atMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)},
+		{Name: "hb", Values: atMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
+		{Name: "cb", Values: atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
+		{Name: "outer", Values: []int64{0, 1}},
+		{Name: "inner", Values: []int64{0, 1}},
+		{Name: "ku", Values: atMost(product(x.steps), 1, 2, 4, 8, 16, 32)},
+	}
+	if len(x.reduce) > 1 && x.dot == nil {
+		knobs = append(knobs, space.Knob{Name: "kb", Values: append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)})
+	}
+	if len(x.packs) > 0 {
+		knobs = append(knobs, space.Knob{Name: "pf", Values: []int64{0, 512, 1024, 2048, 4096}})
+	}
+	if len(x.panels) > 0 && !x.mustPack {
+		knobs = append(knobs, space.Knob{Name: "pk", Values: []int64{0, 1}})
+	}
+	if x.joined != nil {
+		knobs = append(knobs, space.Knob{Name: jointKnob, Values: []int64{0, 1}})
+	}
+	knobs = append(knobs, x.results.knobs(t)...)
+	switch {
+	case x.fed == nil:
+	case x.dot != nil: // the terms of a step must lie side by side
+		knobs = append(knobs, space.Knob{Name: "feed", Values: []int64{feedRoot, feedBlock, feedTile}})
+	default:
+		knobs = append(knobs, space.Knob{Name: "feed", Values: []int64{feedInline, feedRoot, feedBlock, feedTile}})
+	}
+	return slices.DeleteFunc(knobs, func(k space.Knob) bool { return len(k.Values) < 2 })
+}
+
+// Where a stage that feeds the reduction is computed.
+const (
+	feedInline = iota
+	feedRoot
+	feedBlock
+	feedTile
+)
+
+func (x *tile) extent(axis int) int64 {
+	if axis < 0 {
+		return 1
+	}
+	return x.extents[axis]
+}
+
+// sizes are the numbers that follow from the settings.
+type sizes struct {
+	tv, tw, th int64
+	// rowTiles and vecTiles are the tiles of one block.
+	rowTiles, vecTiles int64
+	ku, kb, pf         int64
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies
+	// panels.
+	inner int64
+	pack  bool
+}
+
+func (x *tile) sizes(set space.Settings) sizes {
+	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"], inner: set["inner"]}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || set["pk"] == 1); z.pack {
+		z.inner = 1 // a panel serves all positions of its block
+	}
+	blocked := ceilDiv(x.extent(x.row), z.th)
+	if x.row < 0 {
+		blocked = ceilDiv(x.extent(x.col), z.tw)
+	}
+	z.rowTiles = divisorAtMost(blocked, max(1, set["hb"]))
+	z.vecTiles = divisorAtMost(ceilDiv(x.extent(x.vec), z.tv*x.lanes), max(1, set["cb"]))
+	return z
+}
+
+// legal also refuses what is another point in other words, and tiles that cross groups.
+func (x *tile) legal(t *target.Target, set space.Settings) error {
+	x = x.chosen(set)
+	if x.joined != nil && set["tw"] > x.extent(x.col) || len(x.joint) > 0 && set["th"] > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", set["th"], set["tw"])
+	}
+	if len(x.joint) > 0 && x.fed != nil && set["feed"] == feedBlock {
+		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+	}
+	z := x.sizes(set)
+	r := registerTile{rows: z.th * z.tw, vectors: z.tv, unroll: z.ku, whole: z.ku == product(x.steps)}
+	if x.dot != nil {
+		r.more = x.dot.registers
+	}
+	if err := r.legal(t); err != nil {
+		return err
+	}
+	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
+		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
+	}
+	return x.wholeLines(t, z, set)
+}
+
+func (x *tile) chunks(z sizes) int64 {
+	blocked, col := ceilDiv(x.extent(x.row), z.th), ceilDiv(x.extent(x.col), z.tw)
+	if x.row < 0 {
+		blocked = col
+	}
+	n := blocked / z.rowTiles * (ceilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles)
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= e
+		}
+	}
+	return max(1, n)
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+func product(xs []int64) int64 {
+	n := int64(1)
+	for _, x := range xs {
+		n *= x
+	}
+	return n
+}
+
+// atMost are the values up to a limit, with the limit itself in place of the first one above it.
+func atMost(limit int64, values ...int64) []int64 {
+	var list []int64
+	for _, v := range values {
+		if v >= limit {
+			return append(list, limit)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// below are the values under a limit.
+func below(limit int64, values ...int64) []int64 {
+	return slices.DeleteFunc(values, func(v int64) bool { return v >= limit })
+}
+
+// divisorAtMost is the largest divisor of n that is not above limit.
+func divisorAtMost(n, limit int64) int64 {
+	for d := min(n, limit); d > 1; d-- {
+		if n%d == 0 {
+			return d
+		}
+	}
+	return 1
+}

@@ -1,0 +1,86 @@
+// Package registry lists the backends that the program has. One that is added here is there for all: targets may name
+// it, and whatever is done with such a target is done by it.
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// All are the backends. The first knows the names of targets that have no other's.
+var All = []backend.Backend{cpu.Backend{}}
+
+// Of is a target's backend.
+func Of(t *target.Target) (backend.Backend, error) {
+	for _, b := range All {
+		if b.Name() == t.Backend {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("backend %q is not known; this program has %s", t.Backend, strings.Join(names(), ", "))
+}
+
+func names() []string {
+	list := make([]string, len(All))
+	for k, b := range All {
+		list[k] = b.Name()
+	}
+	return list
+}
+
+// Space is the candidate schedules of a workload on a target, with the algorithms that numerics allow.
+func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*space.Space, error) {
+	b, err := Of(t)
+	if err != nil {
+		return nil, err
+	}
+	return b.Space(w, t, numerics), nil
+}
+
+// Target finds a target by name: one of a backend's, or the path of a JSON file as Target.Encode writes it. Zero
+// threads means the target's own number; any other replaces that of a file.
+func Target(name string, threads int) (*target.Target, error) {
+	for _, b := range All {
+		if slices.Contains(b.Targets(), name) {
+			return b.Target(name, threads)
+		}
+	}
+	if !target.IsFile(name) {
+		return nil, fmt.Errorf("target: %q is not known; use %s, or the path of a .json file", name, strings.Join(Targets(), ", "))
+	}
+	t, err := target.Parse(name, threads)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Of(t); err != nil {
+		return nil, fmt.Errorf("target: %w (in %s)", err, name)
+	}
+	return t, nil
+}
+
+// Targets are the names of all targets.
+func Targets() []string {
+	var list []string
+	for _, b := range All {
+		list = append(list, b.Targets()...)
+	}
+	return list
+}
+
+// FeatureSets are those of all backends.
+func FeatureSets() []*features.Set {
+	list := make([]*features.Set, len(All))
+	for k, b := range All {
+		list[k] = b.Features().Set()
+	}
+	return list
+}

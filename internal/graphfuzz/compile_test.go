@@ -1,0 +1,52 @@
+package graphfuzz
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Compiler compiles and runs programs.
+type Compiler struct {
+	Target    *target.Target
+	Toolchain *toolchain.Toolchain
+	// Parallel is how many C compilers run at once.
+	Parallel int
+}
+
+// Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
+func (c *Compiler) Run(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
+	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []graph.Task) ([]aot.Choice, error) {
+		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
+	})
+}
+
+// schedules draws a legal point of each task's space, or takes the default one where there is none.
+func (c *Compiler) schedules(tasks []graph.Task, rng *rand.Rand) ([]aot.Choice, error) {
+	choices := make([]aot.Choice, len(tasks))
+	for k, task := range tasks {
+		s, err := registry.Space(task.Workload, c.Target, schedule.Default)
+		if err != nil {
+			return nil, err
+		}
+		point, ok := s.Random(rng)
+		if !ok {
+			point = s.Default()
+		}
+		applied, err := s.Apply(point)
+		if err != nil {
+			return nil, fmt.Errorf("point %s of %s: %w", s.Format(point), task.Name, err)
+		}
+		choices[k] = aot.Choice{Trace: applied.Trace(), Origin: "random"}
+	}
+	return choices, nil
+}
