@@ -133,7 +133,7 @@ func (c *comparison) prepare() (map[string]*array.Array, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := m.Target.CPU.Threads; n != c.threads {
+		if n := m.Target.Threads(); n != c.threads {
 			return nil, fmt.Errorf("package %s is for %d threads, wanted %d: compile it with --threads %d", path, n, c.threads, c.threads)
 		}
 		if first == nil {

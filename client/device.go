@@ -92,7 +92,7 @@ func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, 
 			err = fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), bad)
 			continue
 		}
-		if (threads == 0 || t.CPU.Threads == threads) && (best == nil || t.CPU.Threads > best.CPU.Threads) {
+		if (threads == 0 || t.Threads() == threads) && (best == nil || t.Threads() > best.Threads()) {
 			best = &Device{Target: t, Machine: class.GetMachine()}
 		}
 	}

@@ -181,7 +181,7 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 			if err != nil {
 				continue // it keeps nobody from the others
 			}
-			if machine.CPU.Threads != t.CPU.Threads || t.RunsOn(machine) != nil {
+			if machine.Threads() != t.Threads() || t.RunsOn(machine) != nil {
 				continue
 			}
 			classes[offered.GetName()] = true
@@ -198,7 +198,7 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 	case len(classes) > 1:
 		return "", "", errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
 	case able:
-		return "", "", lacking("no such device runs packages for %s on %d threads: compile the model for one of them (see 'tilth devices show')", t.CPU.Model, t.CPU.Threads)
+		return "", "", lacking("no such device runs packages for %s on %d threads: compile the model for one of them (see 'tilth devices show')", t.Model(), t.Threads())
 	case known:
 		return "", "", lacking("no such device runs packages: it has an emulator, or its runner is of an older version")
 	case key == "":

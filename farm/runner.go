@@ -155,9 +155,9 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch
 	if !cfg.Calibrate {
 		return nil, func() {}
 	}
-	largest := slices.MaxFunc(cfg.Targets, func(a, b *target.Target) int { return cmp.Compare(a.CPU.Threads, b.CPU.Threads) })
+	largest := slices.MaxFunc(cfg.Targets, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
 	watch = runner.NewWatch(runner.WatchConfig{
-		Kernels: calibration.New(largest.CPU.Threads, max(largest.CPU.L2Bytes, largest.CPU.L3Bytes)),
+		Kernels: calibration.New(largest.Threads(), largest.CacheBytes()),
 		Lock:    b.cfg.Lock.Time,
 		Report: func(ctx context.Context, report *tilthv1.ReportCalibrationRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportCalibration", func(ctx context.Context) error {

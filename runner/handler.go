@@ -120,7 +120,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		}
 		defer release()
 	}
-	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.CPU.Threads, Seed: h.Seed,
+	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
 		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits}

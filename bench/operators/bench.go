@@ -222,7 +222,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 			return nil, err
 		}
 		list = append(list, b.finished(t))
-		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s\n", t.title(), t.batch, b.target.CPU.Threads, show.Seconds(t.best))
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s\n", t.title(), t.batch, b.target.Threads(), show.Seconds(t.best))
 	}
 	return list, nil
 }
@@ -230,7 +230,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 // finished is the row of a task that was measured.
 func (b *bench) finished(t *task) row {
 	r := b.identified(t.workload.row(b.version))
-	r.CPU, r.Machine = b.target.CPU.Model, b.machine
+	r.CPU, r.Machine = b.target.Model(), b.machine
 	r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop)
 	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
 	if b.tuning > 0 {
@@ -241,7 +241,7 @@ func (b *bench) finished(t *task) row {
 
 // identified is a row with what tells runs apart.
 func (b *bench) identified(r row) row {
-	r.Threads = b.target.CPU.Threads
+	r.Threads = b.target.Threads()
 	if b.tuning > 0 {
 		r.TunedFor = b.tuning.String()
 	}

@@ -54,7 +54,7 @@ func newTask(w workload, b *bench) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.CPU.Threads, w.Digest()))}
+	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads(), w.Digest()))}
 	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 // plan measures what was built of a task.
 func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
-		Emulator: b.launcher, Threads: b.target.CPU.Threads, Seed: 1, BestSeconds: t.best, Limits: b.limits,
+		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: t.best, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }
 

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -74,16 +77,46 @@ func (r deviceRow) write(w io.Writer) error {
 
 func (r deviceRow) writeClasses(w io.Writer) error {
 	fmt.Fprintln(w)
-	table := show.NewTable("CLASS", "CPU", ">THREADS", ">VECTOR", ">L1", ">L2", ">L3")
+	// A class of another kind of device has other facts: it begins a table of its own.
+	var table *show.Table
+	var heading []string
 	for _, c := range r.Classes {
-		if t := c.Target; t != nil {
-			table.Row(c.Class, t.CPU.Model, strconv.Itoa(t.CPU.Threads), show.Bytes(int64(t.CPU.VectorBytes)), show.Bytes(t.CPU.L1DataBytes),
-				show.Bytes(t.CPU.L2Bytes), show.Bytes(t.CPU.L3Bytes))
-		} else {
-			table.Row(c.Class)
+		head, row := factsOf(c)
+		if table == nil || c.Target != nil && !slices.Equal(head, heading) {
+			if table != nil {
+				if err := table.Write(w); err != nil {
+					return err
+				}
+				fmt.Fprintln(w)
+			}
+			table, heading = show.NewTable(head...), head
 		}
+		table.Row(row...)
+	}
+	if table == nil {
+		return nil
 	}
 	return table.Write(w)
+}
+
+// factsOf is a class's row of a table, with the headings.
+func factsOf(c classRow) (head, row []string) {
+	head, row = []string{"CLASS"}, []string{c.Class}
+	if c.Target == nil {
+		return head, row
+	}
+	for _, f := range c.Target.Facts() {
+		name := strings.ToUpper(f.Name)
+		switch v := f.Value.(type) {
+		case target.Bytes:
+			head, row = append(head, ">"+name), append(row, show.Bytes(int64(v)))
+		case int:
+			head, row = append(head, ">"+name), append(row, strconv.Itoa(v))
+		default:
+			head, row = append(head, name), append(row, fmt.Sprint(v))
+		}
+	}
+	return head, row
 }
 
 func (r deviceRow) writeHistory(w io.Writer) error {

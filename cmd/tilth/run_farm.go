@@ -70,8 +70,8 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 		if err != nil {
 			return nil, err
 		}
-		if r.Target != nil && r.Target.CPU.Threads != manifest.Target.CPU.Threads {
-			return nil, fmt.Errorf("package %s is for %d threads, %s for %d: compile them for as many", r.Packages[0], r.Target.CPU.Threads, path, manifest.Target.CPU.Threads)
+		if r.Target != nil && r.Target.Threads() != manifest.Target.Threads() {
+			return nil, fmt.Errorf("package %s is for %d threads, %s for %d: compile them for as many", r.Packages[0], r.Target.Threads(), path, manifest.Target.Threads())
 		}
 		r.Target = manifest.Target
 	}

@@ -110,7 +110,7 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		for n := range all.CPU.Threads {
+		for n := range all.Threads() {
 			threads = append(threads, n+1)
 		}
 	}

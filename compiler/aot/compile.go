@@ -87,7 +87,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	if err := c.lower(); err != nil {
 		return nil, err
 	}
-	l := newLayout(c.program, c.infos, c.options.Target.CPU.Threads)
+	l := newLayout(c.program, c.infos, c.options.Target.Threads())
 	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
 	object, err := c.compile(ctx)

@@ -135,16 +135,10 @@ func (m *Manifest) check() error {
 
 // runsHere says why the package cannot run on a machine, if so.
 func (m *Manifest) runsHere(machine *target.Target) error {
-	if m.Target.CPU.Arch != machine.CPU.Arch {
-		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.CPU.Arch, machine.CPU.Arch)
+	if m.Target.Arch() != machine.Arch() {
+		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.Arch(), machine.Arch())
 	}
-	var missing []string
-	for _, f := range m.Target.CPU.Features {
-		if !machine.CPU.Has(f) {
-			missing = append(missing, f)
-		}
-	}
-	if len(missing) > 0 {
+	if missing := m.Target.Lacks(machine); len(missing) > 0 {
 		return fmt.Errorf("it needs %s, which this processor lacks; compile the model for this machine", strings.Join(missing, ", "))
 	}
 	return nil

@@ -113,7 +113,8 @@ type Features interface {
 	Set() *features.Set
 	// Describe is the row of a candidate on a target. Cycles is the space's analytic cost; NaN when it is not known.
 	Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row
-	// Prior is the cost model for a target of which nothing was measured, as LightGBM's text; empty when there is none.
+	// Prior is the cost model for a target of which nothing was measured, as LightGBM's text; empty when there is
+	// none.
 	Prior(t *target.Target) string
 	// Code is about how many instructions the source of a candidate has, which a compiler's time grows with.
 	Code(s *schedule.Schedule, t *target.Target) float64

@@ -10,8 +10,8 @@ type Settings map[string]int64
 type Sketch interface {
 	// Knobs are the open numbers where every sum is computed directly.
 	Knobs() []Knob
-	// Algorithms are the values of AlgorithmKnob that stand for other algorithms than the direct sum, ascending, and the
-	// knobs of those; none when there is no choice.
+	// Algorithms are the values of AlgorithmKnob that stand for other algorithms than the direct sum, ascending, and
+	// the knobs of those; none when there is no choice.
 	Algorithms() (values []int64, knobs []Knob)
 	// Legal says why settings break a constraint that is known before compiling; nil when they break none.
 	Legal(set Settings) error

@@ -2,16 +2,24 @@ package target
 
 import "fmt"
 
+// Lacks are the features that code for the target needs and a machine does not have.
+func (t *Target) Lacks(machine *Target) (missing []string) {
+	for _, f := range t.CPU.Features {
+		if !machine.CPU.Has(f) {
+			missing = append(missing, f)
+		}
+	}
+	return missing
+}
+
 // RunsOn says why code for the target cannot run on a machine; nil when it can.
 func (t *Target) RunsOn(machine *Target) error {
 	c, has := t.CPU, machine.CPU
 	if c.Arch != has.Arch {
 		return fmt.Errorf("target %s/%s cannot run on this %s machine", c.Arch, c.Model, has.Arch)
 	}
-	for _, f := range c.Features {
-		if !has.Has(f) {
-			return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, f, has.Model)
-		}
+	if missing := t.Lacks(machine); len(missing) > 0 {
+		return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, missing[0], has.Model)
 	}
 	return nil
 }

@@ -48,9 +48,6 @@ func (t *Target) WithBackend(name string) *Target {
 	return &c
 }
 
-// Threads is on how many threads of the device kernels run.
-func (t *Target) Threads() int { return t.CPU.Threads }
-
 // Clone is a copy whose parts may be changed.
 func (t *Target) Clone() *Target {
 	c, cpu := *t, *t.CPU

@@ -162,7 +162,7 @@ func (tc *Toolchain) flags(b Build) []string {
 	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
 	if tc.family == "clang" && level == KernelLevel {
 		flags = append(flags, noLifetimes...)
-		if b.Target.CPU.Arch == target.X86 {
+		if b.Target.Arch() == target.X86 {
 			flags = append(append(flags, keepOrder...), noReduction...)
 		}
 	}

@@ -24,7 +24,7 @@ func withPackage(t *target.Target, err error) error {
 		return err
 	}
 	return &Error{Kind: Infra, Step: failure.Step, Err: failure, Message: fmt.Sprintf(
-		"the C library for %s is not installed (%s is missing): apt-get install %s", t.CPU.Arch, found[1]+found[2], libraryOf(t))}
+		"the C library for %s is not installed (%s is missing): apt-get install %s", t.Arch(), found[1]+found[2], libraryOf(t))}
 }
 
 // libraryOf is the Debian packages that have the C library to compile for a target with.
@@ -32,11 +32,11 @@ func libraryOf(t *target.Target) string {
 	if t.IsHost() {
 		return "libc6-dev"
 	}
-	switch t.CPU.Arch {
+	switch t.Arch() {
 	case target.X86:
 		return "gcc-x86-64-linux-gnu libc6-dev-amd64-cross"
 	case target.ARM:
 		return "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 	}
-	return fmt.Sprintf("gcc-%s-linux-gnu libc6-dev-%[1]s-cross", t.CPU.Arch)
+	return fmt.Sprintf("gcc-%s-linux-gnu libc6-dev-%[1]s-cross", t.Arch())
 }

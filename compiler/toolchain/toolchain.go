@@ -130,24 +130,24 @@ func parseVersion(text string) (family, version string, err error) {
 // compiler returns the executable and the machine flags for a target.
 func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if tc.family == "clang" {
-		return tc.path, append(t.CPU.ClangFlags(), "-fno-crash-diagnostics"), nil
+		return tc.path, append(t.ClangFlags(), "-fno-crash-diagnostics"), nil
 	}
 	if t.IsHost() {
-		return tc.path, t.CPU.GCCFlags(), nil
+		return tc.path, t.GCCFlags(), nil
 	}
-	name := t.CPU.Triple() + "-gcc"
+	name := t.Triple() + "-gcc"
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", nil, &Error{Kind: Infra, Step: "compiling for " + t.CPU.Arch,
-			Message: fmt.Sprintf("%s makes no code for %s; install clang or %s", tc.Name, t.CPU.Arch, name)}
+		return "", nil, &Error{Kind: Infra, Step: "compiling for " + t.Arch(),
+			Message: fmt.Sprintf("%s makes no code for %s; install clang or %s", tc.Name, t.Arch(), name)}
 	}
-	return path, t.CPU.GCCFlags(), nil
+	return path, t.GCCFlags(), nil
 }
 
 // linker finds a linker to call directly, which saves starting the compiler again; GNU ld starts in a tenth of the
 // time of a dynamically linked lld. Empty when there is none.
 func linker(t *target.Target) string {
-	names := []string{t.CPU.Triple() + "-ld", "ld.lld"}
+	names := []string{t.Triple() + "-ld", "ld.lld"}
 	if t.IsHost() {
 		names = slices.Insert(names, 1, "ld")
 	}

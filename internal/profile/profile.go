@@ -88,7 +88,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 
 // summarize compares the seconds of each call with the machine's peak.
 func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profile {
-	p := &Profile{Threads: manifest.Target.CPU.Threads, Peak: peak, Calls: []Call{}}
+	p := &Profile{Threads: manifest.Target.Threads(), Peak: peak, Calls: []Call{}}
 	limits := map[string]float64{}
 	for i, c := range manifest.Calls {
 		task := manifest.Tasks[c.Task]

@@ -91,7 +91,7 @@ func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (
 
 func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
 	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Alike: m.Sample > 0, // of what is learnt from, slow ones teach as much as fast ones
-		Emulator: m.Launcher, Threads: m.Target.CPU.Threads,
+		Emulator: m.Launcher, Threads: m.Target.Threads(),
 		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Sandbox: m.Sandbox, Limits: m.Limits,
 		ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }

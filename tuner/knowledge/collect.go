@@ -28,16 +28,15 @@ type group struct {
 }
 
 // NewCollector collects what was measured on a target and on its siblings: the same machine with other numbers of
-// threads, and whatever others are named, of the same architecture.
+// threads, and whatever others are named that resemble it.
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	c := &Collector{own: own, targets: map[string]*target.Target{}, groups: map[string]*group{}}
 	for _, t := range siblings {
-		if t.CPU.Arch == own.CPU.Arch {
+		if own.Resembles(t) {
 			c.targets[t.Fingerprint()] = t
 		}
 	}
-	for n := 1; n <= own.CPU.Cores; n++ {
-		t := own.WithThreads(n)
+	for _, t := range own.Siblings() {
 		c.targets[t.Fingerprint()] = t
 	}
 	c.targets[own.Fingerprint()] = own

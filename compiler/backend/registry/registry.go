@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/reference"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -17,7 +18,7 @@ import (
 )
 
 // All are the backends. The first knows the names of targets that have no other's.
-var All = []backend.Backend{cpu.Backend{}}
+var All = []backend.Backend{cpu.Backend{}, reference.Backend{}}
 
 // Of is a target's backend.
 func Of(t *target.Target) (backend.Backend, error) {

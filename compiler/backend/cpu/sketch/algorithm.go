@@ -5,10 +5,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The values of the knob space.AlgorithmKnob other than space.Direct, which say how the heaviest reduction is computed:
-// by Winograd's F(m x m, kernel), whose value is m, by F(4x2, kernel), which reads fewer weights than the largest and
-// multiplies less than the smallest, or by Strassen's algorithm, whose value is the number of its products, or ten
-// times that where the sums of the constant are computed by the kernel.
+// The values of the knob space.AlgorithmKnob other than space.Direct, which say how the heaviest reduction is
+// computed: by Winograd's F(m x m, kernel), whose value is m, by F(4x2, kernel), which reads fewer weights than the
+// largest and multiplies less than the smallest, or by Strassen's algorithm, whose value is the number of its
+// products, or ten times that where the sums of the constant are computed by the kernel.
 const (
 	smallest = 2
 	largest  = 4

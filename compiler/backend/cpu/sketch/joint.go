@@ -70,8 +70,8 @@ func (x *tile) chosen(set space.Settings) *tile {
 	return x
 }
 
-// Reconcile changes the settings that were chosen for positions along other axes than the point has: a tile is no wider
-// than a row, one along a joint axis has one row.
+// Reconcile changes the settings that were chosen for positions along other axes than the point has: a tile is no
+// wider than a row, one along a joint axis has one row.
 func (k *sketches) Reconcile(set space.Settings) space.Settings {
 	u := k.plan.heaviest()
 	if u == nil {

@@ -1,0 +1,119 @@
+// Package reference is a backend that computes every workload in plain scalar C, whatever the schedule: what
+// candidates of other backends are verified against. It has one candidate for each workload. Packages compiled by it
+// are slow, and as right as rounding lets them be: sums are taken in double.
+package reference
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// name is both the backend's and that of this machine as its target.
+const name = "reference"
+
+// Backend implements backend.Backend. It shares with processors what measures them, runs kernels and packages them.
+type Backend struct{ cpu.Backend }
+
+// Name implements backend.Devices.
+func (Backend) Name() string { return name }
+
+// Targets implements backend.Devices.
+func (Backend) Targets() []string { return []string{name} }
+
+// Target implements backend.Devices.
+func (Backend) Target(_ string, threads int) (*target.Target, error) {
+	t, err := target.Native(threads)
+	if err != nil {
+		return nil, err
+	}
+	return t.WithBackend(name), nil
+}
+
+// Space implements backend.Backend.
+func (Backend) Space(w *expr.Workload, t *target.Target, _ schedule.Numerics) *space.Space {
+	return space.New(w, t, only{w})
+}
+
+// Features implements backend.Backend.
+func (Backend) Features() backend.Features { return featureSet{} }
+
+// Print implements backend.Code.
+func (Backend) Print(symbol string, k backend.Kernel, _ *target.Target) (backend.Printed, error) {
+	s, err := codegen.Plain(k.Schedule.Workload)
+	if err != nil {
+		return nil, err
+	}
+	return codegen.Print(symbol, backend.Kernel{ID: k.ID, Schedule: s}, nil)
+}
+
+// Module implements backend.Code.
+func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
+	source, err := codegen.Link(w, kernels, nil)
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}, nil
+}
+
+// NewUnit implements backend.Code.
+func (Backend) NewUnit(*target.Target) backend.Unit { return unit{codegen.NewUnit(nil)} }
+
+// unit prints kernels of a package.
+type unit struct{ *codegen.Unit }
+
+// Add implements backend.Unit.
+func (u unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
+	plain, err := codegen.Plain(s.Workload)
+	if err != nil {
+		return backend.Info{}, err
+	}
+	return u.Unit.Add(symbol, id, plain)
+}
+
+// only is the space of the one schedule that there is. It implements space.Sketch.
+type only struct{ workload *expr.Workload }
+
+func (only) Knobs() []space.Knob { return nil }
+
+func (only) Algorithms() ([]int64, []space.Knob) { return nil, nil }
+
+func (only) Legal(space.Settings) error { return nil }
+
+// Cost is a cycle for each operation.
+func (o only) Cost(space.Settings) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
+
+func (only) Apply(*schedule.Schedule, space.Settings) error { return nil }
+
+func (only) Seeds() []string { return nil }
+
+func (only) Reconcile(space.Settings) space.Settings { return nil }
+
+func (only) Unrolls() []string { return nil }
+
+// set has the cost alone: of one candidate there is nothing to choose.
+var set = features.NewSet("reference-features-1", []string{"cost_cycles"}, "cost_cycles")
+
+// featureSet implements backend.Features.
+type featureSet struct{}
+
+func (featureSet) Set() *features.Set { return set }
+
+func (featureSet) Describe(_ *schedule.Schedule, _ *target.Target, cycles float64) features.Row {
+	return features.Row{Set: set, Values: []float32{float32(math.Log2(1 + max(0, cycles)))}}
+}
+
+func (featureSet) Prior(*target.Target) string { return "" }
+
+func (featureSet) Code(s *schedule.Schedule, _ *target.Target) float64 {
+	return float64(len(s.Stages))
+}

@@ -1,0 +1,170 @@
+package registry_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+)
+
+const (
+	module   = "github.com/tilth-dev/tilth/"
+	backends = "compiler/backend/"
+)
+
+// TestBackendsAreKnownByTheirInterfaceAlone: no other package imports what is a backend's, or reads the parts of
+// targets that are for kinds of devices.
+func TestBackendsAreKnownByTheirInterfaceAlone(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	files := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".." || entry.Name() == "testdata" || name == "tools") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, imported := range file.Imports {
+			pkg, ours := strings.CutPrefix(strings.Trim(imported.Path.Value, `"`), module+backends)
+			if !ours || pkg == "registry" || pkg == "backendtest" || strings.HasPrefix(name, backends) {
+				continue
+			}
+			t.Errorf("%s imports the backend's own package %s", name, pkg)
+		}
+		if !strings.HasPrefix(name, backends) && !strings.HasPrefix(name, "compiler/target/") {
+			for _, part := range parts(file) {
+				t.Errorf("%s reads the part %s of a target", name, part)
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 500 {
+		t.Errorf("%d files were read: %v", files, err)
+	}
+}
+
+// parts are the fields of targets that are for a kind of device and that a file reads.
+func parts(file *ast.File) (names []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		outer, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		// x.CPU.Field, where the field is one of target.CPU's.
+		if inner, ok := outer.X.(*ast.SelectorExpr); ok && inner.Sel.Name == "CPU" && hasField(outer.Sel.Name) {
+			names = append(names, "CPU."+outer.Sel.Name)
+		}
+		return true
+	})
+	return names
+}
+
+func hasField(name string) bool {
+	_, field := reflect.TypeFor[target.CPU]().FieldByName(name)
+	_, method := reflect.TypeFor[*target.CPU]().MethodByName(name)
+	return field || method
+}
+
+// TestEveryBackendComputesTheSame whole model, untuned.
+func TestEveryBackendComputesTheSame(t *testing.T) {
+	m, err := model.Build("mlp", model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := graph.Import(m, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]*array.Array{}
+	for _, v := range p.Inputs {
+		value := p.Values[v]
+		x := array.New(value.DType, value.Shape...)
+		for k := range x.Len() {
+			x.SetFloat(k, float64(k%17)/17-0.5)
+		}
+		inputs[value.Name] = x
+	}
+	tc, machine := toolchaintest.Native(t, 0)
+	var first map[string]*array.Array
+	for _, b := range registry.All {
+		on := machine.WithBackend(b.Name())
+		defaults := func(tasks []graph.Task) ([]aot.Choice, error) {
+			var list []aot.Choice
+			for _, task := range tasks {
+				s := backendtest.Space(t, task.Workload, on, schedule.Default)
+				applied, err := s.Apply(s.Default())
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, aot.Choice{Trace: applied.Trace(), Origin: "default"})
+			}
+			return list, nil
+		}
+		outputs, err := aot.RunOnce(t.Context(), []*graph.Program{p}, []map[string]*array.Array{inputs},
+			aot.Options{Target: on, Toolchain: tc}, defaults)
+		if err != nil {
+			t.Fatalf("%s: %v", b.Name(), err)
+		}
+		if first == nil {
+			first = outputs[0]
+			continue
+		}
+		for name, want := range first {
+			got := outputs[0][name]
+			for k := range want.Len() {
+				if d := got.Float(k) - want.Float(k); d > 1e-5 || d < -1e-5 {
+					t.Fatalf("%s: element %d of %s is %v, by the first backend %v", b.Name(), k, name, got.Float(k), want.Float(k))
+				}
+			}
+		}
+	}
+}
+
+// TestTargetsOfABackendThatIsNotThereAreRefused by name.
+func TestTargetsOfABackendThatIsNotThereAreRefused(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Of(machine.WithBackend("tpu")); err == nil || !strings.Contains(err.Error(), `"tpu"`) {
+		t.Errorf("a backend that is not there: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "board.json")
+	if err := os.WriteFile(path, machine.WithBackend("tpu").Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Target(path, 0); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a file with such a target: %v", err)
+	}
+	if _, err := registry.Target("nonsense", 0); err == nil || !strings.Contains(err.Error(), "native, arm64") {
+		t.Errorf("a name that is not known: %v", err)
+	}
+}

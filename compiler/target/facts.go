@@ -1,0 +1,55 @@
+package target
+
+// Threads is on how many threads of the device kernels run.
+func (t *Target) Threads() int { return t.CPU.Threads }
+
+// Model is the device's, e.g. its marketing name, or "generic".
+func (t *Target) Model() string { return t.CPU.Model }
+
+// Arch is the architecture that host code is compiled for: X86, ARM or RISCV.
+func (t *Target) Arch() string { return t.CPU.Arch }
+
+// CacheBytes is the size of the largest cache.
+func (t *Target) CacheBytes() int64 { return max(t.CPU.L1DataBytes, t.CPU.L2Bytes, t.CPU.L3Bytes) }
+
+// Triple is the compiler's name for the architecture on Linux, e.g. "aarch64-linux-gnu".
+func (t *Target) Triple() string { return t.CPU.Triple() }
+
+// ClangFlags select the instruction set for clang.
+func (t *Target) ClangFlags() []string { return t.CPU.ClangFlags() }
+
+// GCCFlags select the instruction set for a gcc of the architecture.
+func (t *Target) GCCFlags() []string { return t.CPU.GCCFlags() }
+
+// Siblings are the same machine with each number of threads that it has cores for.
+func (t *Target) Siblings() []*Target {
+	list := make([]*Target, t.CPU.Cores)
+	for k := range list {
+		list[k] = t.WithThreads(k + 1)
+	}
+	return list
+}
+
+// Resembles reports whether what was measured on another target says something of this one: devices of one kind and
+// architecture, and one way to make code for them.
+func (t *Target) Resembles(other *Target) bool {
+	return t.Backend == other.Backend && t.CPU.Arch == other.CPU.Arch
+}
+
+// Fact is something to tell people of a device: a text, a number, or Bytes.
+type Fact struct {
+	Name  string
+	Value any
+}
+
+// Bytes is a size.
+type Bytes int64
+
+// Facts are what there is to tell of the device, the same for all devices of a kind.
+func (t *Target) Facts() []Fact {
+	c := t.CPU
+	return []Fact{
+		{"CPU", c.Model}, {"threads", c.Threads}, {"vector", Bytes(c.VectorBytes)},
+		{"L1", Bytes(c.L1DataBytes)}, {"L2", Bytes(c.L2Bytes)}, {"L3", Bytes(c.L3Bytes)},
+	}
+}
