@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.
@@ -31,7 +33,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("ONNX_CASES", "/usr/share/libonnx-testdata/data/node")
-			return nil
+			earlier, err := filepath.Abs(filepath.Join("testdata", "earlier"))
+			e.Setenv("EARLIER", earlier)
+			return err
+		},
+		// A condition is a feature that this machine's processor has, e.g. avx2.
+		Condition: func(feature string) (bool, error) {
+			machine, err := target.Native(0)
+			return err == nil && slices.Contains(machine.CPU.Features, feature), err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
