@@ -167,6 +167,36 @@ var unaryNames = [...]string{
 	Sinh: "sinh", Cosh: "cosh", Asinh: "asinh", Acosh: "acosh", Atanh: "atanh", IsNaN: "isnan", IsInf: "isinf",
 }
 
+// Work is what an operator asks of a machine, which costs are made of.
+type Work uint8
+
+// The kinds of work: a few cycles; a division or a root; a function that is computed by a polynomial or a library.
+const (
+	Simple Work = iota
+	Division
+	Transcendental
+)
+
+var binaryWork = [...]Work{
+	Add: Simple, Sub: Simple, Mul: Simple, Div: Division, FloorDiv: Division, FloorMod: Division, Mod: Division, Min: Simple,
+	Max: Simple, Pow: Transcendental, And: Simple, Or: Simple, Xor: Simple, ShiftLeft: Simple, ShiftRight: Simple, Lt: Simple,
+	Le: Simple, Eq: Simple, Ne: Simple,
+}
+
+var unaryWork = [...]Work{
+	Neg: Simple, Abs: Simple, Not: Simple, Exp: Transcendental, Log: Transcendental, Sqrt: Division, Rsqrt: Division,
+	Tanh: Transcendental, Erf: Transcendental, Floor: Simple, Ceil: Simple, Round: Simple, Sin: Transcendental,
+	Cos: Transcendental, Tan: Transcendental, Asin: Transcendental, Acos: Transcendental, Atan: Transcendental,
+	Sinh: Transcendental, Cosh: Transcendental, Asinh: Transcendental, Acosh: Transcendental, Atanh: Transcendental,
+	IsNaN: Simple, IsInf: Simple,
+}
+
+// Work is what the operator asks of a machine.
+func (op BinaryOp) Work() Work { return binaryWork[op] }
+
+// Work is what the operator asks of a machine.
+func (op UnaryOp) Work() Work { return unaryWork[op] }
+
 // String is the operator's name in the canonical text.
 func (op BinaryOp) String() string { return binaryNames[op] }
 

@@ -60,10 +60,10 @@ func (r reader) value(e expr.Expr, weight float64) {
 	case *expr.Binary:
 		r.binary(n, weight)
 	case *expr.Unary:
-		switch {
-		case n.Op == expr.Sqrt || n.Op == expr.Rsqrt:
+		switch n.Op.Work() {
+		case expr.Division:
 			r.at.ops.divides += weight
-		case n.Op >= expr.Exp && n.Op <= expr.Erf || n.Op >= expr.Sin && n.Op <= expr.Atanh:
+		case expr.Transcendental:
 			r.at.ops.transcendentals += weight
 		default:
 			r.count(n.A.DType().IsFloat(), weight)
@@ -80,9 +80,9 @@ func (r reader) value(e expr.Expr, weight float64) {
 // binary counts a multiplication whose result is added to something as one operation.
 func (r reader) binary(n *expr.Binary, weight float64) {
 	switch {
-	case n.Op == expr.Pow:
+	case n.Op.Work() == expr.Transcendental:
 		r.at.ops.transcendentals += weight
-	case n.Op == expr.Div || n.Op == expr.Mod || n.Op == expr.FloorDiv || n.Op == expr.FloorMod:
+	case n.Op.Work() == expr.Division:
 		r.at.ops.divides += weight
 	case (n.Op == expr.Add || n.Op == expr.Sub) && n.DType().IsFloat():
 		for _, side := range [2]expr.Expr{n.A, n.B} {

@@ -142,14 +142,15 @@ func usesAny(e expr.Expr, vars []*expr.Var) bool {
 	return slices.ContainsFunc(vars, func(v *expr.Var) bool { return v.Extent > 1 && expr.Uses(e, v) })
 }
 
+// expensive reports whether an expression is better stored than computed by each of several readers.
 func expensive(e expr.Expr) bool {
 	found := false
 	expr.Walk(e, func(x expr.Expr) {
-		if u, ok := x.(*expr.Unary); ok && u.Op >= expr.Exp && u.Op <= expr.Erf && u.Op != expr.Sqrt {
-			found = true
-		}
-		if b, ok := x.(*expr.Binary); ok && b.Op == expr.Pow {
-			found = true
+		switch n := x.(type) {
+		case *expr.Unary:
+			found = found || n.Op.Work() == expr.Transcendental || n.Op == expr.Rsqrt // a root and a division
+		case *expr.Binary:
+			found = found || n.Op.Work() == expr.Transcendental
 		}
 	})
 	return found
