@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/farm"
@@ -43,7 +43,7 @@ func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
 			s := backendtest.Space(t, w.Workload, machine, schedule.Default)
 			applied, err := s.Apply(s.Default())
 			if err == nil {
-				_, err = loop.Lower(applied)
+				_, err = lower.Schedule(applied)
 			}
 			if err != nil {
 				t.Errorf("%s (%s) on %s: %v", w.name, w.shape, name, err)

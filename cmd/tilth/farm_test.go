@@ -78,7 +78,7 @@ func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
-	given, err := filepath.Abs("../../costmodel/prior/x86.txt")
+	given, err := filepath.Abs("../../compiler/backend/cpu/describe/x86.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

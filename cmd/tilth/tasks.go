@@ -24,18 +24,25 @@ type taskRow struct {
 
 func newTasks(a *app) *cobra.Command {
 	var flags modelFlags
+	var dump dumpFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "tasks MODEL.onnx...", Short: "List the tuning tasks of models",
 		Long: "List a model's tuning tasks: operators, shapes, how often each occurs, floating point operations of one execution,\n" +
 			"and the share of all the model's operations. Of several models, as 'tilth tune' sees them together: what they have\n" +
-			"in common is one task.",
-		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'",
-		Args:    cobra.MinimumNArgs(1),
+			"in common is one task.\n\n" +
+			"With --dump, the programs of the tasks are printed instead, for whoever debugs a kernel.",
+		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
+			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
+		Args: cobra.MinimumNArgs(1),
 	}
 	flags.add(c)
+	dump.add(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
+		if err := dump.check(c); err != nil {
+			return err
+		}
 		var models []job.Model
 		err := flags.loadAll(args, func(_ string, p *graph.Program) error {
 			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
@@ -43,6 +50,9 @@ func newTasks(a *app) *cobra.Command {
 		})
 		if err != nil {
 			return err
+		}
+		if dump.what != "" {
+			return dump.write(a, job.Join(models...))
 		}
 		table := show.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
 		return list(a.stdout, asJSON, taskRows(job.Join(models...)), table, func(r taskRow) []string {

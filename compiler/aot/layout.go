@@ -7,7 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/packing"
 )
 
 // spot is a place in memory: in the arena, or in the weights.
@@ -39,7 +40,7 @@ type layout struct {
 type constant struct {
 	offset int64
 	root   int
-	pack   *loop.Pack
+	pack   *ir.Pack
 }
 
 // newLayout plans the memory of a program whose tasks were lowered to infos.
@@ -115,7 +116,7 @@ func (l *layout) value(v int) spot {
 	return l.constant(root, nil)
 }
 
-func (l *layout) constant(root int, pack *loop.Pack) spot {
+func (l *layout) constant(root int, pack *ir.Pack) spot {
 	key := fmt.Sprint(root)
 	bytes := valueBytes(l.program, root)
 	if pack != nil {
@@ -182,5 +183,5 @@ func (l *layout) content(c constant) (*array.Array, error) {
 	if err := source.Check(); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", v.Name, err)
 	}
-	return c.pack.Fill(source), nil
+	return packing.Fill(*c.pack, source), nil
 }

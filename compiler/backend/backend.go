@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/features"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -60,7 +60,15 @@ type Code interface {
 	Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error)
 	// NewUnit is an empty translation unit of a package.
 	NewUnit(t *target.Target) Unit
+	// Dump is a kernel after each step from its schedule to its source, which is the last, for whoever debugs it.
+	Dump(s *schedule.Schedule, t *target.Target) ([]Step, error)
 }
+
+// Step is a kernel as text after a step of its compilation.
+type Step struct{ Name, Text string }
+
+// Source is the name of the last step.
+const Source = "source"
 
 // Programs are what runs kernels on a device.
 type Programs interface {
@@ -95,7 +103,7 @@ type Unit interface {
 // Info is what a caller must know of a printed kernel.
 type Info struct {
 	// Prepared are the packed constants, in the order of the kernel's prepared buffers.
-	Prepared []loop.Pack
+	Prepared []ir.Pack
 	// WorkspaceBytes is scratch shared by all workers, WorkerBytes that of each.
 	WorkspaceBytes, WorkerBytes int64
 }

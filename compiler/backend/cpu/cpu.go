@@ -82,6 +82,11 @@ func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, e
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return codegen.NewUnit(t) }
 
+// Dump implements backend.Code.
+func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
+	return codegen.Dump(s, t)
+}
+
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return harness.Build(t) }
 

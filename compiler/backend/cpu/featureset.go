@@ -10,12 +10,16 @@ import (
 // featureSet implements backend.Features.
 type featureSet struct{}
 
+// Set implements backend.Features.
 func (featureSet) Set() *features.Set { return describe.Set }
 
+// Describe implements backend.Features.
 func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
 	return describe.Candidate(s, t, cycles)
 }
 
+// Prior implements backend.Features.
 func (featureSet) Prior(t *target.Target) string { return describe.Prior(t) }
 
+// Code implements backend.Features.
 func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 { return describe.Code(s, t) }

@@ -68,6 +68,15 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(*target.Target) backend.Unit { return unit{codegen.NewUnit(nil)} }
 
+// Dump implements backend.Code.
+func (Backend) Dump(s *schedule.Schedule, _ *target.Target) ([]backend.Step, error) {
+	plain, err := codegen.Plain(s.Workload)
+	if err != nil {
+		return nil, err
+	}
+	return codegen.Dump(plain, nil)
+}
+
 // unit prints kernels of a package.
 type unit struct{ *codegen.Unit }
 
@@ -83,21 +92,28 @@ func (u unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error)
 // only is the space of the one schedule that there is. It implements space.Sketch.
 type only struct{ workload *expr.Workload }
 
+// Knobs implements space.Sketch.
 func (only) Knobs() []space.Knob { return nil }
 
+// Algorithms implements space.Sketch.
 func (only) Algorithms() ([]int64, []space.Knob) { return nil, nil }
 
+// Legal implements space.Sketch.
 func (only) Legal(space.Settings) error { return nil }
 
-// Cost is a cycle for each operation.
+// Cost implements space.Sketch: a cycle for each operation.
 func (o only) Cost(space.Settings) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
 
+// Apply implements space.Sketch.
 func (only) Apply(*schedule.Schedule, space.Settings) error { return nil }
 
+// Seeds implements space.Sketch.
 func (only) Seeds() []string { return nil }
 
+// Reconcile implements space.Sketch.
 func (only) Reconcile(space.Settings) space.Settings { return nil }
 
+// Unrolls implements space.Sketch.
 func (only) Unrolls() []string { return nil }
 
 // set has the cost alone: of one candidate there is nothing to choose.
@@ -106,14 +122,18 @@ var set = features.NewSet("reference-features-1", []string{"cost_cycles"}, "cost
 // featureSet implements backend.Features.
 type featureSet struct{}
 
+// Set implements backend.Features.
 func (featureSet) Set() *features.Set { return set }
 
+// Describe implements backend.Features.
 func (featureSet) Describe(_ *schedule.Schedule, _ *target.Target, cycles float64) features.Row {
 	return features.Row{Set: set, Values: []float32{float32(math.Log2(1 + max(0, cycles)))}}
 }
 
+// Prior implements backend.Features.
 func (featureSet) Prior(*target.Target) string { return "" }
 
+// Code implements backend.Features.
 func (featureSet) Code(s *schedule.Schedule, _ *target.Target) float64 {
 	return float64(len(s.Stages))
 }

@@ -7,15 +7,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // dotStep is a vectorized step of a sum of products, acc[lane] += a[lane,k] * b[lane,k] for all k of a dotted loop at
 // once.
 type dotStep struct {
-	lane  *loop.For
-	store *loop.Store
+	lane  *ir.For
+	store *ir.Store
 	a, b  dotOperand
 }
 
@@ -29,8 +28,8 @@ type dotOperand struct {
 
 // dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop. The steps of a sum
 // may be taken apart, since each adds to elements of its own; other statements stay together.
-func (p *printer) dot(n *loop.For) {
-	if slices.ContainsFunc(n.Body, func(st loop.Stmt) bool { return !p.isStep(st) }) {
+func (p *printer) dot(n *ir.For) {
+	if slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { return !p.isStep(st) }) {
 		p.serial(n)
 		return
 	}
@@ -39,16 +38,16 @@ func (p *printer) dot(n *loop.For) {
 			p.dotProduct(step, n.Extent)
 			continue
 		}
-		p.serial(&loop.For{Var: n.Var, Extent: n.Extent, Body: loop.Block{st}})
+		p.serial(&ir.For{Var: n.Var, Extent: n.Extent, Body: ir.Block{st}})
 	}
 }
 
 // isStep reports whether a statement is a step of a sum, for one element or for those of a vector.
-func (p *printer) isStep(st loop.Stmt) bool {
-	if lane, ok := st.(*loop.For); ok && lane.Kind == schedule.Vectorized && len(lane.Body) == 1 {
+func (p *printer) isStep(st ir.Stmt) bool {
+	if lane, ok := st.(*ir.For); ok && lane.Kind == ir.Vector && len(lane.Body) == 1 {
 		st = lane.Body[0]
 	}
-	store, ok := st.(*loop.Store)
+	store, ok := st.(*ir.Store)
 	if !ok {
 		return false
 	}
@@ -56,12 +55,12 @@ func (p *printer) isStep(st loop.Stmt) bool {
 	return ok && sum.Op == expr.Add && isStepOf(sum, store) && store.Buffer.Tensor.DType.IsInt()
 }
 
-func (p *printer) dotStep(n *loop.For, st loop.Stmt) (dotStep, bool) {
-	lane, ok := st.(*loop.For)
-	if !ok || lane.Kind != schedule.Vectorized || len(lane.Body) != 1 {
+func (p *printer) dotStep(n *ir.For, st ir.Stmt) (dotStep, bool) {
+	lane, ok := st.(*ir.For)
+	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
 		return dotStep{}, false
 	}
-	store, ok := lane.Body[0].(*loop.Store)
+	store, ok := lane.Body[0].(*ir.Store)
 	if !ok || store.Buffer.Tensor.DType != array.Int32 || expr.Uses(store.Index, n.Var) {
 		return dotStep{}, false
 	}
@@ -88,7 +87,7 @@ func (p *printer) dotStep(n *loop.For, st loop.Stmt) (dotStep, bool) {
 	return dotStep{lane, store, a, b}, ok && form.terms == n.Extent
 }
 
-func (p *printer) dotOperand(e expr.Expr, lane *expr.Var, n *loop.For) (dotOperand, bool) {
+func (p *printer) dotOperand(e expr.Expr, lane *expr.Var, n *ir.For) (dotOperand, bool) {
 	cast, ok := e.(*expr.Cast)
 	if !ok || cast.Type != array.Int32 {
 		return dotOperand{}, false

@@ -2,18 +2,17 @@ package codegen
 
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // fetchEnd fetches, before a tile of accumulators is computed, the lines of memory that the straight-line code behind
 // it reads and writes, so that they arrive while the tile is computed. A single result is left to the store buffer,
 // and what a second cache holds to the processor: there it pays nothing. On Zen 4, for 56x56x64 to 256 channels with a
 // residual and two results of 3 MB each, which lie in the third cache, it saves 0.24 ms of 1.7.
-func (p *printer) fetchEnd(scope loop.Block) {
+func (p *printer) fetchEnd(scope ir.Block) {
 	f := &fetcher{p: p, last: map[*expr.Tensor]expr.Linear{}}
 	for _, st := range scope {
-		if loop, ok := st.(*loop.For); ok && loop.Kind == schedule.Vectorized {
+		if loop, ok := st.(*ir.For); ok && loop.Kind == ir.Vector {
 			f.vector(loop)
 		}
 	}
@@ -47,9 +46,9 @@ type fetched struct {
 	write  int
 }
 
-func (f *fetcher) vector(n *loop.For) {
+func (f *fetcher) vector(n *ir.For) {
 	for _, st := range n.Body {
-		store, ok := st.(*loop.Store)
+		store, ok := st.(*ir.Store)
 		if !ok {
 			continue
 		}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // horizontal prints the vectorized step of a reduction, x = x op term with one x for all lanes, as a combination of
 // the term's lanes; false when the store is no such step.
-func (p *printer) horizontal(n *loop.Store) bool {
+func (p *printer) horizontal(n *ir.Store) bool {
 	step, ok := n.Value.(*expr.Binary)
 	d := n.Buffer.Tensor.DType
 	if !ok || !computes(d) || expr.Uses(n.Index, p.lane) || !isStepOf(step, n) || expr.Uses(step.A, p.lane) {
@@ -35,7 +35,7 @@ func (p *printer) horizontal(n *loop.Store) bool {
 }
 
 // isStepOf reports whether the left side of a value is what the store overwrites.
-func isStepOf(step *expr.Binary, n *loop.Store) bool {
+func isStepOf(step *expr.Binary, n *ir.Store) bool {
 	l, ok := step.A.(*expr.Load)
 	return ok && l.Tensor == n.Buffer.Tensor && expr.Same(l.Index[0], n.Index)
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // kernelPrinter prints one kernel: its entry point and a function for each parallel loop's body.
 type kernelPrinter struct {
 	unit   *Unit
 	symbol string
-	f      *loop.Func
+	f      *ir.Func
 	// bodies are the functions of parallel loops, printed before the entry point.
 	bodies  []string
 	counter int
@@ -27,7 +27,7 @@ type kernelPrinter struct {
 	ahead map[*expr.Tensor]int64
 }
 
-func newKernelPrinter(u *Unit, symbol string, f *loop.Func) *kernelPrinter {
+func newKernelPrinter(u *Unit, symbol string, f *ir.Func) *kernelPrinter {
 	k := &kernelPrinter{unit: u, symbol: symbol, f: f, shared: map[*expr.Tensor]int64{}, ahead: map[*expr.Tensor]int64{}}
 	for _, p := range f.Prepared {
 		k.ahead[p.Buffer.Tensor] = p.Buffer.AheadBytes
@@ -75,7 +75,7 @@ func (k *kernelPrinter) run() string {
 // vectors are loaded from any address at the same speed, and cost the compiler time.
 func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
-	declare := func(b *loop.Buffer, constant, array, name string) {
+	declare := func(b *ir.Buffer, constant, array, name string) {
 		p.memory[b.Tensor] = name
 		p.line("%s%s *restrict const %s = %s[%d];", constant, ctypes[b.Tensor.DType].scalar, name, array, b.Index)
 	}
@@ -95,7 +95,7 @@ func (k *kernelPrinter) pointers(p *printer) {
 
 // parallel prints a parallel loop: its body becomes a function that runs a part of the iterations, and the values and
 // shared buffers that it uses travel in a closure.
-func (p *printer) parallel(n *loop.For) {
+func (p *printer) parallel(n *ir.For) {
 	k := p.kernel
 	body := k.printer()
 	body.worker = true
@@ -148,13 +148,13 @@ func (p *printer) call(name string, captured []*expr.Var, extent int64) {
 }
 
 // captures are the variables defined outside of a parallel loop and used in it.
-func (p *printer) captures(n *loop.For) []*expr.Var {
+func (p *printer) captures(n *ir.For) []*expr.Var {
 	inner := map[*expr.Var]bool{n.Var: true}
-	visit(n.Body, func(st loop.Stmt) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
 		switch x := st.(type) {
-		case *loop.For:
+		case *ir.For:
 			inner[x.Var] = true
-		case *loop.Let:
+		case *ir.Let:
 			inner[x.Var] = true
 		}
 	})
@@ -166,13 +166,13 @@ func (p *printer) captures(n *loop.For) []*expr.Var {
 			}
 		})
 	}
-	visit(n.Body, func(st loop.Stmt) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
 		switch x := st.(type) {
-		case *loop.If:
+		case *ir.If:
 			each(x.Cond)
-		case *loop.Let:
+		case *ir.Let:
 			each(x.Value)
-		case *loop.Store:
+		case *ir.Store:
 			each(x.Index)
 			each(x.Value)
 		}
@@ -181,7 +181,7 @@ func (p *printer) captures(n *loop.For) []*expr.Var {
 }
 
 // sharedBuffers are the scratch buffers allocated outside of a parallel loop and used in it.
-func (p *printer) sharedBuffers(body loop.Block) []*expr.Tensor {
+func (p *printer) sharedBuffers(body ir.Block) []*expr.Tensor {
 	var list []*expr.Tensor
 	for t := range p.kernel.shared {
 		if p.memory[t] != "" && usesBuffer(body, t) {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/packing"
 )
 
 // packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and
 // returns its name; "0" when there are none.
-func (u *Unit) packTable(symbol string, inputs int, packs []loop.Pack) (string, error) {
+func (u *Unit) packTable(symbol string, inputs int, packs []ir.Pack) (string, error) {
 	if len(packs) == 0 {
 		return "0", nil
 	}
@@ -27,24 +28,23 @@ func (u *Unit) packTable(symbol string, inputs int, packs []loop.Pack) (string, 
 
 // pack prints the function that fills a packed constant, and its description, unless the unit has them: the candidates
 // of a batch share a few layouts. Argument arg is the constant.
-func (u *Unit) pack(arg int, p loop.Pack) (name string, err error) {
+func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 	key := fmt.Sprintf("%d %s", arg, p.Workload.Text())
 	if name, ok := u.packs[key]; ok {
 		return name, nil
 	}
 	name = fmt.Sprintf("pack%d", len(u.packs))
-	s, err := p.Schedule()
+	s, err := packing.Schedule(p)
 	if err != nil {
 		return "", err
 	}
-	f, err := loop.Lower(s)
+	passes := u.passes()
+	f, err := lowered(s, passes[len(passes)-1:], observe) // no conditions: it copies
 	if err != nil {
 		return "", err
 	}
 	const runsOnce = "__attribute__((cold, noinline)) " // not worth the compiler's time
-	if _, err := u.functions(name, f, runsOnce); err != nil {
-		return "", err
-	}
+	u.functions(name, f, runsOnce)
 	// It has no workspace, but the workers' parts of one are told from an address.
 	fmt.Fprintf(&u.code, "static void %s_fill(const struct tilth_runtime *rt, void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(rt, bound, 0, packed); }\n", name, arg, name)
 	fmt.Fprintf(&u.code, "static const struct tilth_pack %s = {%d, %s_fill};\n", name, p.Buffer.Bytes(), name)

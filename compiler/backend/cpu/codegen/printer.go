@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take;
@@ -31,7 +30,7 @@ type printer struct {
 	lane  *expr.Var
 	lanes int64
 	// loops are the serial loops around what is being printed, outermost first.
-	loops []*loop.For
+	loops []*ir.For
 	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it
 	// fetches.
 	fetched map[string]bool
@@ -109,7 +108,7 @@ func (p *printer) varName(v *expr.Var) string {
 	return name
 }
 
-func (p *printer) block(b loop.Block) {
+func (p *printer) block(b ir.Block) {
 	used := p.used
 	for k := 0; k < len(b); k++ {
 		if t := p.transposed(b[k:]); t != nil {
@@ -122,25 +121,25 @@ func (p *printer) block(b loop.Block) {
 	p.used = used
 }
 
-func (p *printer) stmt(st loop.Stmt, rest loop.Block) {
+func (p *printer) stmt(st ir.Stmt, rest ir.Block) {
 	switch n := st.(type) {
-	case *loop.Alloc:
+	case *ir.Alloc:
 		p.alloc(n.Buffer, rest)
-	case *loop.Let:
+	case *ir.Let:
 		p.line("const int64_t %s = %s;", p.varName(n.Var), p.scalar(n.Value))
 		p.depths[n.Var] = len(p.loops)
-	case *loop.If:
+	case *ir.If:
 		p.branch(n)
-	case *loop.For:
+	case *ir.For:
 		p.loop(n)
-	case *loop.Store:
+	case *ir.Store:
 		p.store(n)
 	default:
 		panic(fmt.Sprintf("codegen: unknown statement %T", st))
 	}
 }
 
-func (p *printer) branch(n *loop.If) {
+func (p *printer) branch(n *ir.If) {
 	p.line("if (%s) {", p.scalar(n.Cond))
 	p.nested(n.Then)
 	if len(n.Else) > 0 {
@@ -150,7 +149,7 @@ func (p *printer) branch(n *loop.If) {
 	p.line("}")
 }
 
-func (p *printer) nested(b loop.Block) {
+func (p *printer) nested(b ir.Block) {
 	p.indent++
 	p.forget()
 	outer := p.pointers
@@ -161,22 +160,22 @@ func (p *printer) nested(b loop.Block) {
 	p.indent--
 }
 
-func (p *printer) loop(n *loop.For) {
+func (p *printer) loop(n *ir.For) {
 	switch n.Kind {
-	case schedule.Parallel:
+	case ir.Parallel:
 		p.parallel(n)
-	case schedule.Vectorized:
+	case ir.Vector:
 		p.lane, p.lanes = n.Var, n.Extent
 		p.block(n.Body)
 		p.lane, p.lanes = nil, 1
-	case schedule.Dotted:
+	case ir.Dot:
 		p.dot(n)
 	default:
 		p.serial(n)
 	}
 }
 
-func (p *printer) serial(n *loop.For) {
+func (p *printer) serial(n *ir.For) {
 	v := p.varName(n.Var)
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
 	fetched, stepped := p.fetched, p.stepped
@@ -189,7 +188,7 @@ func (p *printer) serial(n *loop.For) {
 
 // alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the
 // stack, else a part of the workspace.
-func (p *printer) alloc(b *loop.Buffer, scope loop.Block) {
+func (p *printer) alloc(b *ir.Buffer, scope ir.Block) {
 	name := p.kernel.fresh("s")
 	t := ctypes[b.Tensor.DType].scalar
 	if found, ok := slots(scope, b); ok {
@@ -235,7 +234,7 @@ func (p *printer) buffer(t *expr.Tensor) string {
 	return name
 }
 
-func (p *printer) store(n *loop.Store) {
+func (p *printer) store(n *ir.Store) {
 	if p.lane != nil {
 		p.vectorStore(n)
 		return
@@ -250,7 +249,7 @@ func (p *printer) store(n *loop.Store) {
 	p.stored(n.Buffer.Tensor)
 }
 
-func (p *printer) vectorStore(n *loop.Store) {
+func (p *printer) vectorStore(n *ir.Store) {
 	if p.horizontal(n) {
 		return
 	}
@@ -265,7 +264,7 @@ func (p *printer) vectorStore(n *loop.Store) {
 }
 
 // storeVector stores a vector whose lanes lie side by side.
-func (p *printer) storeVector(n *loop.Store, value string) {
+func (p *printer) storeVector(n *ir.Store, value string) {
 	at := expr.Linearize(n.Index).Plus(expr.Linearize(p.lane), -1)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
 		if name, ok := reg.vector(at.Const, p.lanes); ok {
@@ -286,13 +285,13 @@ func (p *printer) storeVector(n *loop.Store, value string) {
 }
 
 // scatter stores the lanes one by one.
-func (p *printer) scatter(n *loop.Store) {
+func (p *printer) scatter(n *ir.Store) {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	for k := range lanes {
 		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}
-		p.store(&loop.Store{
+		p.store(&ir.Store{
 			Buffer: n.Buffer,
 			Index:  at.Simplify(n.Index),
 			Value:  at.Simplify(n.Value),

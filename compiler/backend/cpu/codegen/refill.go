@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // filled is a scratch buffer that is fetched ahead.
@@ -25,7 +25,7 @@ type source struct {
 }
 
 // allocated takes note of a scratch buffer in memory.
-func (p *printer) allocated(b *loop.Buffer) {
+func (p *printer) allocated(b *ir.Buffer) {
 	if b.AheadBytes > 0 {
 		p.kernel.ahead[b.Tensor] = b.AheadBytes
 		p.filled[b.Tensor] = &filled{depth: len(p.loops), named: maps.Clone(p.names)}
@@ -34,7 +34,7 @@ func (p *printer) allocated(b *loop.Buffer) {
 
 // filling takes note of the part of a prefetched constant that vectors of a buffer are computed from. When it is used
 // and filled again, that is from the part behind.
-func (p *printer) filling(n *loop.Store) {
+func (p *printer) filling(n *ir.Store) {
 	f := p.filled[n.Buffer.Tensor]
 	if f == nil {
 		return

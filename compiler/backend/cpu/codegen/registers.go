@@ -4,8 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // maxSlots bounds the named variables of one buffer; beyond it the buffer stays an array.
@@ -19,7 +18,7 @@ type slot struct {
 // slots finds the variables that can stand for a scratch buffer: every store and load in its scope must have a
 // constant index, and vector accesses must agree. ok is false when the buffer has to be memory. This is what turns an
 // unrolled accumulator tile into named vector variables.
-func slots(scope loop.Block, b *loop.Buffer) (found []slot, ok bool) {
+func slots(scope ir.Block, b *ir.Buffer) (found []slot, ok bool) {
 	s := &slotScan{buffer: b.Tensor, ok: true}
 	s.block(scope, nil)
 	if !s.ok {
@@ -54,25 +53,25 @@ type slotScan struct {
 	ok     bool
 }
 
-func (s *slotScan) block(b loop.Block, lane *expr.Var) {
+func (s *slotScan) block(b ir.Block, lane *expr.Var) {
 	for _, st := range b {
 		switch n := st.(type) {
-		case *loop.For:
+		case *ir.For:
 			inner := lane
-			if n.Kind == schedule.Vectorized {
+			if n.Kind == ir.Vector {
 				inner = n.Var
 			}
-			if n.Kind == schedule.Parallel && usesBuffer(n.Body, s.buffer) {
+			if n.Kind == ir.Parallel && usesBuffer(n.Body, s.buffer) {
 				s.ok = false
 			}
 			s.block(n.Body, inner)
-		case *loop.If:
+		case *ir.If:
 			s.expr(n.Cond, lane)
 			s.block(n.Then, lane)
 			s.block(n.Else, lane)
-		case *loop.Let:
+		case *ir.Let:
 			s.expr(n.Value, lane)
-		case *loop.Store:
+		case *ir.Store:
 			if n.Buffer.Tensor == s.buffer {
 				s.access(n.Index, lane)
 			}
@@ -111,20 +110,20 @@ func (s *slotScan) add(x slot) {
 	}
 }
 
-func usesBuffer(b loop.Block, t *expr.Tensor) bool {
+func usesBuffer(b ir.Block, t *expr.Tensor) bool {
 	used := false
-	visit(b, func(st loop.Stmt) {
+	ir.Visit(b, func(st ir.Stmt) {
 		each := func(e expr.Expr) {
 			for _, l := range expr.Loads(e) {
 				used = used || l.Tensor == t
 			}
 		}
 		switch n := st.(type) {
-		case *loop.If:
+		case *ir.If:
 			each(n.Cond)
-		case *loop.Let:
+		case *ir.Let:
 			each(n.Value)
-		case *loop.Store:
+		case *ir.Store:
 			used = used || n.Buffer.Tensor == t
 			each(n.Index)
 			each(n.Value)
@@ -133,25 +132,11 @@ func usesBuffer(b loop.Block, t *expr.Tensor) bool {
 	return used
 }
 
-// visit calls f on every statement of a block, outer ones first.
-func visit(b loop.Block, f func(loop.Stmt)) {
-	for _, st := range b {
-		f(st)
-		switch n := st.(type) {
-		case *loop.For:
-			visit(n.Body, f)
-		case *loop.If:
-			visit(n.Then, f)
-			visit(n.Else, f)
-		}
-	}
-}
-
-func hasParallel(b loop.Block) bool {
+func hasParallel(b ir.Block) bool {
 	found := false
-	visit(b, func(st loop.Stmt) {
-		f, ok := st.(*loop.For)
-		found = found || ok && f.Kind == schedule.Parallel
+	ir.Visit(b, func(st ir.Stmt) {
+		f, ok := st.(*ir.For)
+		found = found || ok && f.Kind == ir.Parallel
 	})
 	return found
 }

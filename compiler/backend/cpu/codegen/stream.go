@@ -5,11 +5,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // streams reports whether a vector is stored past the caches: one as wide as a register, at a multiple of its size.
-func (p *printer) streams(b *loop.Buffer, at expr.Linear) bool {
+func (p *printer) streams(b *ir.Buffer, at expr.Linear) bool {
 	if !b.Streamed || p.lanes != p.unit.lanes(b.Tensor.DType) || p.lanes < 2 || at.Const%p.lanes != 0 {
 		return false
 	}
@@ -22,7 +22,7 @@ func (p *printer) streams(b *loop.Buffer, at expr.Linear) bool {
 }
 
 // stream prints such a store.
-func (p *printer) stream(b *loop.Buffer, at expr.Linear, value string) {
+func (p *printer) stream(b *ir.Buffer, at expr.Linear, value string) {
 	p.line("%s(&%s, %s);", p.unit.streaming(b.Tensor.DType, p.lanes), p.element(b.Tensor, at), value)
 	p.streamed = true
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // mostTransposed bounds the lanes of a square: compilers take seconds for the shuffles of vectors of many bytes.
@@ -33,7 +32,7 @@ type copied struct {
 }
 
 // transposed finds a transposition at the beginning of a block; nil when there is none.
-func (p *printer) transposed(b loop.Block) *transposition {
+func (p *printer) transposed(b ir.Block) *transposition {
 	var t *transposition
 	for k, st := range b {
 		c, ok := p.copied(st)
@@ -54,12 +53,12 @@ func (p *printer) transposed(b loop.Block) *transposition {
 	return nil
 }
 
-func (p *printer) copied(st loop.Stmt) (c copied, ok bool) {
-	n, ok := st.(*loop.For)
-	if !ok || n.Kind != schedule.Vectorized || len(n.Body) != 1 {
+func (p *printer) copied(st ir.Stmt) (c copied, ok bool) {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind != ir.Vector || len(n.Body) != 1 {
 		return c, false
 	}
-	s, ok := n.Body[0].(*loop.Store)
+	s, ok := n.Body[0].(*ir.Store)
 	if !ok {
 		return c, false
 	}

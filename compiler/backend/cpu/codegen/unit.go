@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -99,28 +99,21 @@ func (k printed) fields(id, packs string) string {
 
 // kernel prints a kernel's functions.
 func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
-	f, err := loop.Lower(s)
+	f, err := lowered(s, u.passes(), observe)
 	if err != nil {
 		return printed{}, err
 	}
-	if u.vectorBytes > 0 { // the reference stays as plain as it can be
-		f.Body = loop.Partition(f.Body)
-	}
-	info, err := u.functions(symbol, f, "")
-	return printed{info, symbol, s.ErrorGrowth()}, err
+	return printed{u.functions(symbol, f, ""), symbol, s.ErrorGrowth()}, nil
 }
 
-// functions prints the functions that run a loop nest, with attributes of C.
-func (u *Unit) functions(symbol string, f *loop.Func, attributes string) (info backend.Info, err error) {
-	if f.Body, err = loop.Expand(f.Body, u.lanes); err != nil {
-		return backend.Info{}, err
-	}
+// functions prints the functions that run a program, with attributes of C.
+func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.Info {
 	k := newKernelPrinter(u, symbol, f)
 	k.attributes = attributes
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
 	u.code.WriteString(run)
-	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}, nil
+	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}
 }
 
 // Source is the whole translation unit.

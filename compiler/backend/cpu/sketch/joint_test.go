@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -30,7 +30,7 @@ func TestPositionsGoOnInTheNextRow(t *testing.T) {
 	if trace := string(applied.Trace()); !strings.Contains(trace, "\nflatten ") {
 		t.Errorf("no axis is flattened:\n%s", trace)
 	}
-	if _, err := loop.Lower(applied); err != nil {
+	if _, err := lower.Schedule(applied); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -32,7 +32,7 @@ output t5
 		}
 		scheduled, err := s.Apply(p)
 		if err == nil {
-			_, err = loop.Lower(scheduled)
+			_, err = lower.Schedule(scheduled)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", s.Format(p), err)

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/loop"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -87,7 +87,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 				s := New(task.Workload, parseTarget(t, on), schedule.Default)
 				scheduled, err := s.Apply(s.Default())
 				if err == nil {
-					_, err = loop.Lower(scheduled)
+					_, err = lower.Schedule(scheduled)
 				}
 				if err != nil {
 					t.Errorf("%s, %s on %s: default %s: %v", name, task.Name, on, s.Format(s.Default()), err)
@@ -184,7 +184,7 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loop.Lower(applied); err != nil {
+	if _, err := lower.Schedule(applied); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,7 +208,7 @@ func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loop.Lower(applied); err != nil {
+	if _, err := lower.Schedule(applied); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -226,7 +226,7 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
 		applied, err := s.Apply(s.Default())
 		if err == nil {
-			_, err = loop.Lower(applied)
+			_, err = lower.Schedule(applied)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -258,7 +258,7 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err == nil {
-		_, err = loop.Lower(applied)
+		_, err = lower.Schedule(applied)
 	}
 	if err != nil {
 		t.Error(err)

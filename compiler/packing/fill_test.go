@@ -1,4 +1,4 @@
-package loop
+package packing_test
 
 import (
 	"bytes"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/packing"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -20,14 +23,14 @@ func randomArray(rng *rand.Rand, d array.DType, shape ...int64) *array.Array {
 }
 
 // checkFill compares Fill with the evaluator.
-func checkFill(t *testing.T, p Pack, constant *array.Array) {
+func checkFill(t *testing.T, p ir.Pack, constant *array.Array) {
 	t.Helper()
 	want, err := expr.Evaluate(p.Workload, []*array.Array{constant})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Fill(constant); !bytes.Equal(got.Data, want[0].Data) {
-		t.Errorf("dims %v of %v: the packed buffer differs", p.dims, constant.Shape)
+	if got := packing.Fill(p, constant); !bytes.Equal(got.Data, want[0].Data) {
+		t.Errorf("dims %v of %v: the packed buffer differs", p.Dims, constant.Shape)
 	}
 }
 
@@ -46,7 +49,7 @@ func TestFillIsThePackedWorkload(t *testing.T) {
 		rng.Shuffle(len(dims), func(i, j int) { dims[i], dims[j] = dims[j], dims[i] })
 		for _, d := range []array.DType{array.Float32, array.Int8, array.Float64} {
 			constant := expr.NewConstant("c", d, shape...)
-			checkFill(t, newPack(0, constant, nil, dims), randomArray(rng, d, shape...))
+			checkFill(t, packing.New(0, constant, nil, dims), randomArray(rng, d, shape...))
 		}
 	}
 }
@@ -70,7 +73,7 @@ func TestFillTransformsWinogradsWeights(t *testing.T) {
 			if err := s.Pack(0, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: 4}, {Dim: 2}, {Dim: 3, Factor: 4, Inner: true}}); err != nil {
 				t.Fatal(err)
 			}
-			f, err := Lower(s)
+			f, err := lower.Schedule(s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,31 +97,31 @@ output t2
 	if _, err := s.Winograd(0, 4, 4); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Lower(s)
+	f, err := lower.Schedule(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	packing, err := f.Prepared[0].Schedule()
+	packed, err := packing.Schedule(f.Prepared[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	lowered, err := Lower(packing)
+	lowered, err := lower.Schedule(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := scratchElements(lowered.Body); n > 3*packLanes {
-		t.Errorf("%d elements of scratch", n)
+	if n := scratchElements(lowered.Body); n > 3*4 {
+		t.Errorf("%d elements of scratch, want those of three vectors of four", n)
 	}
 }
 
-func scratchElements(b Block) (n int64) {
+func scratchElements(b ir.Block) (n int64) {
 	for _, st := range b {
 		switch x := st.(type) {
-		case *Alloc:
+		case *ir.Alloc:
 			n += x.Buffer.Elements()
-		case *For:
+		case *ir.For:
 			n += scratchElements(x.Body)
-		case *If:
+		case *ir.If:
 			n += scratchElements(x.Then) + scratchElements(x.Else)
 		}
 	}
@@ -140,7 +143,7 @@ func TestFillSumsStrassensRightOperand(t *testing.T) {
 		if _, err := s.Strassen(0, 4, schedule.Compiled); err != nil {
 			t.Fatal(err)
 		}
-		f, err := Lower(s)
+		f, err := lower.Schedule(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,31 +1,36 @@
-package loop
+// Package unroll is the pass that writes unrolled loops out and cuts vector loops to the lanes that there are.
+package unroll
 
 import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // maxExpandedNodes bounds the expression nodes that unrolling writes.
 const maxExpandedNodes = 1 << 20
 
-// Expand writes every unrolled loop out: its body once an iteration, with the loop's variable replaced by a constant.
-// Vectorized loops are cut into loops whose extents are powers of two and at most lanes of the type that they store; a
+// Run writes every unrolled loop out: its body once an iteration, with the loop's variable replaced by a constant.
+// Vector loops are cut into loops whose extents are powers of two and at most lanes of the type that they store; a
 // rest of one lane becomes plain statements. With lanes of one, no vectorized loop is left.
-func Expand(b Block, lanes func(array.DType) int64) (Block, error) {
+func Run(f *ir.Func, lanes func(array.DType) int64) (*ir.Func, error) {
 	x := &expander{lanes: lanes}
 	x.simplifier = expr.Simplifier{Values: map[*expr.Var]expr.Expr{}, Tensors: map[*expr.Tensor]*expr.Tensor{}}
-	x.buffers = map[*expr.Tensor]*Buffer{}
-	return x.block(b)
+	x.buffers = map[*expr.Tensor]*ir.Buffer{}
+	body, err := x.block(f.Body)
+	if err != nil {
+		return nil, err
+	}
+	return f.With(body), nil
 }
 
 type expander struct {
 	lanes func(array.DType) int64
 	// simplifier has the values of unrolled loops' variables and the tensors of copied buffers.
 	simplifier expr.Simplifier
-	buffers    map[*expr.Tensor]*Buffer
+	buffers    map[*expr.Tensor]*ir.Buffer
 	// count and nodes are the statements and expression nodes written so far.
 	count, nodes int
 }
@@ -39,11 +44,11 @@ func (x *expander) expr(e expr.Expr) expr.Expr {
 	return e
 }
 
-func (x *expander) block(b Block) (Block, error) {
-	var out Block
+func (x *expander) block(b ir.Block) (ir.Block, error) {
+	var out ir.Block
 	for _, st := range b {
-		if x.count++; x.count > maxStatements || x.nodes > maxExpandedNodes {
-			return nil, fmt.Errorf("lower: unrolling makes more than %d statements or %d nodes", maxStatements, maxExpandedNodes)
+		if x.count++; x.count > ir.MaxStatements || x.nodes > maxExpandedNodes {
+			return nil, fmt.Errorf("unroll: unrolling makes more than %d statements or %d nodes", ir.MaxStatements, maxExpandedNodes)
 		}
 		done, err := x.stmt(st)
 		if err != nil {
@@ -54,43 +59,43 @@ func (x *expander) block(b Block) (Block, error) {
 	return out, nil
 }
 
-func (x *expander) stmt(st Stmt) (Block, error) {
+func (x *expander) stmt(st ir.Stmt) (ir.Block, error) {
 	switch n := st.(type) {
-	case *For:
+	case *ir.For:
 		switch n.Kind {
-		case schedule.Unrolled:
+		case ir.Unrolled:
 			return x.unroll(n)
-		case schedule.Vectorized:
+		case ir.Vector:
 			return x.vectorize(n)
 		}
 		body, err := x.block(n.Body)
-		return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: body}}, err
-	case *If:
+		return ir.Block{&ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: body}}, err
+	case *ir.If:
 		return x.branch(n, x.expr(n.Cond))
-	case *Let:
+	case *ir.Let:
 		return x.let(n, x.expr(n.Value)), nil
-	case *Alloc:
+	case *ir.Alloc:
 		if len(x.simplifier.Values) == 0 {
-			return Block{n}, nil
+			return ir.Block{n}, nil
 		}
 		copied := *n.Buffer
-		copied.Tensor = flat(n.Buffer.Tensor.Name, n.Buffer.Tensor.DType, n.Buffer.Elements())
+		copied.Tensor = ir.Flat(n.Buffer.Tensor.Name, n.Buffer.Tensor.DType, n.Buffer.Elements())
 		x.buffers[n.Buffer.Tensor] = &copied
 		x.simplifier.Tensors[n.Buffer.Tensor] = copied.Tensor
-		return Block{&Alloc{&copied}}, nil
-	case *Store:
+		return ir.Block{&ir.Alloc{Buffer: &copied}}, nil
+	case *ir.Store:
 		buffer := n.Buffer
 		if r, ok := x.buffers[buffer.Tensor]; ok {
 			buffer = r
 		}
-		return Block{&Store{buffer, x.expr(n.Index), x.expr(n.Value)}}, nil
+		return ir.Block{&ir.Store{Buffer: buffer, Index: x.expr(n.Index), Value: x.expr(n.Value)}}, nil
 	default:
-		return nil, fmt.Errorf("lower: unknown statement %T", st)
+		return nil, fmt.Errorf("unroll: unknown statement %T", st)
 	}
 }
 
-func (x *expander) unroll(n *For) (Block, error) {
-	var out Block
+func (x *expander) unroll(n *ir.For) (ir.Block, error) {
+	var out ir.Block
 	for k := range n.Extent {
 		x.simplifier.Values[n.Var] = expr.I(k)
 		body, err := x.block(n.Body)
@@ -104,31 +109,31 @@ func (x *expander) unroll(n *For) (Block, error) {
 }
 
 // let gives each copy of an unrolled Let a variable of its own.
-func (x *expander) let(n *Let, value expr.Expr) Block {
+func (x *expander) let(n *ir.Let, value expr.Expr) ir.Block {
 	if _, constant := value.(*expr.Int); constant {
 		x.simplifier.Values[n.Var] = value
 		return nil
 	}
 	if len(x.simplifier.Values) == 0 {
-		return Block{&Let{n.Var, value}}
+		return ir.Block{&ir.Let{Var: n.Var, Value: value}}
 	}
 	fresh := *n.Var
 	x.simplifier.Values[n.Var] = &fresh
-	return Block{&Let{&fresh, value}}
+	return ir.Block{&ir.Let{Var: &fresh, Value: value}}
 }
 
-func (x *expander) vectorize(n *For) (Block, error) {
+func (x *expander) vectorize(n *ir.For) (ir.Block, error) {
 	width := int64(1)
 	for k, st := range n.Body {
-		store, ok := st.(*Store)
+		store, ok := st.(*ir.Store)
 		if !ok {
-			return nil, fmt.Errorf("lower: a vectorized loop holds a %T", st)
+			return nil, fmt.Errorf("unroll: a vectorized loop holds a %T", st)
 		}
 		if w := x.lanes(store.Buffer.Tensor.DType); k == 0 || w < width {
 			width = w
 		}
 	}
-	var out Block
+	var out ir.Block
 	for base := int64(0); base < n.Extent; {
 		size := width
 		for size > n.Extent-base {
@@ -146,7 +151,7 @@ func (x *expander) vectorize(n *For) (Block, error) {
 		if size == 1 {
 			out = append(out, body...)
 		} else {
-			out = append(out, &For{Var: lane, Extent: size, Kind: schedule.Vectorized, Body: body})
+			out = append(out, &ir.For{Var: lane, Extent: size, Kind: ir.Vector, Body: body})
 		}
 		base += size
 	}
@@ -154,7 +159,7 @@ func (x *expander) vectorize(n *For) (Block, error) {
 	return out, nil
 }
 
-func (x *expander) branch(n *If, cond expr.Expr) (Block, error) {
+func (x *expander) branch(n *ir.If, cond expr.Expr) (ir.Block, error) {
 	if c, ok := cond.(*expr.Int); ok {
 		if c.Value != 0 {
 			return x.block(n.Then)
@@ -166,5 +171,5 @@ func (x *expander) branch(n *If, cond expr.Expr) (Block, error) {
 		return nil, err
 	}
 	otherwise, err := x.block(n.Else)
-	return Block{&If{cond, then, otherwise}}, err
+	return ir.Block{&ir.If{Cond: cond, Then: then, Else: otherwise}}, err
 }

@@ -1,4 +1,4 @@
-package loop
+package partition
 
 import (
 	"errors"
@@ -6,6 +6,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/pass/unroll"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -25,11 +29,11 @@ func padded(t *testing.T, size int64) *expr.Workload {
 }
 
 func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
-	f, err := Lower(schedule.New(padded(t, 8)))
+	f, err := lower.Schedule(schedule.New(padded(t, 8)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := comparisons(f.Body), comparisons(Partition(f.Body))
+	before, after := comparisons(f.Body), comparisons(Run(f).Body)
 	if len(before) != 4 || len(after) != 0 {
 		t.Errorf("%d comparisons became %d, want 4 and none", len(before), len(after))
 	}
@@ -51,14 +55,15 @@ func rowTiles(t *testing.T) (s *schedule.Schedule, tiles int) {
 
 func TestShiftedTilesKeepNoCondition(t *testing.T) {
 	s, _ := rowTiles(t)
-	f, err := Lower(s)
+	f, err := lower.Schedule(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := Expand(Partition(f.Body), func(array.DType) int64 { return 1 })
+	f, err = unroll.Run(Run(f), func(array.DType) int64 { return 1 })
 	if err != nil {
 		t.Fatal(err)
 	}
+	body := f.Body
 	if n := len(comparisons(body)); n != 0 {
 		t.Errorf("%d comparisons are left", n)
 	}
@@ -74,12 +79,12 @@ func TestBordersOfParallelRowsAreCut(t *testing.T) {
 	if err := s.Parallel(0, rows); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Lower(s)
+	f, err := lower.Schedule(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	visit(Partition(f.Body), func(st Stmt) {
-		if n, ok := st.(*For); ok && n.Kind == schedule.Serial {
+	ir.Visit(Run(f).Body, func(st ir.Stmt) {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Serial {
 			for _, c := range comparisons(n.Body) {
 				if expr.Uses(c, n.Var) {
 					t.Errorf("a loop over columns of extent %d decides %v", n.Extent, c)
@@ -90,27 +95,34 @@ func TestBordersOfParallelRowsAreCut(t *testing.T) {
 }
 
 func TestPartitionsCoverTheWholeRange(t *testing.T) {
-	f, err := Lower(schedule.New(padded(t, 8)))
+	f, err := lower.Schedule(schedule.New(padded(t, 8)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stores(Partition(f.Body), 1); n != 100 {
+	if n := stores(Run(f).Body, 1); n != 100 {
 		t.Errorf("%d elements are stored, want 10 x 10", n)
 	}
 }
 
 // stores is how many stores a block executes, where each If executes either of its branches.
-func stores(b Block, times int64) int64 {
+func stores(b ir.Block, times int64) int64 {
 	total := int64(0)
 	for _, st := range b {
 		switch n := st.(type) {
-		case *For:
+		case *ir.For:
 			total += stores(n.Body, times*n.Extent)
-		case *If:
+		case *ir.If:
 			total += stores(n.Then, times)
-		case *Store:
+		case *ir.Store:
 			total += times
 		}
 	}
 	return total
+}
+
+// TestABorderIsLeftOutOfTheMiddle: rows and columns of a padded copy are cut where the border begins and ends.
+func TestABorderIsLeftOutOfTheMiddle(t *testing.T) {
+	f := irtest.Lower(t, schedule.New(padded(t, 8)))
+	irtest.Golden(t, "before", f)
+	irtest.Golden(t, "after", Run(f))
 }

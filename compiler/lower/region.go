@@ -1,9 +1,10 @@
-package loop
+package lower
 
 import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -181,7 +182,7 @@ func union(a, b []span, shape []int64) []span {
 
 // clamp moves a region into the tensor's shape, keeping its extents where they fit. What lies outside is never read:
 // such loads stand behind a condition. Minima that need a computation of their own come back as Lets.
-func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets Block) {
+func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets ir.Block) {
 	for k, s := range region {
 		extent := min(s.extent, shape[k])
 		first := s.min
@@ -191,7 +192,7 @@ func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, let
 		} else if lo, hi, ok := expr.Linearize(first).Bounds(); !ok || lo < 0 || hi > room {
 			v := &expr.Var{Name: "m", Extent: room + 1}
 			value := expr.Simplify(expr.MaxE(expr.MinE(first, expr.I(room)), expr.I(0)))
-			lets = append(lets, &Let{v, value})
+			lets = append(lets, &ir.Let{Var: v, Value: value})
 			first = v
 		}
 		mins, extents = append(mins, first), append(extents, extent)

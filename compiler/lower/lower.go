@@ -1,4 +1,5 @@
-package loop
+// Package lower makes loops of schedules, inferring what part of each stage is needed where.
+package lower
 
 import (
 	"fmt"
@@ -6,17 +7,22 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/packing"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
-
-// maxStatements bounds the size of a lowered kernel, before and after unrolling.
-const maxStatements = 1 << 14
 
 // maxIterations bounds the iteration space of one stage, so that no product of extents overflows.
 const maxIterations = 1 << 40
 
 // maxWork bounds the expression nodes that lowering makes and the loads it looks at when it infers regions.
 const maxWork = 1 << 21
+
+// kinds are those of loops by how the schedule annotates them.
+var kinds = map[schedule.Kind]ir.Kind{
+	schedule.Serial: ir.Serial, schedule.Parallel: ir.Parallel, schedule.Vectorized: ir.Vector, schedule.Unrolled: ir.Unrolled,
+	schedule.Dotted: ir.Dot,
+}
 
 type lowerer struct {
 	s        *schedule.Schedule
@@ -56,7 +62,7 @@ func checkIterations(s *schedule.Schedule) error {
 
 // binding says where a tensor's elements are: the part of it that begins at mins, in a buffer of the given extents.
 type binding struct {
-	buffer  *Buffer
+	buffer  *ir.Buffer
 	mins    []expr.Expr
 	extents []int64
 	pack    []schedule.PackDim
@@ -64,13 +70,13 @@ type binding struct {
 	strides []int64
 }
 
-// Lower turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
-func Lower(s *schedule.Schedule) (*Func, error) {
+// Schedule turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
+func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
 	if err := checkIterations(s); err != nil {
 		return nil, err
 	}
-	f := &Func{Workload: s.Workload}
+	f := &ir.Func{Workload: s.Workload}
 	l.bindArgs(f)
 	for _, g := range l.order {
 		if g.IsOutput && g.Consumer != nil {
@@ -83,7 +89,7 @@ func Lower(s *schedule.Schedule) (*Func, error) {
 		}
 		if !g.IsOutput {
 			b := l.scratch(g, nil, g.Tensor.Shape)
-			f.Body = append(f.Body, &Alloc{b.buffer})
+			f.Body = append(f.Body, &ir.Alloc{Buffer: b.buffer})
 			l.bindings[g.Tensor] = b
 		}
 		zero := make([]expr.Expr, len(g.Axes))
@@ -119,7 +125,7 @@ func topological(s *schedule.Schedule) []*schedule.Stage {
 	return order
 }
 
-func whole(t *expr.Tensor, b *Buffer) *binding {
+func whole(t *expr.Tensor, b *ir.Buffer) *binding {
 	mins := make([]expr.Expr, len(t.Shape))
 	for k := range mins {
 		mins[k] = expr.I(0)
@@ -127,11 +133,7 @@ func whole(t *expr.Tensor, b *Buffer) *binding {
 	return &binding{buffer: b, mins: mins, extents: t.Shape}
 }
 
-func flat(name string, d array.DType, elements int64) *expr.Tensor {
-	return &expr.Tensor{Name: name, DType: d, Shape: []int64{elements}, Role: expr.Input}
-}
-
-func (l *lowerer) bindArgs(f *Func) {
+func (l *lowerer) bindArgs(f *ir.Func) {
 	w := l.s.Workload
 	for k, t := range w.Args() {
 		c := k - len(w.Inputs)
@@ -140,7 +142,7 @@ func (l *lowerer) bindArgs(f *Func) {
 			f.Args = append(f.Args, nil)
 			continue
 		}
-		buffer := &Buffer{Tensor: flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: Argument, Index: k}
+		buffer := &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: ir.Argument, Index: k}
 		if g := l.s.Producer(t); g != nil {
 			buffer.Streamed = g.Streamed
 		}
@@ -152,7 +154,7 @@ func (l *lowerer) bindArgs(f *Func) {
 }
 
 // bindPrepared replaces a constant by its transform, packed.
-func (l *lowerer) bindPrepared(f *Func, constant int) {
+func (l *lowerer) bindPrepared(f *ir.Func, constant int) {
 	t, dims := l.s.Workload.Constants[constant], l.s.Packs[constant]
 	if tr := l.s.Transforms[constant]; tr != nil {
 		t = tr.Tensor
@@ -162,7 +164,7 @@ func (l *lowerer) bindPrepared(f *Func, constant int) {
 			dims = append(dims, schedule.PackDim{Dim: d})
 		}
 	}
-	pack := newPack(constant, t, l.s.Transforms[constant], dims)
+	pack := packing.New(constant, t, l.s.Transforms[constant], dims)
 	pack.Buffer.Index, pack.Buffer.AheadBytes = len(f.Prepared), l.s.Prefetches[constant]
 	f.Prepared = append(f.Prepared, pack)
 	l.bindings[t] = whole(t, pack.Buffer)
@@ -176,7 +178,7 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 		stored = slices.Clone(extents)
 		stored[len(stored)-1] += g.Skew
 	}
-	b := whole(g.Tensor, &Buffer{Tensor: flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: Scratch})
+	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: ir.Scratch})
 	b.buffer.AheadBytes, b.extents = g.FetchBytes, stored
 	if mins != nil {
 		b.mins = mins
@@ -185,9 +187,9 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 }
 
 // generate emits the leaves from position pos inward.
-func (l *lowerer) generate(n *nest, pos int) (Block, error) {
-	if l.count++; l.count > maxStatements {
-		return nil, fmt.Errorf("lower: the schedule makes more than %d loops and statements", maxStatements)
+func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
+	if l.count++; l.count > ir.MaxStatements {
+		return nil, fmt.Errorf("lower: the schedule makes more than %d loops and statements", ir.MaxStatements)
 	}
 	if pos == len(n.g.Leaves) {
 		return l.innermost(n)
@@ -213,7 +215,7 @@ func (l *lowerer) generate(n *nest, pos int) (Block, error) {
 }
 
 // startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.
-func (l *lowerer) startReduction(n *nest, pos int) (Block, error) {
+func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
 	first := n.clone()
 	first.init = true
 	block, err := l.generate(first, pos)
@@ -226,7 +228,7 @@ func (l *lowerer) startReduction(n *nest, pos int) (Block, error) {
 	return append(block, rest...), err
 }
 
-func (l *lowerer) loop(n *nest, pos int, extent int64) (Block, error) {
+func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
 	if extent == 1 {
 		n = n.clone()
@@ -237,11 +239,11 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (Block, error) {
 	n = n.clone()
 	n.values[it] = v
 	body, err := l.enter(n, pos)
-	return Block{&For{Var: v, Extent: extent, Kind: it.Kind, Body: body}}, err
+	return ir.Block{&ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Body: body}}, err
 }
 
 // peel emits the full tiles' loop, then the partial tile.
-func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (Block, error) {
+func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most := n.clone()
 	most.tails[sp] = false
@@ -258,7 +260,7 @@ func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (Block, error) {
 
 // enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then
 // computes the stages attached here.
-func (l *lowerer) enter(n *nest, pos int) (Block, error) {
+func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 	for _, it := range n.g.Iters {
 		sp := it.Split
 		if sp == nil || !n.partial(sp) {
@@ -284,7 +286,7 @@ func (l *lowerer) enter(n *nest, pos int) (Block, error) {
 // branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the
 // version for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be
 // simplified.
-func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
+func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
 	most.tails[sp], last.tails[sp] = false, true
@@ -295,24 +297,24 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	if err != nil {
 		return nil, err
 	}
-	then = append(Block{&Let{v, expr.Simplify(outer)}}, then...)
+	then = append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, then...)
 	tail, err := l.enter(last, pos)
-	return Block{&If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
 }
 
-func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (Block, error) {
+func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
 	room := n.extent(sp.Parent) - sp.Factor
 	v := &expr.Var{Name: "b", Extent: room + 1}
 	n = n.clone()
 	n.bases[sp] = v
 	rest, err := l.enter(n, pos)
 	value := expr.Simplify(expr.MinE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(room)))
-	return append(Block{&Let{v, value}}, rest...), err
+	return append(ir.Block{&ir.Let{Var: v, Value: value}}, rest...), err
 }
 
 // attached computes the stages attached at the leaf at pos, then goes on inward.
-func (l *lowerer) attached(n *nest, pos int) (Block, error) {
-	var block Block
+func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
+	var block ir.Block
 	for _, p := range l.order {
 		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
 			continue
@@ -323,7 +325,7 @@ func (l *lowerer) attached(n *nest, pos int) (Block, error) {
 		}
 		mins, extents, lets := clamp(region, p.Tensor.Shape)
 		l.bindings[p.Tensor] = l.scratch(p, mins, extents)
-		block = append(append(block, lets...), &Alloc{l.bindings[p.Tensor].buffer})
+		block = append(append(block, lets...), &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer})
 		body, err := l.generate(newNest(p, mins, extents), 0)
 		if err != nil {
 			return nil, err
@@ -357,7 +359,7 @@ func (n *nest) checkOrder(it *schedule.Iter) error {
 	return n.checkOrder(sp.Parent)
 }
 
-func (l *lowerer) innermost(n *nest) (Block, error) {
+func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 	g := n.g
 	at, vars, err := l.position(n)
 	if err != nil {
@@ -365,10 +367,10 @@ func (l *lowerer) innermost(n *nest) (Block, error) {
 	}
 	target := l.bindings[g.Tensor]
 	index := target.flatten(at)
-	store := &Store{Buffer: target.buffer, Index: index}
+	store := &ir.Store{Buffer: target.buffer, Index: index}
 	if n.init {
 		store.Value = g.Combiner.Identity(g.Tensor.DType)
-		return Block{store}, nil
+		return ir.Block{store}, nil
 	}
 	body := expr.Substitute(g.Body, vars)
 	if err := l.spend(expr.Size(body)); err != nil {
@@ -384,9 +386,9 @@ func (l *lowerer) innermost(n *nest) (Block, error) {
 	store.Value = value
 	if out := l.outputs[g.Tensor]; out != nil {
 		kept := &expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}
-		return Block{store, &Store{Buffer: out.buffer, Index: out.flatten(n.absolute(at)), Value: kept}}, nil
+		return ir.Block{store, &ir.Store{Buffer: out.buffer, Index: out.flatten(n.absolute(at)), Value: kept}}, nil
 	}
-	return Block{store}, nil
+	return ir.Block{store}, nil
 }
 
 // absolute turns a position within the nest's region into one within the tensor.
@@ -446,7 +448,7 @@ func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
 func (b *binding) flatten(at []expr.Expr) expr.Expr {
 	extents := b.extents
 	if b.pack != nil {
-		at, extents = packedIndex(b.pack, at, b.extents)
+		at, extents = packing.Index(b.pack, at, b.extents)
 	}
 	index := expr.I(0)
 	if b.strides != nil {

@@ -1,18 +1,19 @@
-package loop
+package packing
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // Fill computes the packed buffer from the constant, which has the shape of Workload's. The values are those of
 // Workload, which evaluates expressions element by element; this runs at the speed of memory.
-func (p Pack) Fill(constant *array.Array) *array.Array {
+func Fill(p ir.Pack, constant *array.Array) *array.Array {
 	source := constant
-	if p.transform != nil {
-		source = p.transform.Compute(constant)
+	if p.Transform != nil {
+		source = p.Transform.Compute(constant)
 	}
-	f := &filler{dims: p.dims, source: source, packed: array.New(source.DType, packedShape(p.dims, source.Shape)...)}
+	f := &filler{dims: p.Dims, source: source, packed: array.New(source.DType, Shape(p.Dims, source.Shape)...)}
 	f.strides = make([]int64, len(source.Shape))
 	stride := int64(1)
 	for d := len(source.Shape) - 1; d >= 0; d-- {
@@ -20,7 +21,7 @@ func (p Pack) Fill(constant *array.Array) *array.Array {
 		stride *= source.Shape[d]
 	}
 	f.at = make([]int64, len(source.Shape))
-	if len(p.dims) == 0 {
+	if len(p.Dims) == 0 {
 		copy(f.packed.Data, source.Data)
 		return f.packed
 	}

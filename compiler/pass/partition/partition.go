@@ -1,14 +1,15 @@
-package loop
+// Package partition is the pass that takes conditions out of loops.
+package partition
 
 import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Versions that Partition makes of one nest beside the first. What sums up has its conditions innermost, where each
+// Versions that the pass makes of one nest beside the first. What sums up has its conditions innermost, where each
 // costs much: of a 35x35 pool versions beyond the fourth save a fifth to a third of the time. What only moves or maps,
 // as Winograd's transforms do, has as many as come to mapped statements together, but not fewer than the least: a
 // convolution of 14x14 or 28x28 was as fast with 4 as with 12.
@@ -18,23 +19,25 @@ const (
 	mappedStatements = 64
 )
 
-// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial
+// Run takes the conditions of selected values, as padding, concatenation and slices have them, out of serial
 // loops: a condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes
 // two loops, and where a condition holds for all that is inside a loop, a version of the loop does without it. Halide
 // calls this loop partitioning.
-func Partition(b Block) Block {
-	var out Block
+func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
+
+func block(b ir.Block) ir.Block {
+	var out ir.Block
 	for _, st := range b {
 		switch n := st.(type) {
-		case *For:
-			if n.Kind != schedule.Serial {
-				out = append(out, &For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: Partition(n.Body)})
+		case *ir.For:
+			if n.Kind != ir.Serial {
+				out = append(out, &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: block(n.Body)})
 				continue
 			}
 			p := partitioner{budget: versions(n)}
 			out = append(out, p.loop(n)...)
-		case *If:
-			out = append(out, &If{Cond: n.Cond, Then: Partition(n.Then), Else: Partition(n.Else)})
+		case *ir.If:
+			out = append(out, &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)})
 		default:
 			out = append(out, st)
 		}
@@ -51,7 +54,7 @@ type partitioner struct {
 }
 
 // versions is how many more a nest may have.
-func versions(n *For) int {
+func versions(n *ir.For) int {
 	for _, c := range comparisons(n.Body) {
 		if !copies(n, c) {
 			return maxPartitions
@@ -60,24 +63,24 @@ func versions(n *For) int {
 	return int(min(maxPartitions, max(leastPartitions, mappedStatements/max(1, statements(n.Body)))))
 }
 
-func (p *partitioner) block(b Block) Block {
-	var out Block
+func (p *partitioner) block(b ir.Block) ir.Block {
+	var out ir.Block
 	for _, st := range b {
 		switch n := st.(type) {
-		case *For:
-			if n.Kind == schedule.Serial {
+		case *ir.For:
+			if n.Kind == ir.Serial {
 				out = append(out, p.loop(n)...)
 				continue
 			}
-		case *If:
-			st = &If{Cond: n.Cond, Then: p.block(n.Then), Else: p.block(n.Else)}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: p.block(n.Then), Else: p.block(n.Else)}
 		}
 		out = append(out, st)
 	}
 	return out
 }
 
-func (p *partitioner) loop(n *For) Block {
+func (p *partitioner) loop(n *ir.For) ir.Block {
 	conditions, inner := p.undecided(n), variables(n)
 	if p.budget > 0 {
 		if at, ok := shifted(n, conditions); ok {
@@ -98,12 +101,12 @@ func (p *partitioner) loop(n *For) Block {
 			}
 		}
 	}
-	return Block{&For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
+	return ir.Block{&ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
 }
 
 // undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
 // loop's main work.
-func (p *partitioner) undecided(n *For) []*expr.Binary {
+func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
 	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
 		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) }) || isAside(n, c)
 	})
@@ -111,7 +114,7 @@ func (p *partitioner) undecided(n *For) []*expr.Binary {
 
 // outside decides a condition outside of the innermost loop over positions that does not change it. One that depends
 // on what is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
-func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) (Block, bool) {
+func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
 	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) {
 		return nil, false
 	}
@@ -125,22 +128,22 @@ func (p *partitioner) outside(n *For, c *expr.Binary, inner map[*expr.Var]bool) 
 	p.budget--
 	then := p.loop(decide(n, c, 1))
 	if exact {
-		return Block{&If{Cond: whole, Then: then, Else: p.loop(decide(n, c, 0))}}, true
+		return ir.Block{&ir.If{Cond: whole, Then: then, Else: p.loop(decide(n, c, 0))}}, true
 	}
 	p.kept = append(p.kept, c)
 	border := p.loop(n)
 	p.kept = p.kept[:len(p.kept)-1]
-	return Block{&If{Cond: whole, Then: then, Else: border}}, true
+	return ir.Block{&ir.If{Cond: whole, Then: then, Else: border}}, true
 }
 
 // variables are those of a loop and of all that is inside.
-func variables(n *For) map[*expr.Var]bool {
+func variables(n *ir.For) map[*expr.Var]bool {
 	found := map[*expr.Var]bool{n.Var: true}
-	visit(n.Body, func(st Stmt) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
 		switch x := st.(type) {
-		case *For:
+		case *ir.For:
 			found[x.Var] = true
-		case *Let:
+		case *ir.Let:
 			found[x.Var] = true
 		}
 	})
@@ -149,21 +152,21 @@ func variables(n *For) map[*expr.Var]bool {
 
 // positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no
 // tiles. A tile begins with its scratch buffer.
-func positions(b Block) map[*expr.Var]bool {
+func positions(b ir.Block) map[*expr.Var]bool {
 	tiled := allocates(b)
 	found := map[*expr.Var]bool{}
-	visit(b, func(st Stmt) {
-		if x, ok := st.(*For); ok && x.Kind == schedule.Serial && (!tiled || allocates(x.Body)) {
+	ir.Visit(b, func(st ir.Stmt) {
+		if x, ok := st.(*ir.For); ok && x.Kind == ir.Serial && (!tiled || allocates(x.Body)) {
 			found[x.Var] = true
 		}
 	})
 	return found
 }
 
-func allocates(b Block) bool {
+func allocates(b ir.Block) bool {
 	found := false
-	visit(b, func(st Stmt) {
-		_, isAlloc := st.(*Alloc)
+	ir.Visit(b, func(st ir.Stmt) {
+		_, isAlloc := st.(*ir.Alloc)
 		found = found || isAlloc
 	})
 	return found
@@ -195,7 +198,7 @@ func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, o
 
 // cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there
 // is no such place inside the range. Variables of inner loops take all their values.
-func cut(n *For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
+func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
 	bound := expr.Linearize(expr.SubE(c.A, c.B))
 	coef := int64(0)
 	lo, hi := bound.Const, bound.Const
@@ -235,15 +238,15 @@ func crossing(coef, limit int64) int64 {
 }
 
 // comparisons are the comparisons of integers that conditions of stored values are made of, each once.
-func comparisons(b Block) []*expr.Binary {
+func comparisons(b ir.Block) []*expr.Binary {
 	var list []*expr.Binary
 	add := func(c *expr.Binary) {
 		if !slices.ContainsFunc(list, func(x *expr.Binary) bool { return expr.Same(x, c) }) {
 			list = append(list, c)
 		}
 	}
-	visit(b, func(st Stmt) {
-		if s, ok := st.(*Store); ok {
+	ir.Visit(b, func(st ir.Stmt) {
+		if s, ok := st.(*ir.Store); ok {
 			expr.Walk(s.Value, func(e expr.Expr) {
 				if x, ok := e.(*expr.Select); ok {
 					eachComparison(x.Cond, add)
@@ -276,29 +279,15 @@ func usesAny(e expr.Expr, vars map[*expr.Var]bool) bool {
 	return found
 }
 
-// visit calls f on every statement of a block, outer ones first.
-func visit(b Block, f func(Stmt)) {
-	for _, st := range b {
-		f(st)
-		switch n := st.(type) {
-		case *For:
-			visit(n.Body, f)
-		case *If:
-			visit(n.Then, f)
-			visit(n.Else, f)
-		}
-	}
-}
-
 // part is the range of a loop that begins at first.
-func part(n *For, first, extent int64) *For {
+func part(n *ir.For, first, extent int64) *ir.For {
 	v := &expr.Var{Name: n.Var.Name, Extent: extent}
 	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: expr.AddE(v, expr.I(first))}}
-	return &For{Var: v, Extent: extent, Kind: n.Kind, Body: rewrite(n.Body, s.Simplify)}
+	return &ir.For{Var: v, Extent: extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, s.Simplify)}
 }
 
 // decide is a nest in which a comparison is known.
-func decide(n *For, c *expr.Binary, value int64) *For {
+func decide(n *ir.For, c *expr.Binary, value int64) *ir.For {
 	known := func(e expr.Expr) expr.Expr {
 		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
 			if expr.Same(x, c) {
@@ -307,24 +296,5 @@ func decide(n *For, c *expr.Binary, value int64) *For {
 			return x
 		})
 	}
-	return &For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: rewrite(n.Body, known)}
-}
-
-// rewrite is a block with each of its expressions replaced.
-func rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
-	out := make(Block, len(b))
-	for k, st := range b {
-		switch x := st.(type) {
-		case *For:
-			st = &For{Var: x.Var, Extent: x.Extent, Kind: x.Kind, Body: rewrite(x.Body, f)}
-		case *If:
-			st = &If{Cond: f(x.Cond), Then: rewrite(x.Then, f), Else: rewrite(x.Else, f)}
-		case *Let:
-			st = &Let{x.Var, f(x.Value)}
-		case *Store:
-			st = &Store{Buffer: x.Buffer, Index: f(x.Index), Value: f(x.Value)}
-		}
-		out[k] = st
-	}
-	return out
+	return &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, known)}
 }

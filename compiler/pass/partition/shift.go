@@ -1,13 +1,17 @@
-package loop
+package partition
 
-import "github.com/tilth-dev/tilth/compiler/expr"
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
 
 // shifted is where, in a loop over tiles, the last tile begins that was moved back so that it does not reach beyond
 // the end; ok is false where there is none, or where no condition depends on where a tile begins. Cut off there, both
 // parts have tiles whose beginnings are linear in the loop, of which conditions can be decided.
-func shifted(n *For, conditions []*expr.Binary) (at int64, ok bool) {
-	visit(n.Body, func(st Stmt) {
-		let, isLet := st.(*Let)
+func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		let, isLet := st.(*ir.Let)
 		if !isLet || ok || !usedIn(conditions, let.Var) {
 			return
 		}
@@ -35,19 +39,19 @@ func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
 }
 
 // settle puts names for linear values, such as those of tiles that are not moved, in the place of their uses.
-func settle(b Block) Block {
-	var out Block
+func settle(b ir.Block) ir.Block {
+	var out ir.Block
 	for k, st := range b {
 		switch n := st.(type) {
-		case *Let:
+		case *ir.Let:
 			if isLinear(n.Value) {
 				s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: n.Value}}
-				return append(out, settle(rewrite(b[k+1:], s.Simplify))...)
+				return append(out, settle(ir.Rewrite(b[k+1:], s.Simplify))...)
 			}
-		case *For:
-			st = &For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: settle(n.Body)}
-		case *If:
-			st = &If{Cond: n.Cond, Then: settle(n.Then), Else: settle(n.Else)}
+		case *ir.For:
+			st = &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: settle(n.Body)}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: settle(n.Then), Else: settle(n.Else)}
 		}
 		out = append(out, st)
 	}

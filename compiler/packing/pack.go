@@ -1,15 +1,18 @@
-package loop
+// Package packing lays constants out as kernels read them: what a layout holds, how to compute it in Go, and the
+// kernel that does the same.
+package packing
 
 import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// packedShape is the shape of a packed constant.
-func packedShape(dims []schedule.PackDim, shape []int64) []int64 {
+// Shape is the shape of a packed constant.
+func Shape(dims []schedule.PackDim, shape []int64) []int64 {
 	packed := make([]int64, len(dims))
 	for k, d := range dims {
 		switch {
@@ -24,8 +27,8 @@ func packedShape(dims []schedule.PackDim, shape []int64) []int64 {
 	return packed
 }
 
-// packedIndex is where an element of the constant lies in the packed layout.
-func packedIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index []expr.Expr, extents []int64) {
+// Index is where an element of the constant lies in the packed layout.
+func Index(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index []expr.Expr, extents []int64) {
 	for _, d := range dims {
 		x := at[d.Dim]
 		if d.Factor > 0 {
@@ -37,18 +40,18 @@ func packedIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index 
 		}
 		index = append(index, x)
 	}
-	return index, packedShape(dims, shape)
+	return index, Shape(dims, shape)
 }
 
-// newPack is the workload that fills the packed layout: each packed element from its source, zero where there is none.
+// New is the workload that fills the packed layout: each packed element from its source, zero where there is none.
 // The source is the constant t itself, or the result of its transform.
-func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims []schedule.PackDim) Pack {
+func New(constant int, t *expr.Tensor, transform *schedule.Transform, dims []schedule.PackDim) ir.Pack {
 	given := expr.NewConstant("c", t.DType, t.Shape...)
 	source := given
 	if transform != nil {
 		given, source = transform.Source, transform.Result
 	}
-	shape := packedShape(dims, t.Shape)
+	shape := Shape(dims, t.Shape)
 	packed := expr.Compute("packed", shape, func(i []expr.Expr) expr.Expr {
 		at := make([]expr.Expr, len(t.Shape))
 		for k, d := range dims {
@@ -71,10 +74,10 @@ func newPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 	})
 	w, err := expr.NewWorkload([]*expr.Tensor{packed}, given)
 	if err != nil {
-		panic(fmt.Sprintf("loop: packing makes no workload: %v", err)) // the layout was checked by Pack
+		panic(fmt.Sprintf("packing: it makes no workload: %v", err)) // the layout was checked by ir.Pack
 	}
-	buffer := &Buffer{Tensor: flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: Prepared}
-	return Pack{Constant: constant, Buffer: buffer, Workload: w, dims: dims, transform: transform}
+	buffer := &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: ir.Prepared}
+	return ir.Pack{Constant: constant, Buffer: buffer, Workload: w, Dims: dims, Transform: transform}
 }
 
 // packLanes is how many elements a transform computes at a time: few, since each operation of the transform is written
@@ -83,7 +86,7 @@ const packLanes = 4
 
 // Schedule computes the packed layout without a workspace, on all workers, in vectors along its innermost dimension:
 // what a transform has in between is computed for each vector.
-func (p Pack) Schedule() (*schedule.Schedule, error) {
+func Schedule(p ir.Pack) (*schedule.Schedule, error) {
 	s := schedule.New(p.Workload)
 	last := len(s.Stages) - 1
 	for k := last - 1; k > 0; k-- {

@@ -1,20 +1,37 @@
-// Package loop is the form between schedules and source text: nests of loops over flat buffers. Lower makes it from a
-// schedule, inferring what part of each stage is needed where; Expand writes unrolled loops out.
-package loop
+// Package ir is the form of kernels between schedules and source text: nests of loops over flat buffers. Package lower
+// makes it from a schedule; each package below pass changes it; a backend prints it. Begin to read at Func.
+package ir
 
 import (
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
+// MaxStatements bounds the size of a kernel, before and after unrolling.
+const MaxStatements = 1 << 14
+
 // Space says where a buffer lives.
 type Space uint8
 
-// The spaces. Scratch buffers are allocated by the kernel where an Alloc stands.
+// The memory spaces. Scratch buffers are allocated by the kernel where an Alloc stands.
 const (
 	Argument Space = iota
 	Prepared
 	Scratch
+)
+
+// Kind is how the iterations of a loop are run.
+type Kind uint8
+
+// The kinds of loops. Parallel iterations may run at once, on different workers; those of a vector loop are the lanes
+// of one vector; an unrolled loop is written out; a dot loop sums products of neighbours, as instructions for it do.
+const (
+	Serial Kind = iota
+	Parallel
+	Vector
+	Unrolled
+	Dot
 )
 
 // Buffer is flat memory.
@@ -30,13 +47,18 @@ type Buffer struct {
 	AheadBytes int64
 }
 
+// Flat is the tensor of a buffer.
+func Flat(name string, d array.DType, elements int64) *expr.Tensor {
+	return &expr.Tensor{Name: name, DType: d, Shape: []int64{elements}, Role: expr.Input}
+}
+
 // Elements is the buffer's length.
 func (b *Buffer) Elements() int64 { return b.Tensor.Shape[0] }
 
 // Bytes is the buffer's size.
 func (b *Buffer) Bytes() int64 { return b.Elements() * b.Tensor.DType.Bytes() }
 
-// Func is a lowered kernel.
+// Func is a kernel.
 type Func struct {
 	Workload *expr.Workload
 	// Args are the kernel's arguments in the workload's order; a packed constant's is nil.
@@ -46,19 +68,27 @@ type Func struct {
 	Body     Block
 }
 
+// With is the same kernel with another body.
+func (f *Func) With(body Block) *Func {
+	c := *f
+	c.Body = body
+	return &c
+}
+
 // Pack is one packed constant: a kernel of its own that computes the packed buffer from the constant.
 type Pack struct {
 	// Constant is the index in Workload.Constants.
 	Constant int
 	Buffer   *Buffer
 	// Workload computes the packed tensor (its only output) from the constant (its only constant).
-	Workload  *expr.Workload
-	dims      []schedule.PackDim
-	transform *schedule.Transform
+	Workload *expr.Workload
+	// Dims are the layout, and Transform what is computed before; nil for nothing.
+	Dims      []schedule.PackDim
+	Transform *schedule.Transform
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc or *Store. Loads and stores have one flat index.
-type Stmt any
+type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
 type Block []Stmt
@@ -67,7 +97,7 @@ type Block []Stmt
 type For struct {
 	Var    *expr.Var
 	Extent int64
-	Kind   schedule.Kind
+	Kind   Kind
 	Body   Block
 }
 
@@ -94,3 +124,9 @@ type Store struct {
 	Index  expr.Expr
 	Value  expr.Expr
 }
+
+func (*For) stmt()   {}
+func (*If) stmt()    {}
+func (*Let) stmt()   {}
+func (*Alloc) stmt() {}
+func (*Store) stmt() {}

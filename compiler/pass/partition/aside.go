@@ -1,10 +1,10 @@
-package loop
+package partition
 
 import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // maxBeside is how many statements may be copied to decide a condition that they do not have.
@@ -13,24 +13,24 @@ const maxBeside = 16
 // isAside reports whether a condition belongs to a copy that a loop makes for its main work, as of a tile's input with
 // its border. It is decided in the copy's own loops, outside of the innermost: versions of the loop that differ by the
 // copy alone would have all of the rest several times, which takes long to compile.
-func isAside(n *For, c *expr.Binary) bool {
+func isAside(n *ir.For, c *expr.Binary) bool {
 	nest := innermost(n.Body, c)
 	return nest != nil && copies(nest, c) && statements(n.Body)-statements(nest.Body) > maxBeside
 }
 
 // innermost is the innermost serial loop that has all uses of a condition in a block; nil when there is none.
-func innermost(b Block, c *expr.Binary) *For {
-	var only Stmt
+func innermost(b ir.Block, c *expr.Binary) *ir.For {
+	var only ir.Stmt
 	for _, st := range b {
-		if has(Block{st}, c) {
+		if has(ir.Block{st}, c) {
 			if only != nil {
 				return nil
 			}
 			only = st
 		}
 	}
-	n, ok := only.(*For)
-	if !ok || n.Kind != schedule.Serial {
+	n, ok := only.(*ir.For)
+	if !ok || n.Kind != ir.Serial {
 		return nil
 	}
 	if inner := innermost(n.Body, c); inner != nil {
@@ -39,15 +39,15 @@ func innermost(b Block, c *expr.Binary) *For {
 	return n
 }
 
-func has(b Block, c *expr.Binary) bool {
+func has(b ir.Block, c *expr.Binary) bool {
 	return slices.ContainsFunc(comparisons(b), func(x *expr.Binary) bool { return expr.Same(x, c) })
 }
 
 // copies reports whether what depends on a condition in a loop is stored and not summed up.
-func copies(n *For, c *expr.Binary) bool {
+func copies(n *ir.For, c *expr.Binary) bool {
 	plain := true
-	visit(n.Body, func(st Stmt) {
-		if s, ok := st.(*Store); ok && has(Block{s}, c) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		if s, ok := st.(*ir.Store); ok && has(ir.Block{s}, c) {
 			for _, l := range expr.Loads(s.Value) {
 				plain = plain && l.Tensor != s.Buffer.Tensor
 			}
@@ -57,19 +57,19 @@ func copies(n *For, c *expr.Binary) bool {
 }
 
 // statements is how many stores a block has when its loops are unrolled as they say.
-func statements(b Block) int64 {
+func statements(b ir.Block) int64 {
 	n := int64(0)
 	for _, st := range b {
 		switch x := st.(type) {
-		case *For:
+		case *ir.For:
 			times := int64(1)
-			if x.Kind == schedule.Unrolled {
+			if x.Kind == ir.Unrolled {
 				times = x.Extent
 			}
 			n += times * statements(x.Body)
-		case *If:
+		case *ir.If:
 			n += statements(x.Then) + statements(x.Else)
-		case *Store:
+		case *ir.Store:
 			n++
 		}
 	}

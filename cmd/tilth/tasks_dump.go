@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/job"
+)
+
+// dumpFlags ask for the programs of tasks in place of a list.
+type dumpFlags struct {
+	what, task, schedule, target string
+	threads                      int
+}
+
+const (
+	dumpIR     = "ir"
+	dumpSource = "source"
+	// defaultSchedule is the schedule for when nothing was ever measured.
+	defaultSchedule = "default"
+)
+
+func (d *dumpFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&d.what, "dump", "", "print the program of tasks: `ir` after each pass, or its source")
+	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
+	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
+	c.Flags().StringVar(&d.target, "target", "native", "what to dump for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
+}
+
+// check refuses flags that ask for nothing, or for what there is not.
+func (d *dumpFlags) check(c *cobra.Command) error {
+	if d.what == "" {
+		for _, name := range []string{"task", "schedule", "target", "threads"} {
+			if c.Flags().Changed(name) {
+				return usagef("--%s is of use with --dump only", name)
+			}
+		}
+		return nil
+	}
+	if d.what != dumpIR && d.what != dumpSource {
+		return usagef("--dump %s: there are %s and %s", d.what, dumpIR, dumpSource)
+	}
+	return nil
+}
+
+// write prints the programs of the tasks that the flags name.
+func (d *dumpFlags) write(a *app, tasks []job.Task) error {
+	on, err := registry.Target(d.target, d.threads)
+	if err != nil {
+		return err
+	}
+	by, err := registry.Of(on)
+	if err != nil {
+		return err
+	}
+	chosen, err := d.choose(tasks)
+	if err != nil {
+		return err
+	}
+	for _, task := range chosen {
+		s, err := d.scheduled(a, by, on, task)
+		if err != nil {
+			return fmt.Errorf("task %d (%s): %w", task.Index, task.Name, err)
+		}
+		steps, err := by.Dump(s, on)
+		if err != nil {
+			return fmt.Errorf("task %d (%s): %w", task.Index, task.Name, err)
+		}
+		if err := d.print(a.stdout, task, steps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose is the tasks that --task names.
+func (d *dumpFlags) choose(tasks []job.Task) ([]job.Task, error) {
+	if d.task == "" {
+		return tasks, nil
+	}
+	for _, t := range tasks {
+		if strconv.Itoa(t.Index) == d.task || len(d.task) >= 8 && strings.HasPrefix(t.Workload.Digest(), d.task) {
+			return []job.Task{t}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no task %s among %d: 'tilth tasks' lists them", d.task, len(tasks))
+}
+
+func (d *dumpFlags) scheduled(a *app, by backend.Backend, on *target.Target, task job.Task) (*schedule.Schedule, error) {
+	if d.schedule == defaultSchedule {
+		s := by.Space(task.Workload, on, schedule.Default)
+		return s.Apply(s.Default())
+	}
+	trace, err := d.trace(a)
+	if err != nil {
+		return nil, err
+	}
+	s, err := schedule.Replay(task.Workload, trace)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.schedule, err)
+	}
+	return s, nil
+}
+
+// maxTraceBytes is far more than any trace has.
+const maxTraceBytes = 16 << 20
+
+func (d *dumpFlags) trace(a *app) ([]byte, error) {
+	in, err := a.openInput(d.schedule)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	trace, err := io.ReadAll(io.LimitReader(in, maxTraceBytes))
+	if err != nil {
+		return nil, fmt.Errorf("reading the schedule: %w", err)
+	}
+	return trace, nil
+}
+
+// print writes what was asked for: of steps all but the source, or the source alone.
+func (d *dumpFlags) print(w io.Writer, task job.Task, steps []backend.Step) error {
+	var errs []error
+	put := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format, args...)
+		errs = append(errs, err)
+	}
+	put("// task %d: %s, workload %s\n", task.Index, task.Name, task.Workload.Digest())
+	for _, step := range steps {
+		switch {
+		case step.Name == backend.Source && d.what == dumpSource:
+			put("%s\n", step.Text)
+		case step.Name != backend.Source && d.what == dumpIR:
+			put("\n// after %s\n%s", step.Name, step.Text)
+		}
+	}
+	if d.what == dumpIR {
+		put("\n")
+	}
+	return errors.Join(errs...)
+}

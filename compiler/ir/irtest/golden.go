@@ -1,0 +1,50 @@
+// Package irtest compares programs with those that files have.
+package irtest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+var update = flag.Bool("update", false, "write the programs in testdata anew")
+
+// Golden verifies a program and compares its text with testdata/NAME.txt.
+func Golden(t *testing.T, name string, f *ir.Func) {
+	t.Helper()
+	if err := f.Verify(); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	path := filepath.Join("testdata", name+".txt")
+	got := f.Text()
+	if *update {
+		if err := os.MkdirAll("testdata", 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the program is not that of %s (-update writes it anew):\n%s", path, got)
+	}
+}
+
+// Lower is the program of a schedule.
+func Lower(t *testing.T, s *schedule.Schedule) *ir.Func {
+	t.Helper()
+	f, err := lower.Schedule(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

@@ -1,0 +1,149 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot"}
+
+// String is the word that a loop of the kind begins with in the text of a kernel.
+func (k Kind) String() string { return kindNames[k] }
+
+var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch"}
+
+// String is the space's name in the text of a kernel.
+func (s Space) String() string { return spaceNames[s] }
+
+// Text is the kernel for people: its buffers, and a statement a line. Equal names of variables are told apart by a
+// number, in the order in which they are first bound.
+func (f *Func) Text() string {
+	t := &texter{names: map[*expr.Var]string{}, taken: map[string]int{}}
+	for _, b := range f.Args {
+		if b != nil {
+			t.line("%s", buffer(b))
+		}
+	}
+	for _, p := range f.Prepared {
+		t.line("%s from constant %d", buffer(p.Buffer), p.Constant)
+	}
+	t.block(f.Body)
+	return t.out.String()
+}
+
+func buffer(b *Buffer) string {
+	text := fmt.Sprintf("%s %s %v[%d]", b.Space, b.Tensor.Name, b.Tensor.DType, b.Elements())
+	if b.Streamed {
+		text += " streamed"
+	}
+	if b.AheadBytes > 0 {
+		text += fmt.Sprintf(" fetched %d bytes ahead", b.AheadBytes)
+	}
+	return text
+}
+
+type texter struct {
+	out    strings.Builder
+	indent int
+	names  map[*expr.Var]string
+	taken  map[string]int
+}
+
+func (t *texter) line(format string, args ...any) {
+	t.out.WriteString(strings.Repeat("  ", t.indent))
+	fmt.Fprintf(&t.out, format, args...)
+	t.out.WriteByte('\n')
+}
+
+// bind gives a variable a name of its own.
+func (t *texter) bind(v *expr.Var) string {
+	name := v.Name
+	if n := t.taken[v.Name]; n > 0 {
+		name += "'" + strconv.Itoa(n)
+	}
+	t.taken[v.Name]++
+	t.names[v] = name
+	return name
+}
+
+func (t *texter) block(b Block) {
+	for _, st := range b {
+		switch n := st.(type) {
+		case *For:
+			t.line("%v %s < %d", n.Kind, t.bind(n.Var), n.Extent)
+			t.nested(n.Body)
+		case *If:
+			t.line("if %s", t.expr(n.Cond))
+			t.nested(n.Then)
+			if len(n.Else) > 0 {
+				t.line("else")
+				t.nested(n.Else)
+			}
+		case *Let:
+			value := t.expr(n.Value)
+			t.line("let %s = %s", t.bind(n.Var), value)
+		case *Alloc:
+			t.line("%s", buffer(n.Buffer))
+		case *Store:
+			t.line("%s[%s] = %s", n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Value))
+		}
+	}
+}
+
+func (t *texter) nested(b Block) {
+	t.indent++
+	t.block(b)
+	t.indent--
+}
+
+// infix are the operators that stand between their operands, with how strongly they bind them.
+var infix = map[expr.BinaryOp]struct {
+	sign     string
+	strength int
+}{
+	expr.Or: {"or", 1}, expr.And: {"and", 2}, expr.Lt: {"<", 3}, expr.Le: {"<=", 3}, expr.Eq: {"==", 3}, expr.Ne: {"!=", 3},
+	expr.Add: {"+", 4}, expr.Sub: {"-", 4}, expr.Mul: {"*", 5}, expr.Div: {"/", 5},
+}
+
+func (t *texter) expr(e expr.Expr) string { return t.operand(e, 0) }
+
+// operand is an expression within one that binds with some strength.
+func (t *texter) operand(e expr.Expr, within int) string {
+	switch n := e.(type) {
+	case *expr.Var:
+		if name, bound := t.names[n]; bound {
+			return name
+		}
+		return n.Name + "?" // bound nowhere: Verify says so
+	case *expr.Int:
+		return strconv.FormatInt(n.Value, 10)
+	case *expr.Float:
+		return strconv.FormatFloat(n.Value, 'g', -1, 64)
+	case *expr.Load:
+		index := make([]string, len(n.Index))
+		for k, x := range n.Index {
+			index[k] = t.expr(x)
+		}
+		return fmt.Sprintf("%s[%s]", n.Tensor.Name, strings.Join(index, ", "))
+	case *expr.Binary:
+		if op, ok := infix[n.Op]; ok {
+			text := t.operand(n.A, op.strength) + " " + op.sign + " " + t.operand(n.B, op.strength+1)
+			if op.strength < within {
+				return "(" + text + ")"
+			}
+			return text
+		}
+		return fmt.Sprintf("%v(%s, %s)", n.Op, t.expr(n.A), t.expr(n.B))
+	case *expr.Unary:
+		return fmt.Sprintf("%v(%s)", n.Op, t.expr(n.A))
+	case *expr.Cast:
+		return fmt.Sprintf("%v(%s)", n.Type, t.expr(n.A))
+	case *expr.Select:
+		return fmt.Sprintf("select(%s, %s, %s)", t.expr(n.Cond), t.expr(n.A), t.expr(n.B))
+	default:
+		return fmt.Sprintf("%T", e)
+	}
+}

@@ -1,0 +1,133 @@
+package ir
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Verify says what is wrong with a kernel, if anything: that a variable is used where it is not bound or bound twice,
+// a buffer where it is not there, or by another number of indices than one; that a loop has no iterations; that a
+// vector loop holds anything but stores, or a parallel one lies inside another. Passes must leave this as it is.
+func (f *Func) Verify() error {
+	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
+	for _, b := range f.Args {
+		if b != nil {
+			v.buffers[b.Tensor] = true
+		}
+	}
+	for _, p := range f.Prepared {
+		v.buffers[p.Buffer.Tensor] = true
+	}
+	if err := v.block(f.Body); err != nil {
+		return fmt.Errorf("ir: %w", err)
+	}
+	return nil
+}
+
+type verifier struct {
+	// buffers and bound are what may be used at the statement at hand.
+	buffers map[*expr.Tensor]bool
+	bound   map[*expr.Var]bool
+	// parallel and vector are set inside of such loops.
+	parallel, vector bool
+}
+
+// block verifies a block. What it binds ends with it.
+func (v *verifier) block(b Block) error {
+	var vars []*expr.Var
+	var tensors []*expr.Tensor
+	defer func() {
+		for _, x := range vars {
+			delete(v.bound, x)
+		}
+		for _, t := range tensors {
+			delete(v.buffers, t)
+		}
+	}()
+	for _, st := range b {
+		if _, isStore := st.(*Store); v.vector && !isStore {
+			return fmt.Errorf("a vector loop holds a %T", st)
+		}
+		switch n := st.(type) {
+		case *Let:
+			if err := errors.Join(v.uses(n.Value), v.bind(n.Var)); err != nil {
+				return err
+			}
+			vars = append(vars, n.Var)
+		case *Alloc:
+			if n.Buffer.Space != Scratch || v.buffers[n.Buffer.Tensor] {
+				return fmt.Errorf("buffer %s is allocated twice, or is not scratch", n.Buffer.Tensor.Name)
+			}
+			v.buffers[n.Buffer.Tensor] = true
+			tensors = append(tensors, n.Buffer.Tensor)
+		default:
+			if err := v.stmt(st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verifier) stmt(st Stmt) error {
+	switch n := st.(type) {
+	case *For:
+		return v.loop(n)
+	case *If:
+		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
+	case *Store:
+		if !v.buffers[n.Buffer.Tensor] {
+			return fmt.Errorf("buffer %s is stored to where it is not there", n.Buffer.Tensor.Name)
+		}
+		return errors.Join(v.uses(n.Index), v.uses(n.Value))
+	default:
+		return fmt.Errorf("there is a %T", st)
+	}
+}
+
+func (v *verifier) loop(n *For) error {
+	if n.Extent < 1 {
+		return fmt.Errorf("the loop over %s has %d iterations", n.Var.Name, n.Extent)
+	}
+	if n.Kind == Parallel && v.parallel {
+		return fmt.Errorf("the parallel loop over %s lies inside another", n.Var.Name)
+	}
+	parallel, vector := v.parallel, v.vector
+	v.parallel, v.vector = parallel || n.Kind == Parallel, vector || n.Kind == Vector
+	err := v.bind(n.Var)
+	if err == nil {
+		err = v.block(n.Body)
+	}
+	delete(v.bound, n.Var)
+	v.parallel, v.vector = parallel, vector
+	return err
+}
+
+func (v *verifier) bind(x *expr.Var) error {
+	if v.bound[x] {
+		return fmt.Errorf("variable %s is bound twice", x.Name)
+	}
+	v.bound[x] = true
+	return nil
+}
+
+func (v *verifier) uses(e expr.Expr) (err error) {
+	expr.Walk(e, func(x expr.Expr) {
+		switch n := x.(type) {
+		case *expr.Var:
+			if !v.bound[n] {
+				err = fmt.Errorf("variable %s is used where it is not bound", n.Name)
+			}
+		case *expr.Load:
+			if !v.buffers[n.Tensor] {
+				err = fmt.Errorf("buffer %s is read where it is not there", n.Tensor.Name)
+			}
+			if len(n.Index) != 1 {
+				err = fmt.Errorf("buffer %s is read with %d indices", n.Tensor.Name, len(n.Index))
+			}
+		}
+	})
+	return err
+}

@@ -1,0 +1,38 @@
+package ir_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// TestVerifyNamesWhatIsWrong with programs, of which each but the first has one fault.
+func TestVerifyNamesWhatIsWrong(t *testing.T) {
+	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 8), Space: ir.Argument}
+	scratch := &ir.Buffer{Tensor: ir.Flat("s", array.Float32, 8), Space: ir.Scratch}
+	i, j := &expr.Var{Name: "i", Extent: 8}, &expr.Var{Name: "j", Extent: 8}
+	one := expr.F(array.Float32, 1)
+	store := func(b *ir.Buffer, index expr.Expr) *ir.Store { return &ir.Store{Buffer: b, Index: index, Value: one} }
+	loop := func(v *expr.Var, kind ir.Kind, extent int64, body ...ir.Stmt) *ir.For {
+		return &ir.For{Var: v, Extent: extent, Kind: kind, Body: body}
+	}
+	for want, body := range map[string]ir.Block{
+		"": {&ir.Alloc{Buffer: scratch}, loop(i, ir.Parallel, 8, store(out, i), loop(j, ir.Vector, 8, store(scratch, j)))},
+		"variable j is used where it is not bound": {loop(i, ir.Serial, 8, store(out, j))},
+		"variable i is bound twice":                {loop(i, ir.Serial, 8, loop(i, ir.Serial, 8, store(out, i)))},
+		"buffer s is stored to":                    {store(scratch, expr.I(0))},
+		"buffer s is read where it is not there":   {&ir.Store{Buffer: out, Index: expr.I(0), Value: scratch.Tensor.At(expr.I(0))}},
+		"buffer s is allocated twice":              {&ir.Alloc{Buffer: scratch}, &ir.Alloc{Buffer: scratch}},
+		"the loop over i has 0 iterations":         {loop(i, ir.Serial, 0, store(out, i))},
+		"a vector loop holds a *ir.For":            {loop(i, ir.Vector, 8, loop(j, ir.Serial, 8, store(out, j)))},
+		"lies inside another":                      {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
+	} {
+		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

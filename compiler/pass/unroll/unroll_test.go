@@ -1,0 +1,51 @@
+package unroll_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/unroll"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// product is a schedule of a small product with two unrolled rows of 12 columns in vectors.
+func product(t *testing.T) *schedule.Schedule {
+	t.Helper()
+	s := schedule.New(exprtest.Product(t, 4, 3, 12))
+	_, inner, err := s.Split(0, 0, 2, schedule.Peel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Reorder(0, 2, inner, 1), s.Unroll(0, inner), s.Vectorize(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func lanes(array.DType) int64 { return 8 }
+
+// TestUnrolledRowsAreWrittenOut, and twelve columns are a vector of eight and one of four.
+func TestUnrolledRowsAreWrittenOut(t *testing.T) {
+	f := irtest.Lower(t, product(t))
+	irtest.Golden(t, "before", f)
+	f, err := unroll.Run(f, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "after", f)
+}
+
+func TestWhatIsTooLongToWriteOutIsRefused(t *testing.T) {
+	s := schedule.New(exprtest.Product(t, ir.MaxStatements, 2, 2))
+	if err := s.Unroll(0, s.Stages[0].Leaves[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unroll.Run(irtest.Lower(t, s), lanes); err == nil || !strings.Contains(err.Error(), "statements") {
+		t.Errorf("%v", err)
+	}
+}
