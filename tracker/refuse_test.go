@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -47,6 +48,9 @@ func TestBadJobsAreRefused(t *testing.T) {
 		"no tuner":        {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tuner = "" }, "spec.tuner: is empty"},
 		"odd numerics":    {func(r *tilthv1.SubmitJobRequest) { r.Spec.Numerics = "wild" }, `spec.numerics: is "wild", not strict, default or fast`},
 		"no budget":       {func(r *tilthv1.SubmitJobRequest) { r.Spec.Budget = nil }, "spec.budget: has neither trials nor time"},
+		"time before now": {func(r *tilthv1.SubmitJobRequest) { r.Spec.Budget.Time = durationpb.New(-5) }, "spec.budget.time: is -5ns"},
+		"no time":         {func(r *tilthv1.SubmitJobRequest) { r.Spec.Budget.Time = durationpb.New(0) }, "spec.budget.time: is 0s"},
+		"time for ever":   {func(r *tilthv1.SubmitJobRequest) { r.Spec.Budget.Time = &durationpb.Duration{Seconds: 1 << 62} }, "spec.budget.time: is "},
 		"no tasks":        {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks = nil }, "spec.tasks: is empty"},
 		"empty workload":  {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[1].Workload = nil }, "spec.tasks[1].workload: is empty"},
 		"wrong digest":    {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[0].Workload = []byte("x") }, "spec.tasks[0].workload_digest: "},

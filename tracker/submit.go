@@ -117,8 +117,13 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if p := spec.GetPriority(); p > mostPriority {
 		return invalid("spec.priority", "is %d, not 1 to %d", p, mostPriority)
 	}
-	if spec.GetBudget().GetTrials() == 0 && spec.GetBudget().GetTime().AsDuration() <= 0 {
+	time := spec.GetBudget().GetTime()
+	if spec.GetBudget().GetTrials() == 0 && time == nil {
 		return invalid("spec.budget", "has neither trials nor time")
+	}
+	// Else the job would end as done before it began.
+	if time != nil && (!time.IsValid() || time.AsDuration() <= 0) {
+		return invalid("spec.budget.time", "is %v, not a time of more than 0", time.AsDuration())
 	}
 	if len(spec.GetTasks()) == 0 {
 		return invalid("spec.tasks", "is empty")
