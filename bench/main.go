@@ -1,10 +1,3 @@
-// Command bench compares compiled models with ONNX Runtime, and writes a table of all that was compared.
-//
-//	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; go on where an earlier run ended
-//	bench table [FLAGS]                       print the table of what was compared so far
-//	bench trials LOG.jsonl                    say what a trial of tuning cost
-//
-// Two more forms are for its own use: "compare" is one comparison in a process of its own, "serve" is a contender.
 package main
 
 import (

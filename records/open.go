@@ -35,40 +35,6 @@ const defaultLockTimeout = 2 * time.Second
 // it has until it is compacted.
 const pageBytes = 16 << 10
 
-var (
-	bucketMeta      = []byte("meta")
-	bucketSpecs     = []byte("specs")
-	bucketJobs      = []byte("jobs")
-	bucketOpen      = []byte("open")
-	bucketProgress  = []byte("progress")
-	bucketRequests  = []byte("requests")
-	bucketEvents    = []byte("events")
-	bucketBatches   = []byte("batches")
-	bucketClosed    = []byte("closed")
-	bucketAgents    = []byte("agents")
-	bucketWorkloads = []byte("workloads")
-	bucketGroups    = []byte("groups")
-	bucketRecords   = []byte("records")
-	bucketBest      = []byte("best")
-	bucketDevices   = []byte("devices")
-	bucketImports   = []byte("imports")
-	bucketDamaged   = []byte("damaged")
-	bucketEnded     = []byte("ended")
-	bucketDropping  = []byte("dropping")
-
-	buckets = [][]byte{
-		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
-		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
-	}
-	// later are buckets that files of this version may lack: those made before there were such. Opening for writing
-	// adds them.
-	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
-	keyVersion = []byte("version")
-	keyLife    = []byte("life")
-	keyCopied  = []byte("copied")
-	keyLastJob = []byte("last job")
-)
-
 // Options bound a store.
 type Options struct {
 	// LockTimeout is how long to wait for another process to close the file; 0 = 2 s.

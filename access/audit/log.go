@@ -1,4 +1,3 @@
-// Package audit writes down who did what on a tracker: JSON lines, in files of bounded size.
 package audit
 
 import (

@@ -1,14 +1,3 @@
-// Command operators measures single operators: the set of Ansor's evaluation, or the tasks of a model. It writes a
-// Markdown table with, for each, the limit that the machine sets (by its multiply-add rate and memory bandwidth, as
-// 'tilth tune' measures them), the latency of the default schedule and that of the best one after tuning.
-//
-//	go run ./bench/operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
-//	go run ./bench/operators -operators C2D,DEP -batch 1 -threads 1 -time 60s
-//	go run ./bench/operators -model resnet50.onnx
-//	go run ./bench/operators -operators CAP -neighbours -points
-//	go run ./bench/operators table -into docs/performance.md
-//
-// Rows are kept in a file: a run goes on where one of the same version ended.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Process is a process of a campaign's farm: its tracker, a pretending agent, or what starts all of them.
 package main
 
 import (

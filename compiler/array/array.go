@@ -1,4 +1,3 @@
-// Package array holds dense tensors as the compiler passes them around: an element type, a shape and raw bytes.
 package array
 
 import (

@@ -1,4 +1,3 @@
-// Package npz reads and writes numpy's .npz archives: zip files of .npy arrays.
 package npz
 
 import (

@@ -1,4 +1,3 @@
-// Package atomicfile writes files that appear whole or not at all.
 package atomicfile
 
 import (

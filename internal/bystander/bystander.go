@@ -1,4 +1,3 @@
-// Package bystander is for tests of what hostile programs can reach.
 package bystander
 
 import (

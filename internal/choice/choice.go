@@ -1,4 +1,3 @@
-// Package choice picks the schedules that a model is compiled with.
 package choice
 
 import (

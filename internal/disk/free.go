@@ -1,4 +1,3 @@
-// Package disk tells about file systems, and has them keep the names of folders.
 package disk
 
 import (

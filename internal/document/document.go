@@ -1,4 +1,3 @@
-// Package document writes generated parts into documents.
 package document
 
 import (

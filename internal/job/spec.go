@@ -1,4 +1,3 @@
-// Package job turns a compiled model into what a tracker is asked to tune.
 package job
 
 import (

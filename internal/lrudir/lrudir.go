@@ -1,4 +1,3 @@
-// Package lrudir bounds a folder of files that can be made again: the least recently used go when it outgrows its cap.
 package lrudir
 
 import (

@@ -1,4 +1,3 @@
-// Package progress shows a person how a job comes along: live on a terminal, as sparse lines elsewhere.
 package progress
 
 import "github.com/tilth-dev/tilth/internal/trials"

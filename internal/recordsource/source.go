@@ -1,4 +1,3 @@
-// Package recordsource reads and adds records where they are: in a file, or at a tracker.
 package recordsource
 
 import (

@@ -1,4 +1,3 @@
-// Package stat sums up samples.
 package stat
 
 import (

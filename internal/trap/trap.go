@@ -1,4 +1,3 @@
-// Package trap keeps the compiler's own bugs from taking an agent down with them.
 package trap
 
 import (

@@ -1,4 +1,3 @@
-// Package backendtest is what tests need of backends.
 package backendtest
 
 import (

@@ -1,4 +1,3 @@
-// Package exprtest has workloads that tests of several packages begin with.
 package exprtest
 
 import (

@@ -1,4 +1,3 @@
-// Package irtest compares programs with those that files have.
 package irtest
 
 import (

@@ -1,4 +1,3 @@
-// Package partition is the pass that takes conditions out of loops.
 package partition
 
 import (

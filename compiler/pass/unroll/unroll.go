@@ -1,4 +1,3 @@
-// Package unroll is the pass that writes unrolled loops out and cuts vector loops to the lanes that there are.
 package unroll
 
 import (

@@ -1,4 +1,3 @@
-// Package toolchaintest is what tests need that compile for the machine they run on.
 package toolchaintest
 
 import (

@@ -1,0 +1,2 @@
+// Package audit writes down who did what on a tracker: JSON lines, in files of bounded size.
+package audit

@@ -1,0 +1,3 @@
+// Package access says who calls a tracker: identities, their roles, and how they travel with a call. What a role may
+// do is access/gate's.
+package access

@@ -1,0 +1,2 @@
+// Command tilth tunes neural-network kernels on real devices: the command line, and every service of the farm.
+package main

@@ -1,0 +1,2 @@
+// Package backendtest is what tests need of backends.
+package backendtest

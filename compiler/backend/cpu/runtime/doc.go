@@ -1,0 +1,3 @@
+// Package runtime holds the C sources that run kernels: the thread pool that the measuring harness and compiled
+// packages share.
+package runtime

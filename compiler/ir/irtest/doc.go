@@ -1,0 +1,2 @@
+// Package irtest compares programs with those that files have.
+package irtest

@@ -1,0 +1,2 @@
+// Package npz reads and writes numpy's .npz archives: zip files of .npy arrays.
+package npz

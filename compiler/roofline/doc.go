@@ -1,0 +1,3 @@
+// Package roofline tells the least time that a workload can take on a machine: by its arithmetic and by its bytes
+// (Williams, Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache).
+package roofline

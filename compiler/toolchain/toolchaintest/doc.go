@@ -1,0 +1,2 @@
+// Package toolchaintest is what tests need that compile for the machine they run on.
+package toolchaintest

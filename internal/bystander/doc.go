@@ -1,0 +1,2 @@
+// Package bystander is for tests of what hostile programs can reach.
+package bystander

@@ -1,0 +1,2 @@
+// Package choice picks the schedules that a model is compiled with.
+package choice

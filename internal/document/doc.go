@@ -1,0 +1,2 @@
+// Package document writes generated parts into documents.
+package document

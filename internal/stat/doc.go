@@ -1,0 +1,2 @@
+// Package stat sums up samples.
+package stat

@@ -1,0 +1,2 @@
+// Package trap keeps the compiler's own bugs from taking an agent down with them.
+package trap
