@@ -35,6 +35,7 @@ type checker struct {
 	leases    map[string]leased
 	jobs      map[string]*storedJob
 	measured  map[string]map[string]bool // candidates reported so far, by lease
+	prunes    bool                       // records may have been pruned, and with them the measurements in logs
 	open      bool                       // jobs need not have ended, and more may be stored than the client saw
 	gap       *gap                       // whose work is lost; nil = none
 	rotted    map[string]bool            // digests of artifacts that were damaged

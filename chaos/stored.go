@@ -30,6 +30,7 @@ type storedBatch struct {
 	task    uint32
 	trials  map[string]*storedTrial // by digest
 	dropped bool                    // given up, or ended with its job
+	pruned  uint32                  // trials whose records are no more
 }
 
 type storedTrial struct {
@@ -88,6 +89,10 @@ func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
 	case *tilthv1.JobEvent_Trial:
 		b := j.batches[v.Trial.GetBatchId()]
 		m := v.Trial.GetMeasurement()
+		if b != nil && m == nil && c.prunes {
+			b.pruned++
+			return
+		}
 		if b == nil || b.trials[m.GetCandidate().GetDigest()] == nil {
 			c.violation("job %s: event %d is of a trial that was not proposed", id, e.GetSequence())
 			return
@@ -134,6 +139,7 @@ func (c *checker) checkProgress(id string, j *storedJob, job *tilthv1.Job) {
 				c.violation("job %s: trial %d of batch %s (%s) is not accounted for", id, t.number, b.id, digest)
 			}
 		}
+		trials[b.task] += b.pruned
 		b.dropped = b.dropped || records.Final(j.state) && !done
 	}
 	for i, p := range job.GetProgress() {
