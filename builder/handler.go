@@ -12,14 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-)
-
-// Roles of the artifacts that a runner needs. A batch may have several artifacts of candidates.
-const (
-	RoleCandidates = "candidates"
-	RoleReference  = "reference"
-	RoleHarness    = "harness"
 )
 
 // Artifacts takes files for runners to fetch.
@@ -147,10 +141,10 @@ func (h *Handler) upload(ctx context.Context, built *Built) ([]*tilthv1.Artifact
 	type file struct{ role, path string }
 	var files []file
 	for _, path := range built.Objects {
-		files = append(files, file{RoleCandidates, path})
+		files = append(files, file{wire.RoleCandidates, path})
 	}
 	if len(files) > 0 {
-		files = append(files, file{RoleReference, built.Reference}, file{RoleHarness, built.Harness})
+		files = append(files, file{wire.RoleReference, built.Reference}, file{wire.RoleHarness, built.Harness})
 	}
 	var refs []*tilthv1.ArtifactRef
 	for _, f := range files {

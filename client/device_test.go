@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -87,7 +88,7 @@ func TestNewestToolchain(t *testing.T) {
 func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
 	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
 	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")
-	bad.Spec.Capabilities, board.Spec.Capabilities = []string{capability}, []string{capability}
+	bad.Spec.Capabilities, board.Spec.Capabilities = []string{wire.RunsPackages}, []string{wire.RunsPackages}
 	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, "", 0); err != nil || got.CPU.Arch != target.ARM {
 		t.Errorf("chose %v, %v", got, err)
 	}

@@ -155,9 +155,6 @@ func (c *Client) Fetch(ctx context.Context, ref *tilthv1.ArtifactRef, dir string
 	return path, nil
 }
 
-// capability is what a runner says that runs packages.
-const capability = "run"
-
 // chooseRunner returns the one device class on which packages of a target run among the devices that fit the key, and
 // the device's name where the key is that.
 func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class, device string, err error) {
@@ -170,7 +167,7 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 				continue
 			}
 			known = true
-			if !slices.Contains(spec.GetCapabilities(), capability) {
+			if !slices.Contains(spec.GetCapabilities(), wire.RunsPackages) {
 				continue
 			}
 			able = true

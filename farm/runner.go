@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/calibration"
@@ -120,12 +121,6 @@ func dataSeed() (uint64, error) {
 // often.
 const runnerCacheBytes = 1 << 30
 
-// What the tracker is told that a runner knows.
-const (
-	calibrates   = "calibrate"
-	runsPackages = "run"
-)
-
 // packages is what the runner needs to run packages; nil where it does not.
 func (b *base) packages(ctx context.Context, cfg RunnerConfig, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
 	if len(cfg.Execute) == 0 {
@@ -136,7 +131,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, artifacts *artifa
 		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
 		return nil
 	}
-	b.spec.Capabilities = append(b.spec.Capabilities, runsPackages)
+	b.spec.Capabilities = append(b.spec.Capabilities, wire.RunsPackages)
 	return &runner.Packages{
 		Executor: executor,
 		Upload:   artifacts.Upload,
@@ -168,7 +163,7 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch
 		Surroundings: surroundings.Machine().Read,
 		Logger:       cfg.Logger,
 	})
-	b.spec.Capabilities = append(b.spec.Capabilities, calibrates)
+	b.spec.Capabilities = append(b.spec.Capabilities, wire.Calibrates)
 	b.calibrate = watch.Ask
 	var running sync.WaitGroup
 	running.Go(func() { watch.Run(ctx) })

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -43,11 +44,11 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		}
 		f.releases = append(f.releases, release)
 		switch ref.GetRole() {
-		case "candidates":
+		case wire.RoleCandidates:
 			f.candidates = append(f.candidates, path)
-		case "reference":
+		case wire.RoleReference:
 			f.reference, f.maker.reference = path, ref.GetDigest()
-		case "harness":
+		case wire.RoleHarness:
 			f.maker.harness = ref.GetDigest()
 			if f.harness, err = h.install(path, ref.GetDigest()); err != nil {
 				f.release()

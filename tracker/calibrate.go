@@ -12,17 +12,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/drift"
 )
 
-// calibrates is what an agent says it knows that can report calibrations.
-const calibrates = "calibrate"
-
 // toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one. The
 // caller holds the lock.
 func (t *Tracker) toCalibrate(a *agent) bool {
-	return a.device != nil && slices.Contains(a.spec.GetCapabilities(), calibrates) &&
+	return a.device != nil && slices.Contains(a.spec.GetCapabilities(), wire.Calibrates) &&
 		t.cfg.Drift.Due(t.cfg.Now(), a.device.calibrateAt, len(a.leases) > 0)
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // mostOffers bounds the toolchains, device classes or tuners of an agent: whatever it asks for is looked for in a
@@ -34,7 +36,7 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	for _, name := range slices.Concat(spec.GetTuners(), spec.GetToolchains()) {
 		add(class{kind: spec.GetKind(), name: name})
 	}
-	runs := slices.Contains(spec.GetCapabilities(), runsPackages)
+	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
 	for _, d := range spec.GetDeviceClasses() {
 		add(class{kind: spec.GetKind(), name: d.GetName()})
 		if runs {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Every runner passed over all runs for others each time that it asked for work, and all that waited did whenever some
@@ -27,8 +29,8 @@ func TestPackagesWaitOnlyWhereAgentsLookThatRunThem(t *testing.T) {
 		offer []class
 		want  []class
 	}{
-		{"board-7", runner("board-7", runsPackages), []class{tuned, run(""), run("board-7")}},
-		{"board-8", runner("board-8", runsPackages), []class{tuned, run(""), run("board-8")}},
+		{"board-7", runner("board-7", wire.RunsPackages), []class{tuned, run(""), run("board-7")}},
+		{"board-8", runner("board-8", wire.RunsPackages), []class{tuned, run(""), run("board-8")}},
 		{"one that runs nothing", runner("board-9"), []class{tuned}},
 	} {
 		if !slices.Equal(c.offer, c.want) {

@@ -8,9 +8,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// runsPackages is what an agent says it knows that can run packages.
-const runsPackages = "run"
-
 // Bounds of a run.
 const (
 	mostRepeats    = 10_000

@@ -1,0 +1,14 @@
+package wire
+
+// Capabilities are what runners say they know, by which the tracker chooses among them.
+const (
+	RunsPackages = "run"
+	Calibrates   = "calibrate"
+)
+
+// Roles of the artifacts that a runner needs. A batch may have several artifacts of candidates.
+const (
+	RoleCandidates = "candidates"
+	RoleReference  = "reference"
+	RoleHarness    = "harness"
+)
