@@ -145,18 +145,20 @@ func (s *script) descriptors(files []*os.File) {
 }
 
 const (
-	busyAttempts = 200
+	// busyWait is how long to wait between attempts, and busyPatience for how long there are some: a busy machine takes
+	// seconds to end what is killed.
 	busyWait     = 10 * time.Millisecond
+	busyPatience = 30 * time.Second
 )
 
 // begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and
 // about to execute something else, still has it open; and a user has as many processes as may be while a sandbox
 // beside this one is at its limit, or what was killed there is not gone yet. Both pass.
 func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
-	for attempt := 1; ; attempt++ {
+	for began := time.Now(); ; {
 		p, err := script.run(s.cloneFlags(), group.descriptor())
 		passes := errors.Is(err, syscall.ETXTBSY) || errors.Is(err, syscall.EAGAIN)
-		if !passes || attempt == busyAttempts {
+		if !passes || time.Since(began) > busyPatience {
 			return p, err
 		}
 		time.Sleep(busyWait)
