@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,13 +49,28 @@ func (f *farm) heartbeat(session string) *tilthv1.HeartbeatResponse {
 }
 
 // clock is a tracker's, moved by the test.
-type clock struct{ now time.Time }
+type clock struct {
+	mu   sync.Mutex // guards time, which the tracker's own goroutines ask for
+	time time.Time
+}
 
-func newClock() *clock { return &clock{time.Now()} }
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.time
+}
+
+func (c *clock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time = c.time.Add(d)
+}
+
+func newClock() *clock { return &clock{time: time.Now()} }
 
 func TestCalibrationsAreAskedForAtJoinAndWhenIdle(t *testing.T) {
 	c := newClock()
-	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f := newFarm(t, tracker.Config{Now: c.now})
 	if r := must[*tilthv1.JoinResponse](t)(f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("old", tilthv1.AgentKind_AGENT_KIND_RUNNER)})); r.GetCalibrate() {
 		t.Error("a runner that does not know of calibrations is asked for one")
 	}
@@ -66,7 +82,7 @@ func TestCalibrationsAreAskedForAtJoinAndWhenIdle(t *testing.T) {
 	if f.heartbeat(joined.GetSession()).GetCalibrate() {
 		t.Error("a calibration is asked for at once again")
 	}
-	c.now = c.now.Add(5 * time.Minute)
+	c.forward(5 * time.Minute)
 	if !f.heartbeat(joined.GetSession()).GetCalibrate() {
 		t.Error("no calibration is asked for after five minutes")
 	}
@@ -74,7 +90,7 @@ func TestCalibrationsAreAskedForAtJoinAndWhenIdle(t *testing.T) {
 
 func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	c := newClock()
-	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f := newFarm(t, tracker.Config{Now: c.now})
 	f.measurable("r1")
 	f.spare()
 	session := f.calibratingRunner().GetSession()
@@ -93,12 +109,12 @@ func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	if wantDevice(t, device(t, wired{f}, "runner"), quarantined); f.heartbeat(session).GetCalibrate() {
 		t.Error("it is tried again before its time")
 	}
-	c.now = c.now.Add(time.Minute)
+	c.forward(time.Minute)
 	if !f.heartbeat(session).GetCalibrate() {
 		t.Error("it is not tried again")
 	}
 	f.calibrate(session, 1, 1.2)
-	if d := device(t, wired{f}, "runner"); d.GetQuarantine().GetUntil().AsTime().Sub(c.now) != 2*time.Minute {
+	if d := device(t, wired{f}, "runner"); d.GetQuarantine().GetUntil().AsTime().Sub(c.now()) != 2*time.Minute {
 		t.Errorf("the second quarantine is %v", d.GetQuarantine())
 	}
 	f.calibrate(session, 1, 1)
@@ -187,24 +203,24 @@ func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 // TestABusyMomentWhileJoiningIsNoQuarantine: what else a host does as it starts is over in a minute.
 func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 	c := newClock()
-	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f := newFarm(t, tracker.Config{Now: c.now})
 	f.spare()
 	session := f.calibratingRunner().GetSession()
 	noisy := &tilthv1.CalibrationReport{
 		Kernels: "k", ComputeSeconds: []float64{1e-3, 2e-3, 3e-3, 4e-3, 5e-3}, MemorySeconds: []float64{1e-3, 2e-3, 3e-3, 4e-3, 5e-3},
 	}
-	joined := c.now
+	joined := c.now()
 	for i := 0; device(t, wired{f}, "runner").GetState() == ready; i++ {
 		if i > 20 {
 			t.Fatal("a device that is noisy for ever is never quarantined")
 		}
 		for !f.heartbeat(session).GetCalibrate() {
-			c.now = c.now.Add(time.Second)
+			c.forward(time.Second)
 		}
 		must[*tilthv1.ReportCalibrationResponse](t)(wired{f}.client().ReportCalibration(t.Context(),
 			&tilthv1.ReportCalibrationRequest{Session: session, Report: noisy}))
 	}
-	if took := c.now.Sub(joined); took < 5*time.Minute || took > 7*time.Minute {
+	if took := c.now().Sub(joined); took < 5*time.Minute || took > 7*time.Minute {
 		t.Errorf("it was quarantined after %v of noise, want some five minutes", took)
 	}
 	if got := device(t, wired{f}, "runner").GetQuarantine().GetReason(); !strings.Contains(got, "none of 8 calibrations was calm in 5m") {
@@ -214,7 +230,7 @@ func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 
 func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	c := newClock()
-	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f := newFarm(t, tracker.Config{Now: c.now})
 	session := f.calibratingRunner().GetSession()
 	f.calibrate(session, 5, 1)
 	job := f.submit("r1", spec("before", "after", "slower"))
@@ -228,9 +244,9 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	}
 	measure(0, 0, "a", 1)
 	measure(1, 2, "c", 1)
-	c.now = c.now.Add(time.Minute)
+	c.forward(time.Minute)
 	f.calibrate(session, 1, 1)
-	c.now = c.now.Add(time.Minute)
+	c.forward(time.Minute)
 	measure(2, 1, "b", 1)
 	measure(3, 2, "d", 2)
 	f.calibrate(session, 3, 1.05)
@@ -241,7 +257,7 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 		t.Fatalf("the last event is %v", events[n-1])
 	}
 	// It is measured again; the record says why, and the best is what it is now.
-	c.now = c.now.Add(time.Second)
+	c.forward(time.Second)
 	again := must[*tilthv1.ProposeBatchResponse](t)(f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{
 		Lease: tuner, Proposal: 4, TaskIndex: 1, Candidates: candidates("b"), Mode: tilthv1.BatchMode_BATCH_MODE_FINALISTS, Remeasured: s.GetReason(),
 	}))
@@ -268,7 +284,7 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 // time.
 func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	c := newClock()
-	f := newFarm(t, tracker.Config{Now: func() time.Time { return c.now }})
+	f := newFarm(t, tracker.Config{Now: c.now})
 	session, builder := f.calibratingRunner().GetSession(), f.builder()
 	f.calibrate(session, 5, 1)
 	work := spec("conv")
@@ -284,7 +300,7 @@ func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	}
 	run := func(request string, samples int, latency float64) {
 		t.Helper()
-		c.now = c.now.Add(time.Minute)
+		c.forward(time.Minute)
 		f.submit(request, work)
 		tuner := f.mustLease(f.tuner()).GetLease()
 		f.propose(tuner, 0, 0, "a")
