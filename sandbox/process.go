@@ -145,8 +145,8 @@ func (s *script) descriptors(files []*os.File) {
 }
 
 const (
-	// busyWait is how long to wait between attempts, and busyPatience for how long there are some: a busy machine takes
-	// seconds to end what is killed.
+	// busyWait is how long to wait between attempts, and busyPatience for how long there are some: a busy machine
+	// takes seconds to end what is killed.
 	busyWait     = 10 * time.Millisecond
 	busyPatience = 30 * time.Second
 )
