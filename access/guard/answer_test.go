@@ -14,14 +14,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// awaitAnswers waits until what answers take is as wanted.
+func awaitAnswers(t *testing.T, g *Guard, what string, wanted func(heldBytes int64) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !wanted(g.AnswerBytes()); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("answers take %d bytes, want %s", g.AnswerBytes(), what)
+		}
+	}
+}
+
 // answersGone waits until no answer takes anything.
 func answersGone(t *testing.T, g *Guard) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); g.AnswerBytes() != 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes of answers are held for nobody", g.AnswerBytes())
-		}
-	}
+	awaitAnswers(t, g, "none", func(held int64) bool { return held == 0 })
 }
 
 // ask makes so many calls with empty requests.
@@ -97,16 +103,12 @@ func TestAnswersAreMadeWithinTheRoomForThem(t *testing.T) {
 	for range 2 {
 		go func() { done <- call("alice") }()
 	}
-	for s.guard.AnswerBytes() < 2<<20 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitAnswers(t, s.guard, "those of two", func(held int64) bool { return held >= 2<<20 })
 	if err := call("alice"); status.Code(err) != codes.Unavailable {
 		t.Errorf("a third answer at once, where two take a caller's quarter: %v", err)
 	}
 	go func() { done <- call("bob") }()
-	for s.guard.AnswerBytes() < 3<<20 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitAnswers(t, s.guard, "those of three", func(held int64) bool { return held >= 3<<20 })
 	close(s.block)
 	for range 3 {
 		if err := <-done; err != nil {

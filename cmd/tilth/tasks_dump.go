@@ -47,6 +47,9 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 		}
 		return nil
 	}
+	if c.Flags().Changed("json") {
+		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
+	}
 	if d.what != dumpIR && d.what != dumpSource {
 		return usagef("--dump %s: there are %s and %s", d.what, dumpIR, dumpSource)
 	}
@@ -121,9 +124,12 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close()
-	trace, err := io.ReadAll(io.LimitReader(in, maxTraceBytes))
+	trace, err := io.ReadAll(io.LimitReader(in, maxTraceBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schedule: %w", err)
+	}
+	if len(trace) > maxTraceBytes {
+		return nil, fmt.Errorf("%s: more than %d MiB, which no trace has: name a file with a trace", d.schedule, maxTraceBytes>>20)
 	}
 	return trace, nil
 }

@@ -19,16 +19,20 @@ const (
 	defaultHTTP    = "127.0.0.1:9191"
 )
 
+// serveFlags are what a tracker is told about where it serves, what it keeps and whom it answers.
+type serveFlags struct {
+	listen, web, data string
+	security          securityFlags
+	share             shareFlags
+	artifacts         artifactFlags
+	backups           backupFlags
+	kept              keepFlags
+	patience          patienceFlags
+	drift             driftFlags
+	log               logFlag
+}
+
 func newTracker(a *app) *cobra.Command {
-	var listen, web, data string
-	var security securityFlags
-	var share shareFlags
-	var artifacts artifactFlags
-	var backups backupFlags
-	var kept keepFlags
-	var patience patienceFlags
-	var log logFlag
-	var drift driftFlags
 	c := &cobra.Command{
 		Use: "tracker", Short: "Run the tracker: the holder of jobs, leases, artifacts and records",
 		Long: `Run the tracker: the holder of jobs, leases, artifacts and records.
@@ -42,68 +46,71 @@ It serves this machine only, unless it has a certificate and asks who calls
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
 		Args: cobra.NoArgs,
 	}
-	c.Flags().StringVar(&listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
-	c.Flags().StringVar(&web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
-	c.Flags().StringVar(&data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
-	drift.add(c)
-	patience.add(c)
-	share.add(c)
-	kept.add(c)
-	artifacts.add(c)
-	backups.add(c)
-	security.add(c)
-	log.add(c, slog.LevelInfo)
+	var f serveFlags
+	f.add(c)
 	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a))
-	check := func() error {
-		if listen == "" {
-			return usagef("--listen is empty: want host:port or unix:PATH")
-		}
-		if _, err := share.shares(); err != nil {
-			return err
-		}
-		if _, err := kept.keep(); err != nil {
-			return err
-		}
-		if err := artifacts.check(); err != nil {
-			return err
-		}
-		if err := backups.check(); err != nil {
-			return err
-		}
-		if err := drift.check(); err != nil {
-			return err
-		}
-		if err := patience.check(); err != nil {
-			return err
-		}
-		return security.check(listen, web)
+	return a.service(c, f.check, func(ctx context.Context) error { return f.run(ctx, a) })
+}
+
+func (f *serveFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
+	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
+	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
+	f.drift.add(c)
+	f.patience.add(c)
+	f.share.add(c)
+	f.kept.add(c)
+	f.artifacts.add(c)
+	f.backups.add(c)
+	f.security.add(c)
+	f.log.add(c, slog.LevelInfo)
+}
+
+// check refuses values that no tracker can be run with.
+func (f *serveFlags) check() error {
+	if f.listen == "" {
+		return usagef("--listen is empty: want host:port or unix:PATH")
 	}
-	return a.service(c, check, func(ctx context.Context) error {
-		shares, err := share.shares()
-		if err != nil {
+	if _, err := f.share.shares(); err != nil {
+		return err
+	}
+	if _, err := f.kept.keep(); err != nil {
+		return err
+	}
+	for _, check := range []func() error{f.artifacts.check, f.backups.check, f.drift.check, f.patience.check} {
+		if err := check(); err != nil {
 			return err
 		}
-		keep, err := kept.keep()
-		if err != nil {
-			return err
-		}
-		dir, err := orDefault(data, "tracker")
-		if err != nil {
-			return err
-		}
-		// What is in it is not for everybody on this machine; a folder that is there already keeps its mode.
-		if err := disk.MakeFolder(dir, 0o700); err != nil {
-			return fmt.Errorf("tracker: %w: name another folder with --data", err)
-		}
-		logger := log.logger(a.stderr)
-		return farm.RunTracker(ctx, farm.TrackerConfig{
-			Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
-			Listen: listen, HTTP: web, Patience: patience.patience(), Shares: shares, Keep: keep, Logger: logger, Security: security.config(a, dir),
-			Drift: drift.policy, Artifacts: artifacts.options(), Backups: backups.policy,
-			Ready: func(rpc, web net.Addr) {
-				logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", security.cert != "", "callers", security.callers())
-			},
-		})
+	}
+	return f.security.check(f.listen, f.web)
+}
+
+func (f *serveFlags) run(ctx context.Context, a *app) error {
+	shares, err := f.share.shares()
+	if err != nil {
+		return err
+	}
+	keep, err := f.kept.keep()
+	if err != nil {
+		return err
+	}
+	dir, err := orDefault(f.data, "tracker")
+	if err != nil {
+		return err
+	}
+	// What is in it is not for everybody on this machine; a folder that is there already keeps its mode.
+	if err := disk.MakeFolder(dir, 0o700); err != nil {
+		return fmt.Errorf("tracker: %w: name another folder with --data", err)
+	}
+	logger := f.log.logger(a.stderr)
+	return farm.RunTracker(ctx, farm.TrackerConfig{
+		Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
+		Listen: f.listen, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
+		Security: f.security.config(a, dir), Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+		Ready: func(rpc, web net.Addr) {
+			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",
+				"callers", f.security.callers())
+		},
 	})
 }
 

@@ -34,12 +34,11 @@ func Names() []string {
 	return append([]string{"native"}, slices.Sorted(maps.Keys(presets))...)
 }
 
-// Parse finds a target by name: "native" for this machine, a preset such as "x86-64-v3" or "arm64", or the path of a
-// JSON file as Encode writes it. Zero threads means one a physical core (one, for presets); any other number replaces
-// that of a file.
+// Parse finds a target of processors by name: "native" for this machine, or a preset such as "x86-64-v3" or "arm64".
+// Zero threads means one a physical core (one, for presets).
 func Parse(name string, threads int) (*Target, error) {
-	if threads < 0 || threads > maxThreads {
-		return nil, fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, maxThreads)
+	if err := checkThreads(threads); err != nil {
+		return nil, err
 	}
 	if name == "native" {
 		return Native(threads)
@@ -47,10 +46,14 @@ func Parse(name string, threads int) (*Target, error) {
 	if p, ok := presets[name]; ok {
 		return preset(p, threads), nil
 	}
-	if IsFile(name) {
-		return parseFile(name, threads)
+	return nil, fmt.Errorf("target: %q is none of %s", name, strings.Join(Names(), ", "))
+}
+
+func checkThreads(threads int) error {
+	if threads < 0 || threads > maxThreads {
+		return fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, maxThreads)
 	}
-	return nil, fmt.Errorf("target: %q is not known; use %s, or the path of a .json file", name, strings.Join(Names(), ", "))
+	return nil
 }
 
 // IsFile reports whether a target's name is the path of a file.
@@ -68,7 +71,12 @@ func preset(c CPU, threads int) *Target {
 	return &Target{Backend: Default, CPU: &c}
 }
 
-func parseFile(path string, threads int) (*Target, error) {
+// Read reads a target of any backend from a JSON file as Encode writes it. Zero threads means the file's own number;
+// any other replaces it.
+func Read(path string, threads int) (*Target, error) {
+	if err := checkThreads(threads); err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("target: reading the target's description: %w", err)

@@ -99,7 +99,7 @@ func TestParse(t *testing.T) {
 	if err := os.WriteFile(path, v4.Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse(path, 0)
+	again, err := Read(path, 0)
 	if err != nil || again.Fingerprint() != v4.Fingerprint() {
 		t.Errorf("read back %v, %v", again, err)
 	}
@@ -108,7 +108,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -120,7 +120,6 @@ func TestParseRefuses(t *testing.T) {
 	good, _ := Parse("arm64", 1)
 	edit := func(from, to string) string { return strings.Replace(string(good.Encode()), from, to, 1) }
 	cases := map[string]struct{ name, want string }{
-		"unknown name":    {"pentium", `"pentium" is not known; use native, arm64,`},
 		"missing file":    {filepath.Join(dir, "none.json"), "reading the target's description"},
 		"no JSON":         {write("a.json", "hello"), "not a target description"},
 		"unknown field":   {write("b.json", edit(`"arch"`, `"archh"`)), "unknown field"},
@@ -131,10 +130,19 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Parse(c.name, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Read(c.name, 0); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+	if _, err := Read(write("good.json", string(good.Encode())), -1); err == nil {
+		t.Error("negative threads were accepted")
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	if _, err := Parse("pentium", 0); err == nil || !strings.Contains(err.Error(), `"pentium" is none of native, arm64,`) {
+		t.Errorf("an unknown name: %v", err)
 	}
 	if _, err := Parse("arm64", -1); err == nil {
 		t.Error("negative threads were accepted")

@@ -15,12 +15,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// All are the backends. The first knows the names of targets that have no other's.
-var All = []backend.Backend{cpu.Backend{}, reference.Backend{}}
+// All are the backends.
+func All() []backend.Backend { return []backend.Backend{cpu.Backend{}, reference.Backend{}} }
 
 // Of is a target's backend.
 func Of(t *target.Target) (backend.Backend, error) {
-	for _, b := range All {
+	for _, b := range All() {
 		if b.Name() == t.Backend {
 			return b, nil
 		}
@@ -29,9 +29,9 @@ func Of(t *target.Target) (backend.Backend, error) {
 }
 
 func names() []string {
-	list := make([]string, len(All))
-	for k, b := range All {
-		list[k] = b.Name()
+	var list []string
+	for _, b := range All() {
+		list = append(list, b.Name())
 	}
 	return list
 }
@@ -48,7 +48,7 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 // Target finds a target by name: one of a backend's, or the path of a JSON file as Target.Encode writes it. Zero
 // threads means the target's own number; any other replaces that of a file.
 func Target(name string, threads int) (*target.Target, error) {
-	for _, b := range All {
+	for _, b := range All() {
 		if slices.Contains(b.Targets(), name) {
 			return b.Target(name, threads)
 		}
@@ -56,7 +56,7 @@ func Target(name string, threads int) (*target.Target, error) {
 	if !target.IsFile(name) {
 		return nil, fmt.Errorf("target: %q is not known; use %s, or the path of a .json file", name, strings.Join(Targets(), ", "))
 	}
-	t, err := target.Parse(name, threads)
+	t, err := target.Read(name, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Target(name string, threads int) (*target.Target, error) {
 // Targets are the names of all targets.
 func Targets() []string {
 	var list []string
-	for _, b := range All {
+	for _, b := range All() {
 		list = append(list, b.Targets()...)
 	}
 	return list
@@ -77,9 +77,9 @@ func Targets() []string {
 
 // FeatureSets are those of all backends.
 func FeatureSets() []*features.Set {
-	list := make([]*features.Set, len(All))
-	for k, b := range All {
-		list[k] = b.Features().Set()
+	var list []*features.Set
+	for _, b := range All() {
+		list = append(list, b.Features().Set())
 	}
 	return list
 }

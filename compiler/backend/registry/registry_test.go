@@ -114,7 +114,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	}
 	tc, machine := toolchaintest.Native(t, 0)
 	var first map[string]*array.Array
-	for _, b := range registry.All {
+	for _, b := range registry.All() {
 		on := machine.WithBackend(b.Name())
 		defaults := func(tasks []graph.Task) ([]aot.Choice, error) {
 			var list []aot.Choice
