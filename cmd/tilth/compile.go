@@ -17,12 +17,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/choice"
 	"github.com/tilth-dev/tilth/internal/recordsource"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuning/selection"
 )
 
 const compileLong = `Compile a model to a package, each task with its best schedule.
@@ -141,7 +141,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	result := compileResult{
-		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: choice.Tuned(choices), Transferred: choice.Transferred(choices),
+		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(),
 	}
 	return k.print(k.told(output), result)
@@ -177,7 +177,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target.Target) ([]aot.Choice, error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
-		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{}, log)
+		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{}, log)
 	}
 	cache, err := cacheDir()
 	if err != nil {
@@ -193,17 +193,17 @@ func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target
 		nothing := func(context.Context, *target.Target) (*knowledge.History, error) {
 			return knowledge.NewHistory(t, nil).Use(models), nil
 		}
-		return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Learn: nothing}, log)
+		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Learn: nothing}, log)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	return choice.Choose(ctx, p, t, k.numerics.level, choice.Sources{Lookup: source.Best, Learn: learn(source, models)}, log)
+	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, models)}, log)
 }
 
 // learn reads all records of a source from which something can be learnt about a target.
-func learn(source recordsource.Source, models knowledge.Models) choice.Learn {
+func learn(source recordsource.Source, models knowledge.Models) selection.Learn {
 	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
 		c := knowledge.NewCollector(t)
 		var text []byte // the first record of a workload has it

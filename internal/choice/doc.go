@@ -1,2 +1,0 @@
-// Package choice picks the schedules that a model is compiled with.
-package choice
