@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // costWindow is how many trials one sample of a trial's cost is taken over: trials are reported in bursts, as batches

@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
 	compilers "github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 var real = flag.Int("real", 1, "how many rounds with agents that do their work")

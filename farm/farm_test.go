@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/job"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

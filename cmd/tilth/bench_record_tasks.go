@@ -7,8 +7,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/replay/record"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // allModels stands for every built-in model.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on

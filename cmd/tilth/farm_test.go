@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // farmDeadline bounds a test with a whole farm; most of it is what compilers take on a busy machine.

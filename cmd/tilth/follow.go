@@ -13,11 +13,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/progress"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // sparseEvery is the least time between two lines of progress off a terminal.

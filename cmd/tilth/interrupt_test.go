@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // TestInterruptKeepsWhatWasMeasured interrupts a tuning process: it ends by itself, with all it logged in the records.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/progress"
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 func newJobsWatch(a *app) *cobra.Command {

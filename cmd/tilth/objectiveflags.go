@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/internal/job"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // objectiveFlags say of which models and tasks the latency is to come down, and what each counts.

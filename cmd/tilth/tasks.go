@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // taskRow is a task in a listing.

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/job"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // dumpFlags ask for the programs of tasks in place of a list.

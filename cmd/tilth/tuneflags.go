@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/job"
 	"github.com/tilth-dev/tilth/internal/progress"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // Budget when neither --trials nor --time is given.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // style serves light pages and dark ones.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // Curve is what is drawn. Latencies are in seconds; 0 = not known.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 var update = flag.Bool("update", false, "write the golden file")

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // refreshEvery is how often the picture is drawn anew.

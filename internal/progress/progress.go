@@ -1,6 +1,6 @@
 package progress
 
-import "github.com/tilth-dev/tilth/internal/trials"
+import "github.com/tilth-dev/tilth/tuning/trials"
 
 // Display shows a job. Update and Close are called from one goroutine; Write, for other messages, from any.
 type Display interface {

@@ -3,7 +3,7 @@ package progress
 import (
 	"io"
 
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // Quiet shows no progress; messages go to its writer all the same.

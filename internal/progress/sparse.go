@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/trials"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // Sparse writes a line now and then: for logs and pipes.

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/internal/job"
+	"github.com/tilth-dev/tilth/tuning/job"
 )
 
 // Task is a workload to record.

@@ -2,7 +2,7 @@ package job
 
 import (
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/internal/trials"
+	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // Task is a task of one or several models under a name that no other of them has.
