@@ -1,6 +1,6 @@
 package tracker
 
-import "github.com/tilth-dev/tilth/internal/show"
+import "github.com/tilth-dev/tilth/internal/wire/names"
 
 // noteBlocked notes since when nothing of a job can go on.
 func (c *change) noteBlocked(j *job, known *supplies) {
@@ -26,7 +26,7 @@ func (c *change) tellLacks(before, now *supplies) {
 		}
 		switch {
 		case reason != 0 && !was:
-			c.log.Warn("jobs wait", "for", of.what(), "reason", show.WaitReason(reason), "message", c.describeLack(now, s, reason))
+			c.log.Warn("jobs wait", "for", of.what(), "reason", names.WaitReason(reason), "message", c.describeLack(now, s, reason))
 		case reason == 0 && was:
 			c.log.Info("jobs go on", "for", of.what())
 		}

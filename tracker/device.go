@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/drift"
@@ -148,7 +148,7 @@ func (c *change) note(d *device, before tilthv1.DeviceState, by, reason string) 
 	if now == before && last.GetReason() == reason && last.GetBy() == by {
 		return
 	}
-	c.log.Info("device changed", "device", d.name, "state", show.DeviceState(now), "by", by, "reason", reason)
+	c.log.Info("device changed", "device", d.name, "state", names.DeviceState(now), "by", by, "reason", reason)
 	d.history = append(d.history, &tilthv1.DeviceChange{At: c.now(), State: now, Reason: reason, By: by})
 	if extra := len(d.history) - keptChanges; extra > 0 {
 		d.history = slices.Delete(d.history, 0, extra)

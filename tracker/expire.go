@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -90,13 +90,13 @@ func (c *change) awake(now time.Time) bool {
 
 func (c *change) expireLease(w work) {
 	a := w.held().lease.agent
-	c.metrics.expired.WithLabelValues(show.AgentKind(a.spec.GetKind())).Inc()
+	c.metrics.expired.WithLabelValues(names.AgentKind(a.spec.GetKind())).Inc()
 	c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, "lost contact with "+a.name())
 }
 
 // excuseLease takes back what was lost with most of the farm: neither the work nor the agent is to blame.
 func (c *change) excuseLease(w work) {
-	c.metrics.expired.WithLabelValues(show.AgentKind(w.held().lease.agent.spec.GetKind())).Inc()
+	c.metrics.expired.WithLabelValues(names.AgentKind(w.held().lease.agent.spec.GetKind())).Inc()
 	c.giveBack(w, "fell silent with most of the farm")
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -52,7 +52,7 @@ func (t *Tracker) withDevices(agents []*tilthv1.Agent) (out []pageAgent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range agents {
-		p := pageAgent{Agent: a, Shown: show.AgentState(a.GetState()), Why: a.GetRestReason()}
+		p := pageAgent{Agent: a, Shown: names.AgentState(a.GetState()), Why: a.GetRestReason()}
 		if d := t.devices[a.GetSpec().GetName()]; d != nil && a.GetSpec().GetKind() == tilthv1.AgentKind_AGENT_KIND_RUNNER {
 			p.Shown, p.Why = d.page(p.Shown, p.Why)
 		}
@@ -64,8 +64,8 @@ func (t *Tracker) withDevices(agents []*tilthv1.Agent) (out []pageAgent) {
 // page is how a device is shown beside its runner's state, and why it is given no work; rests is why its runner rests.
 func (d *device) page(runner, rests string) (shown, why string) {
 	if state := d.state(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
-		shown = show.DeviceState(state)
-		if runner != show.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+		shown = names.DeviceState(state)
+		if runner != names.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
 			shown += ", " + runner
 		}
 		return shown, cmp.Or(d.cordon.GetReason(), d.quarantine.GetReason())
@@ -83,8 +83,8 @@ var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 		}
 		return n
 	},
-	"jobState": show.JobState,
-	"kind":     show.AgentKind,
+	"jobState": names.JobState,
+	"kind":     names.AgentKind,
 }).Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>Tilth tracker</title>
 <style>body{font:15px system-ui,sans-serif;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0}</style>

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -45,7 +45,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 		c.forgetOldest()
 		calibrate, interval = c.rejoined(a), c.heartbeatInterval()
 		c.write.PutAgent(a.proto())
-		c.log.Info("agent joined", "agent", spec.GetName(), "kind", show.AgentKind(spec.GetKind()), "version", spec.GetVersion())
+		c.log.Info("agent joined", "agent", spec.GetName(), "kind", names.AgentKind(spec.GetKind()), "version", spec.GetVersion())
 		return nil
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func checkOffers(spec *tilthv1.AgentSpec) error {
 		{"spec.device_classes", len(spec.GetDeviceClasses()), tilthv1.AgentKind_AGENT_KIND_RUNNER},
 	} {
 		if offer.count > 0 && spec.GetKind() != offer.kind {
-			return invalid(offer.field, "is set, but the agent is a %s", show.AgentKind(spec.GetKind()))
+			return invalid(offer.field, "is set, but the agent is a %s", names.AgentKind(spec.GetKind()))
 		}
 	}
 	for i, d := range spec.GetDeviceClasses() {

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -38,7 +38,7 @@ func (t *Tracker) describeLack(known *supplies, s *supply, reason tilthv1.WaitRe
 func (t *Tracker) lack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER:
-		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.what(), t.others(known, s.of), show.AgentKind(s.of.kind)))
+		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.what(), t.others(known, s.of), names.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
 		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.what()))

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -57,7 +57,7 @@ func (t *Tracker) grant(a *agent, q *queue, w work, charge *fairqueue.Charge) (*
 			response = c.leaseBatch(w)
 		}
 		response.Lease = token
-		c.metrics.granted.WithLabelValues(show.AgentKind(a.spec.GetKind())).Inc()
+		c.metrics.granted.WithLabelValues(names.AgentKind(a.spec.GetKind())).Inc()
 		c.metrics.waited(a.spec.GetKind(), h, now)
 		return nil
 	})

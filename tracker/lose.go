@@ -3,7 +3,7 @@ package tracker
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -45,7 +45,7 @@ func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
 			return
 		}
 		if givenUp {
-			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+show.AgentKind(a.spec.GetKind())+": "+message)
+			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+names.AgentKind(a.spec.GetKind())+": "+message)
 			return
 		}
 		c.setState(w, tilthv1.JobState_JOB_STATE_QUEUED, message)

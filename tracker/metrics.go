@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -107,7 +107,7 @@ func newMetrics(t *Tracker, reg prometheus.Registerer) (*metrics, error) {
 // begin has every series there from the start, so that the first event of its kind is seen as an increase.
 func (m *metrics) begin() {
 	for kind := range needs {
-		name := show.AgentKind(kind)
+		name := names.AgentKind(kind)
 		m.granted.WithLabelValues(name)
 		m.expired.WithLabelValues(name)
 		m.queueWait.WithLabelValues(name)
@@ -146,13 +146,13 @@ func (m *metrics) transaction(tx records.Transaction) {
 
 // waited tells how long work that is leased now was queued, since the tracker's start at most.
 func (m *metrics) waited(kind tilthv1.AgentKind, h *hold, now time.Time) {
-	m.queueWait.WithLabelValues(show.AgentKind(kind)).Observe(now.Sub(h.queued).Seconds())
+	m.queueWait.WithLabelValues(names.AgentKind(kind)).Observe(now.Sub(h.queued).Seconds())
 }
 
 // held tells how long a lease that ends now was held. When one from before a restart was granted is not known.
 func (m *metrics) held(l *lease, now time.Time) {
 	if !l.granted.IsZero() {
-		m.leaseSeconds.WithLabelValues(show.AgentKind(l.agent.spec.GetKind())).Observe(now.Sub(l.granted).Seconds())
+		m.leaseSeconds.WithLabelValues(names.AgentKind(l.agent.spec.GetKind())).Observe(now.Sub(l.granted).Seconds())
 	}
 }
 
@@ -164,4 +164,4 @@ func (m *metrics) trial(measured *tilthv1.Measurement) {
 }
 
 // errorName is the name of a class as a label's value.
-func errorName(c tilthv1.ErrorClass) string { return show.ErrorClassOrNone(c) }
+func errorName(c tilthv1.ErrorClass) string { return names.ErrorClassOrNone(c) }

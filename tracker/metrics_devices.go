@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/drift"
 )
@@ -52,7 +52,7 @@ func (c *deviceCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for number := range tilthv1.DeviceState_name {
 		if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
-			gauge(c.states, float64(states[state]), show.DeviceState(state))
+			gauge(c.states, float64(states[state]), names.DeviceState(state))
 		}
 	}
 	for _, d := range furthest {

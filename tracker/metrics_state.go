@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -98,17 +98,17 @@ func (s *stateCollector) gather() (all []prometheus.Metric) {
 	gauge(s.silent, int64(t.outageShown().GetSilent()))
 	depths := t.depths()
 	for _, c := range greatest(depths, func(n int) int { return n }) {
-		gauge(s.queued, int64(depths[c]), show.AgentKind(c.kind), c.name)
+		gauge(s.queued, int64(depths[c]), names.AgentKind(c.kind), c.name)
 	}
 	count := map[[2]string]int64{}
 	for _, a := range t.agents {
-		count[[2]string{show.AgentKind(a.spec.GetKind()), show.AgentState(a.state())}]++
+		count[[2]string{names.AgentKind(a.spec.GetKind()), names.AgentState(a.state())}]++
 	}
 	for k, n := range count {
 		gauge(s.agents, n, k[0], k[1])
 	}
 	for state, n := range t.jobStates() {
-		gauge(s.jobs, n, show.JobState(state))
+		gauge(s.jobs, n, names.JobState(state))
 	}
 	for reason, n := range t.waitReasons() {
 		gauge(s.waiting, int64(n), reason)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -93,13 +93,13 @@ func listed(count int, names []string) string {
 func (t *Tracker) waitReasons() map[string]int {
 	known, counts := newSupplies(), map[string]int{}
 	for number := range tilthv1.WaitReason_name {
-		if name := show.WaitReason(tilthv1.WaitReason(number)); name != "" {
+		if name := names.WaitReason(tilthv1.WaitReason(number)); name != "" {
 			counts[name] = 0
 		}
 	}
 	for _, j := range t.jobs {
 		if reason := t.waitReason(known, j); reason != 0 {
-			counts[show.WaitReason(reason)]++
+			counts[names.WaitReason(reason)]++
 		}
 	}
 	return counts

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -38,7 +38,7 @@ func NewAgent(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent, error
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_agent_info", Help: "Always 1: what kind of agent it is, and of what version.",
-		ConstLabels: prometheus.Labels{"kind": show.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
+		ConstLabels: prometheus.Labels{"kind": names.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
 	})
 	info.Set(1)
 	for _, end := range []string{endDone, endFailed, endDropped} {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -25,7 +25,7 @@ func NewBuilder(reg prometheus.Registerer) (*Builder, error) {
 		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR,
 		tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
 	} {
-		b.candidates.WithLabelValues(show.ErrorClassOrNone(class))
+		b.candidates.WithLabelValues(names.ErrorClassOrNone(class))
 	}
 	return b, register(reg, b.candidates, b.seconds)
 }
@@ -37,10 +37,10 @@ func (b *Builder) Report(next func(context.Context, *tilthv1.ReportBuildRequest)
 			return err
 		}
 		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-			b.candidates.WithLabelValues(show.ErrorClassOrNone(class)).Inc()
+			b.candidates.WithLabelValues(names.ErrorClassOrNone(class)).Inc()
 		}
 		for _, o := range report.GetOutcomes() {
-			b.candidates.WithLabelValues(show.ErrorClassOrNone(o.GetError())).Inc()
+			b.candidates.WithLabelValues(names.ErrorClassOrNone(o.GetError())).Inc()
 			b.seconds.Observe(o.GetBuildSeconds())
 		}
 		return nil

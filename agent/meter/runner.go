@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -30,7 +30,7 @@ func NewRunner(reg prometheus.Registerer) (*Runner, error) {
 		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, tilthv1.ErrorClass_ERROR_CLASS_CRASH,
 		tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
 	} {
-		r.candidates.WithLabelValues(show.ErrorClassOrNone(class))
+		r.candidates.WithLabelValues(names.ErrorClassOrNone(class))
 	}
 	return r, register(reg, r.candidates, r.seconds, r.disturbed)
 }
@@ -42,10 +42,10 @@ func (r *Runner) Report(next func(context.Context, *tilthv1.ReportMeasurementsRe
 			return err
 		}
 		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-			r.candidates.WithLabelValues(show.ErrorClassOrNone(class)).Inc()
+			r.candidates.WithLabelValues(names.ErrorClassOrNone(class)).Inc()
 		}
 		for _, m := range report.GetMeasurements() {
-			r.candidates.WithLabelValues(show.ErrorClassOrNone(m.GetError())).Inc()
+			r.candidates.WithLabelValues(names.ErrorClassOrNone(m.GetError())).Inc()
 			if m.GetRunSeconds() > 0 {
 				r.seconds.Observe(m.GetRunSeconds())
 			}

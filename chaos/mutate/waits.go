@@ -54,7 +54,7 @@ var waits = in("tracker", []mutation{
 	},
 	{
 		name: "jobs that wait are not counted", file: "wait_turn.go",
-		from: "counts[show.WaitReason(reason)]++", to: "counts[show.WaitReason(reason)] = 0",
+		from: "counts[names.WaitReason(reason)]++", to: "counts[names.WaitReason(reason)] = 0",
 		test: "TestMetricsCountJobsByWhatTheyWaitFor",
 	},
 	{

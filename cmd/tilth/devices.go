@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -172,7 +173,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	agent := d.GetAgent()
 	spec := agent.GetSpec()
 	row := deviceRow{
-		Device: spec.GetName(), State: show.AgentState(agent.GetState()), DeviceState: show.DeviceState(d.GetState()),
+		Device: spec.GetName(), State: names.AgentState(agent.GetState()), DeviceState: names.DeviceState(d.GetState()),
 		Host: spec.GetHost(), Version: spec.GetVersion(), Labels: spec.GetLabels(),
 		Leases: int(d.GetLeases()), Completed: agent.GetCompleted(), Failed: agent.GetFailed(),
 		Joined: instant(agent.GetJoinedAt()), Seen: instant(agent.GetSeenAt()),
@@ -202,7 +203,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	row.Calibration = newCalibrationRow(d.GetCalibration())
 	for _, c := range d.GetHistory() {
 		row.History = append(row.History, changeRow{
-			At: instant(c.GetAt()), State: show.DeviceState(c.GetState()), By: c.GetBy(), Reason: c.GetReason(),
+			At: instant(c.GetAt()), State: names.DeviceState(c.GetState()), By: c.GetBy(), Reason: c.GetReason(),
 		})
 	}
 	return row
@@ -218,7 +219,7 @@ func instant(t *timestamppb.Timestamp) string {
 
 // status says in a few words whether the device is there, and whether it is given work.
 func (r deviceRow) status() string {
-	if r.DeviceState == show.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
+	if r.DeviceState == names.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
 		if r.Rest != nil && time.Now().Before(r.Rest.until) {
 			return r.State + ", resting until " + r.Rest.Until
 		}
@@ -231,7 +232,7 @@ func (r deviceRow) status() string {
 	if r.Cordon != nil && r.Cordon.Until != "" {
 		text += " until " + r.Cordon.Until
 	}
-	if r.State != show.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+	if r.State != names.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
 		text += ", " + r.State
 	}
 	return text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -71,7 +72,7 @@ func newWaitView(w *tilthv1.Wait) *waitView {
 	if w == nil {
 		return nil
 	}
-	return &waitView{Reason: show.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun()}
+	return &waitView{Reason: names.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun()}
 }
 
 // text is empty when nothing is waited for.
@@ -109,7 +110,7 @@ func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
 	row := jobRow{
-		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), tracker.DefaultPriority)), State: show.JobState(j.GetState()), Reason: j.GetReason(),
+		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), tracker.DefaultPriority)), State: names.JobState(j.GetState()), Reason: j.GetReason(),
 		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
 		DeadLetters: len(j.GetDeadLetters()), Created: j.GetCreatedAt().AsTime().Format(time.RFC3339),
 	}

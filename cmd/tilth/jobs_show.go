@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/job"
 	"github.com/tilth-dev/tilth/tuning/trials"
@@ -141,7 +142,7 @@ func newJobView(j *tilthv1.Job) jobView {
 	}
 	for _, d := range j.GetDeadLetters() {
 		view.Letters = append(view.Letters, deadLetterView{
-			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: show.ErrorClass(d.GetError()),
+			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: names.ErrorClass(d.GetError()),
 			Message: d.GetMessage(), Attempts: int(d.GetAttempts()), Agents: append([]string{}, d.GetAgents()...),
 		})
 	}

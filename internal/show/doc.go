@@ -1,2 +1,2 @@
-// Package show turns values into what a person reads: numbers with units, aligned tables, names of wire enums.
+// Package show writes values as a person reads them: numbers with units, counts, aligned tables.
 package show

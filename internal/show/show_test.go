@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 func TestUnits(t *testing.T) {
@@ -35,10 +33,6 @@ func TestUnits(t *testing.T) {
 		{"digest", Digest("0123456789abcdef"), "0123456789ab"},
 		{"counts", Counts(map[string]int{"timeout": 1, "crash": 2}), "crash 2, timeout 1"},
 		{"no counts", Counts(nil), "-"},
-		{"no error", ErrorClass(tilthv1.ErrorClass_ERROR_CLASS_NONE), ""},
-		{"error", ErrorClass(tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT), "wrong_result"},
-		{"error by name", ErrorClassName("ERROR_CLASS_CRASH"), "crash"},
-		{"state", JobState(tilthv1.JobState_JOB_STATE_RUNNING), "running"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, c.got, c.want)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -45,7 +45,7 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 	line := Line{
 		Task:           l.tally.Tasks[trial.GetTaskIndex()].Name,
 		Trial:          m.GetCandidate().GetTrial(),
-		Error:          show.ErrorClass(m.GetError()),
+		Error:          names.ErrorClass(m.GetError()),
 		ElapsedSeconds: event.GetAt().AsTime().Sub(l.tally.Started).Round(time.Microsecond).Seconds(),
 		BuildSeconds:   m.GetBuildSeconds(),
 		RunSeconds:     m.GetRunSeconds(),

@@ -1,6 +1,6 @@
 package trials
 
-import "github.com/tilth-dev/tilth/internal/show"
+import "github.com/tilth-dev/tilth/internal/wire/names"
 
 // Summary is what tuning achieved, for scripts.
 type Summary struct {
@@ -69,7 +69,7 @@ func (t *Task) BestInterval() *Interval {
 // Summary sums up the tally; what it does not know (job, target, where the records are) is left to the caller.
 func (t *Tally) Summary() Summary {
 	s := Summary{
-		State: show.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
+		State: names.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
 		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, TimeShares: t.Spent().Shares(t.Elapsed()),
 		TrialSeconds:   t.trialSeconds(),
 		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),

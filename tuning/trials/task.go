@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -73,7 +74,7 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 	t.measuredAgain(m)
 	t.setBest(trial.GetBestSeconds())
 	t.keepBest(m)
-	if class := show.ErrorClass(m.GetError()); class != "" {
+	if class := names.ErrorClass(m.GetError()); class != "" {
 		if t.Errors[class]++; t.Errors[class] == 1 {
 			t.Messages[class] = m.GetMessage()
 		}
@@ -89,10 +90,10 @@ func (t *Task) set(p *tilthv1.TaskProgress) {
 	t.setBest(p.GetBestSeconds())
 	t.keepBest(p.GetBest())
 	for name, n := range p.GetErrors() {
-		t.Errors[show.ErrorClassName(name)] = int(n)
+		t.Errors[names.ErrorClassName(name)] = int(n)
 	}
 	for name, message := range p.GetMessages() {
-		t.Messages[show.ErrorClassName(name)] = message
+		t.Messages[names.ErrorClassName(name)] = message
 	}
 }
 

@@ -1,9 +1,7 @@
-package show
+package names
 
 import (
 	"cmp"
-	"sort"
-	"strconv"
 	"strings"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -43,19 +41,6 @@ func ErrorClassOrNone(c tilthv1.ErrorClass) string { return cmp.Or(ErrorClass(c)
 // ErrorClassName is ErrorClass for the full name of a class.
 func ErrorClassName(name string) string {
 	return ErrorClass(tilthv1.ErrorClass(tilthv1.ErrorClass_value[name]))
-}
-
-// Counts shows counts by name, e.g. "crash 2, timeout 1"; Missing when there are none.
-func Counts(counts map[string]int) string {
-	if len(counts) == 0 {
-		return Missing
-	}
-	var parts []string
-	for name, n := range counts {
-		parts = append(parts, name+" "+strconv.Itoa(n))
-	}
-	sort.Strings(parts)
-	return strings.Join(parts, ", ")
 }
 
 func lower(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }

@@ -1,0 +1,20 @@
+package show
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Counts shows counts by name, e.g. "crash 2, timeout 1"; Missing when there are none.
+func Counts(counts map[string]int) string {
+	if len(counts) == 0 {
+		return Missing
+	}
+	var parts []string
+	for name, n := range counts {
+		parts = append(parts, name+" "+strconv.Itoa(n))
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, ", ")
+}
