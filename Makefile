@@ -31,7 +31,7 @@ race: ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
 
 RUNS ?= 20
-soak: ## all tests over and over on loaded processors, plain and with the race detector; RUNS=20 SOAK='-limit 1h ./tracker'
+soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
 	@scripts/packages.sh test
 	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./chaos/soak -runs $(RUNS) $(SOAK)
 

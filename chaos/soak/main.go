@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -35,11 +35,13 @@ type options struct {
 	timeout  time.Duration
 	keep     string
 	packages []string
+	// revision is the commit that is tested.
+	revision string
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.IntVar(&o.runs, "runs", 20, "runs of the suite in each setting")
+	flags.IntVar(&o.runs, "runs", 20, "runs of a package in each setting without a failure after them, those of earlier calls included")
 	flags.DurationVar(&o.limit, "limit", 0, "begin no run after this time; 0 = no limit")
 	modes := flags.String("modes", "plain,race", "plain, race or both")
 	processors := flags.String("procs", "1,8", "values of GOMAXPROCS")
@@ -53,6 +55,7 @@ func parse(args []string) (o options, err error) {
 	if o.packages = flags.Args(); len(o.packages) == 0 {
 		o.packages = []string{"./..."}
 	}
+	o.revision = revision()
 	for _, mode := range strings.Split(*modes, ",") {
 		if mode != "plain" && mode != "race" {
 			return o, fmt.Errorf("-modes %s: %q is neither plain nor race", *modes, mode)
@@ -103,30 +106,11 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// repeat takes the settings in turns until each had its runs or the time is up, and returns how many runs failed.
-func repeat(ctx context.Context, o options, binaries map[bool][]binary, results *results) (failed int, err error) {
-	defer load(o.load)()
-	started := time.Now()
-	for k := range o.runs {
-		// Tests that draw the same cases each time, to save time, draw others here: the same in each setting, so that
-		// what they compile is kept from one to the next.
-		seed := time.Now().UnixNano()
-		for _, s := range o.settings {
-			if ctx.Err() != nil || o.limit > 0 && time.Since(started) > o.limit {
-				return failed, ctx.Err()
-			}
-			r := pass(ctx, o, s, seed, binaries[s.Race])
-			if ctx.Err() != nil {
-				return failed, errors.New("interrupted")
-			}
-			if len(r.Failures) > 0 {
-				failed++
-			}
-			fmt.Printf("run %d of %s: %s\n", k+1, s, r)
-			if err := results.add(r); err != nil {
-				return failed, err
-			}
-		}
+// revision is the commit of the tree in the working folder, and whether it was changed since.
+func revision() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "an unknown revision"
 	}
-	return failed, nil
+	return strings.TrimSpace(string(out))
 }

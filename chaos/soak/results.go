@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,39 +66,49 @@ func (r *results) add(run result) error {
 	return nil
 }
 
-// table prints, for each setting, how many runs there were and how many passed since the last failure, and what failed
-// how often.
+// table prints, for each setting, how many runs there were, of how many packages, and how many of each were clean
+// since its last failure; and what failed how often.
 func (r *results) table(w io.Writer) {
-	runs, clean := map[string]int{}, map[string]int{}
-	times, last := map[string]int{}, map[string]failure{}
-	var settings, tests []string
+	runs, clean := map[setting]int{}, map[place]int{}
+	times, last := map[string]int{}, map[string]result{}
+	var settings []setting
+	var tests []string
 	for _, run := range r.runs {
-		s := run.setting.String()
-		if runs[s]++; runs[s] == 1 {
-			settings = append(settings, s)
+		if runs[run.setting]++; runs[run.setting] == 1 {
+			settings = append(settings, run.setting)
 		}
-		clean[s]++
-		for _, f := range run.Failures {
-			clean[s] = 0
-			name := f.Package + " " + f.Test
+		clean[run.place()]++
+		for _, test := range run.Failed {
+			clean[run.place()] = 0
+			name := run.Package + " " + test
 			if times[name]++; times[name] == 1 {
 				tests = append(tests, name)
 			}
-			last[name] = f
+			last[name] = run
 		}
 	}
 	slices.SortStableFunc(tests, func(a, b string) int { return times[b] - times[a] })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer table.Flush()
-	fmt.Fprintln(table, "SETTING\tRUNS\tCLEAN SINCE THE LAST FAILURE")
+	fmt.Fprintln(table, "SETTING\tPACKAGES\tRUNS\tCLEAN RUNS OF EACH SINCE ITS LAST FAILURE")
 	for _, s := range settings {
-		fmt.Fprintf(table, "%s\t%d\t%d\n", s, runs[s], clean[s])
+		packages, least := 0, math.MaxInt
+		for at, n := range clean {
+			if at.setting == s {
+				packages++
+				least = min(least, n)
+			}
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d at least\n", s, packages, runs[s], least)
+	}
+	if len(r.runs) > 0 {
+		fmt.Fprintf(table, "\nfrom %s on, to %s\n", r.runs[0].Revision, r.runs[len(r.runs)-1].Revision)
 	}
 	if len(tests) == 0 {
 		return
 	}
-	fmt.Fprintln(table, "\nFAILED\tTIMES\tOUTPUT OF THE LAST")
+	fmt.Fprintln(table, "\nFAILED\tTIMES\tLAST\tITS OUTPUT")
 	for _, name := range tests {
-		fmt.Fprintf(table, "%s\t%d of %d\t%s\n", name, times[name], len(r.runs), last[name].Output)
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", name, times[name], last[name].setting, last[name].Output)
 	}
 }

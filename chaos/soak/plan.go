@@ -1,0 +1,73 @@
+package main
+
+import "time"
+
+// job is a package's tests to be run in a setting.
+type job struct {
+	binary
+	setting
+	// seed draws the cases of tests that take some of many.
+	seed int64
+}
+
+// place is a package in a setting.
+type place struct {
+	pkg string
+	setting
+}
+
+func (r result) place() place { return place{r.Package, r.setting} }
+
+// plan says which package is run next.
+type plan struct {
+	jobs []job
+	runs int
+	// clean counts the runs of a place since its last failure, those that are under way included; begun those of this
+	// call.
+	clean, begun map[place]int
+	base         int64
+}
+
+func newPlan(o options, binaries map[bool][]binary, earlier []result) *plan {
+	p := &plan{runs: o.runs, clean: map[place]int{}, begun: map[place]int{}, base: time.Now().UnixNano()}
+	for _, s := range o.settings {
+		for _, b := range binaries[s.Race] {
+			p.jobs = append(p.jobs, job{binary: b, setting: s})
+		}
+	}
+	for _, r := range earlier {
+		p.clean[r.place()]++
+		p.done(r)
+	}
+	return p
+}
+
+// next is the package and setting with the fewest runs since a failure, so that all come to have the same number
+// whenever this ends. None gets more runs in a call than it needs when nothing fails.
+func (p *plan) next() (job, bool) {
+	var best job
+	var where place
+	found := false
+	for _, j := range p.jobs {
+		at := place{j.pkg, j.setting}
+		if p.clean[at] >= p.runs || p.begun[at] >= p.runs || found && p.clean[at] >= p.clean[where] {
+			continue
+		}
+		best, where, found = j, at, true
+	}
+	if found {
+		// Settings draw the same cases in their runs of one number, so that what they compile is kept for the others;
+		// another call draws others.
+		best.seed = p.base + int64(p.begun[where])
+		p.clean[where]++
+		p.begun[where]++
+	}
+	return best, found
+}
+
+// done takes what came of a run.
+func (p *plan) done(r result) {
+	if len(r.Failed) > 0 {
+		p.clean[r.place()] = 0
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// setting is one way to run the suite.
+type setting struct {
+	Race       bool `json:"race"`
+	Processors int  `json:"gomaxprocs"`
+}
+
+func (s setting) String() string {
+	mode := "plain"
+	if s.Race {
+		mode = "race"
+	}
+	return fmt.Sprintf("%s, GOMAXPROCS=%d", mode, s.Processors)
+}
+
+// result is one run of a package's tests.
+type result struct {
+	Package string `json:"package"`
+	setting
+	// Revision is the commit that was tested.
+	Revision string    `json:"revision"`
+	At       time.Time `json:"at"`
+	Seconds  float64   `json:"seconds"`
+	// Failed are the tests that failed, or how the process ended that did not say which did.
+	Failed []string `json:"failed,omitempty"`
+	// Output is the file that has what was printed, where something failed.
+	Output string `json:"output,omitempty"`
+}
+
+func (r result) String() string {
+	if len(r.Failed) == 0 {
+		return fmt.Sprintf("%s (%s) passed in %.0f s", r.Package, r.setting, r.Seconds)
+	}
+	return fmt.Sprintf("%s (%s) failed in %.0f s: %s", r.Package, r.setting, r.Seconds, strings.Join(r.Failed, ", "))
+}
+
+// run runs one package's tests where `go test` does, in the package's folder, with the cases that a seed draws.
+func (b binary) run(ctx context.Context, o options, s setting, seed int64) result {
+	r := result{Package: b.pkg, setting: s, Revision: o.revision, At: time.Now().UTC()}
+	cmd := exec.CommandContext(ctx, b.path, "-test.v", fmt.Sprintf("-test.timeout=%s", o.timeout))
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Processors), fmt.Sprintf("TILTH_TEST_SEED=%d", seed))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	r.Seconds = time.Since(r.At).Seconds()
+	if err == nil || ctx.Err() != nil {
+		return r
+	}
+	r.Failed = failed(out.Bytes(), err)
+	r.Output = filepath.Join(o.keep, fmt.Sprintf("%s-%s.log", r.At.Format("20060102-150405.000"), strings.ReplaceAll(b.pkg, "/", "-")))
+	if err := os.WriteFile(r.Output, out.Bytes(), 0o600); err != nil {
+		r.Output = fmt.Sprintf("not kept: %v", err)
+	}
+	return r
+}
+
+var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// failed names the tests that failed by what a package printed, those with failing parts by their parts alone.
+func failed(output []byte, err error) []string {
+	var names []string
+	for _, match := range failLine.FindAllSubmatch(output, -1) {
+		names = append(names, string(match[1]))
+	}
+	parents := slices.Clone(names)
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(parents, func(other string) bool { return strings.HasPrefix(other, name+"/") })
+	})
+	if len(names) > 0 {
+		return names
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return []string{"(" + exit.String() + ")"}
+	}
+	return []string{"(" + err.Error() + ")"}
+}
