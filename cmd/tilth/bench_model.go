@@ -15,7 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/accuracy"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/display/show"
 	"github.com/tilth-dev/tilth/replay"
 )
 

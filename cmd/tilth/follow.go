@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/progress"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/display/progress"
+	"github.com/tilth-dev/tilth/internal/display/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/job"
 	"github.com/tilth-dev/tilth/tuning/trials"

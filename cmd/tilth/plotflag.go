@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/internal/plot"
+	"github.com/tilth-dev/tilth/internal/display/plot"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
