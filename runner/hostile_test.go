@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/bystander"
 	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/internal/testkit/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 

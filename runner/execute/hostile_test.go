@@ -24,7 +24,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/internal/bystander"
+	"github.com/tilth-dev/tilth/internal/testkit/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
