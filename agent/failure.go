@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

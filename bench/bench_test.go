@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/profile"
 )
 
 func TestWorstIsRelativeToTheLargestValue(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/internal/profile"
 )
 
 // mostKernels is how many kernels of a package are kept with its result.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/jsonlines"
+	"github.com/tilth-dev/tilth/bench/jsonlines"
 )
 
 // Which schedules a package was compiled with.

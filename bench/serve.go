@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/profile"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 )
 
 // profileRuns is how many executions a profile's medians are over.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/tilth-dev/tilth/bench/document"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/internal/document"
 )
 
 // documentPart is the part of a document that the table replaces.

@@ -8,10 +8,10 @@ import (
 	"os"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )

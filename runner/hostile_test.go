@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/internal/testkit/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
 )

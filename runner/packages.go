@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
 )

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tilth-dev/tilth/bench/jsonlines"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/internal/jsonlines"
 )
 
 // row is what was measured of one workload.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tilth-dev/tilth/bench/document"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/internal/document"
 )
 
 // documentPart is the part of a document that the table replaces.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/runner/execute"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/profile"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

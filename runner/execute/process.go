@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/failure"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/failure"
+	"github.com/tilth-dev/tilth/agent/failure"
 )
 
 // Request says what to run and what is wanted of it.

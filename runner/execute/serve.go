@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/profile"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 

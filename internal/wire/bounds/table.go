@@ -18,7 +18,7 @@ const (
 	idBytes      = 128      // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
 	nameBytes    = 256      // what people call things
 	keyBytes     = 4 << 10  // names that are made of many parts, such as a target's fingerprint
-	textBytes    = 4 << 10  // reasons and messages; internal/failure makes none that are longer
+	textBytes    = 4 << 10  // reasons and messages; agent/failure makes none that are longer
 	messageBytes = 16 << 10 // what a trial failed with: as much as the store keeps
 	noteBytes    = 1 << 10  // reasons of which a device's history keeps many
 	descBytes    = 64 << 10 // descriptions of machines
