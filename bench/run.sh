@@ -16,6 +16,6 @@ cd "$(dirname "$0")/.."
 work=.tools/bench
 mkdir -p "$work"
 scripts/ort.sh
-go build -o "$work/bench" ./bench
+go build -o "$work/bench" ./bench/models
 read -ra models <<<"${BENCH_MODELS:-}"
 exec "$work/bench" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tilth-dev/tilth/bench/simulate"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/simulate"
 )
 
 // config is what is measured.

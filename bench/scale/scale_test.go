@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/simulate"
+	"github.com/tilth-dev/tilth/bench/simulate"
 )
 
 func TestTheDrawingIsADocumentWithAllPoints(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/bench/accuracy"
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/costmodel/accuracy"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 const benchModelLong = `Say how well cost models rank the candidates of tasks that they were not trained on.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilth-dev/tilth/bench/accuracy"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/costmodel/accuracy"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/replay/record"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/sandbox"
 )

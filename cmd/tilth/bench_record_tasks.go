@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/replay/record"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/replay"
-	"github.com/tilth-dev/tilth/replay/contest"
+	"github.com/tilth-dev/tilth/bench/replay"
+	"github.com/tilth-dev/tilth/bench/replay/contest"
 )
 
 const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to come

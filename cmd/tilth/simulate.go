@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/bench/simulate"
 	"github.com/tilth-dev/tilth/internal/display/show"
-	"github.com/tilth-dev/tilth/simulate"
 )
 
 const simulateLong = `Put load on a tracker and say what it bears.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -20,7 +21,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 // Task is the measured candidates of one workload.

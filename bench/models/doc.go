@@ -1,4 +1,5 @@
-// Command bench compares compiled models with ONNX Runtime, and writes a table of all that was compared.
+// Command models compares compiled models with ONNX Runtime, and writes a table of all that was compared. bench/run.sh
+// builds it as .tools/bench/bench:
 //
 //	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; go on where an earlier run ended
 //	bench table [FLAGS]                       print the table of what was compared so far

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/wire/names"
-	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/tuner"
 

@@ -102,7 +102,7 @@ func (c *comparison) addFlags(flags *flag.FlagSet) {
 	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
 	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
 	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
-	flags.StringVar(&c.script, "script", "bench/ort.js", "the script that serves ONNX Runtime")
+	flags.StringVar(&c.script, "script", "bench/models/ort.js", "the script that serves ONNX Runtime")
 }
 
 func (c *comparison) run(ctx context.Context) error {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 // PartOptions say how large a part of a space to choose.

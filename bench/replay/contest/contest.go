@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/tilth-dev/tilth/replay"
+	"github.com/tilth-dev/tilth/bench/replay"
 )
 
 // Options say how searches are compared.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {

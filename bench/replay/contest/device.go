@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/replay"
 	"github.com/tilth-dev/tilth/tuner"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 const (

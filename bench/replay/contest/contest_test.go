@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/replay"
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tilth-dev/tilth/replay"
+	"github.com/tilth-dev/tilth/bench/replay"
 )
 
 // journal is a set in the making: its header and the candidates measured so far, a line each. What is cut short at the

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 // newSet is a set of a small product: two candidates that are right and one that is not.

@@ -3,7 +3,7 @@ package contest
 import (
 	"sync"
 
-	"github.com/tilth-dev/tilth/replay"
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )

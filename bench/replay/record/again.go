@@ -3,8 +3,8 @@ package record
 import (
 	"context"
 
+	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/replay"
 )
 
 // again measures the fastest candidates of a set once more, in turns, so that neither a lucky sample nor a bad minute
