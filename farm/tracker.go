@@ -12,7 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
@@ -32,9 +34,9 @@ type TrackerConfig struct {
 	// Backups says when the records file is backed up, and where; the zero value is never.
 	Backups tracker.Backups
 	// Shares are the owners' weights and quotas.
-	Shares tracker.Shares
+	Shares quota.Shares
 	// Keep says how long jobs are kept that have ended; zero fields are the tracker's own.
-	Keep   tracker.Keep
+	Keep   retention.Keep
 	Logger *slog.Logger
 	// Drift says how devices are judged by their calibrations; zero values mean the defaults.
 	Drift drift.Policy

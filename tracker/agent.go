@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/rest"
 )
 
 // agent is an agent that joined at some time.
@@ -33,12 +34,12 @@ type agent struct {
 	// What it can be given, and which of that has its turn.
 	offers []class
 	turn   int
-	standing
+	rest   rest.Record
 	// The session is void: the agent left, or was not heard of until its deadline.
 	gone bool
 	// Its place among those that are gone.
 	goneAt *list.Element
-	// That was noted in its standing.
+	// That was noted among the leases that failed.
 	struckOut bool
 	leases    map[string]*lease // by subject
 	waiters   map[*waiter]struct{}
@@ -59,7 +60,7 @@ func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 func (a *agent) name() string { return a.spec.GetName() }
 
 // takesWork says whether the agent is to be given anything now.
-func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.rests(now) }
+func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.rest.Rests(now) }
 
 // admit makes an agent known, and its session unless it is gone.
 func (t *Tracker) admit(a *agent) {
@@ -105,7 +106,9 @@ func (a *agent) proto() *tilthv1.Agent {
 		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
 		Completed: a.completed, Failed: a.failed, Identity: a.identity, Truncated: a.truncated,
 	}
-	a.show(out)
+	if until, reason, ok := a.rest.Last(); ok {
+		out.RestingUntil, out.RestReason = timestamppb.New(until), reason
+	}
 	return out
 }
 

@@ -123,7 +123,7 @@ func (t *Tracker) storeTime() {
 func (c *change) endSpent(j *job) {
 	if l := j.lease; l != nil {
 		l.agent.completed++
-		l.agent.forgive()
+		l.agent.rest.Forgive()
 	}
 	trials := 0
 	for _, p := range j.progress {

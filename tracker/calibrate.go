@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
 // toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one. The

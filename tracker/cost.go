@@ -3,7 +3,7 @@ package tracker
 import (
 	"time"
 
-	"github.com/tilth-dev/tilth/tracker/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
 // cost is what a lease costs its owner: the seconds for which its trials held the device or the compiler, or, where

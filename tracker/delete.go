@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // DeleteJob implements tilthv1.JobServiceServer.
@@ -17,8 +18,8 @@ func (t *Tracker) DeleteJob(ctx context.Context, req *tilthv1.DeleteJobRequest) 
 		if c.jobs[id] != nil {
 			return status.Errorf(codes.FailedPrecondition, "job %s has not ended: cancel it first", id)
 		}
-		if j := c.archive.byID[id]; j != nil {
-			c.dropEnded(j, droppedDeleted)
+		if j := c.archive.Job(id); j != nil {
+			c.dropEnded(j, retention.Deleted)
 			return nil
 		}
 		if !c.everMade(id) {
@@ -42,6 +43,6 @@ func (t *Tracker) everMade(id string) bool {
 
 // missing is how many jobs were made that are no longer there: dropped or deleted. The caller holds the lock.
 func (t *Tracker) missing() uint64 {
-	there := uint64(len(t.jobs) + len(t.archive.byID))
+	there := uint64(len(t.jobs) + t.archive.Len())
 	return t.nextJob - min(there, t.nextJob)
 }

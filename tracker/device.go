@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
 // keptChanges is how many changes of a device's state are remembered.

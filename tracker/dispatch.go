@@ -7,7 +7,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
 // waiter is a LeaseWork call that waits.
@@ -47,7 +47,7 @@ func (t *Tracker) grantNow(a *agent) (*tilthv1.LeaseWorkResponse, *records.Pendi
 func (t *Tracker) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
 	now := t.cfg.Clock()
 	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
-		is := !a.restsFrom(w.parent(), now) && !t.betterElsewhere(q, w, a, now)
+		is := !a.rest.RestsFrom(w.parent().id, now) && !t.betterElsewhere(q, w, a, now)
 		left = left || !is
 		return is
 	}}

@@ -26,7 +26,7 @@ func (t *Tracker) FinishJob(ctx context.Context, req *tilthv1.FinishJobRequest) 
 		held = true
 		j.finishedBy = j.lease.proto()
 		j.lease.agent.completed++
-		j.lease.agent.forgive()
+		j.lease.agent.rest.Forgive()
 		c.end(j, req.GetState(), req.GetReason())
 		return nil
 	})

@@ -39,7 +39,7 @@ func (t *Tracker) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1.
 					c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
 				})
 			}
-			a.standing = old.standing
+			a.rest = old.rest
 		}
 		c.admit(a)
 		c.forgetOldest()

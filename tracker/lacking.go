@@ -91,7 +91,8 @@ func (t *Tracker) whyKept(a *agent, reason tilthv1.WaitReason) string {
 		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
 			stamp(q.GetSince()), stamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
-		return fmt.Sprintf("rests until %s: %s", at(a.restShown), clip(a.restReason, mostQuoted))
+		until, why, _ := a.rest.Last()
+		return fmt.Sprintf("rests until %s: %s", at(until), clip(why, mostQuoted))
 	}
 	return "is silent since " + at(a.seen)
 }

@@ -11,14 +11,14 @@ func (t *Tracker) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) 
 	waiting := t.waiting()
 	owners, next, err := page(t, t.owners, req, func(name string, has *usage) (*tilthv1.Owner, bool) {
 		may := t.cfg.Shares.Of(name)
-		ended, endedBytes := t.archive.of(name)
+		ended, endedBytes := t.archive.Of(name)
 		return &tilthv1.Owner{
 			Name: name, Weight: may.Weight,
-			Jobs: uint32(has.jobs), MaxJobs: uint32(may.Jobs),
-			Trials: uint64(has.trials), MaxTrials: uint64(may.Trials),
-			ArtifactBytes: uint64(has.artifactBytes), MaxArtifactBytes: uint64(may.ArtifactBytes),
+			Jobs: uint32(has.Jobs), MaxJobs: uint32(may.Jobs),
+			Trials: uint64(has.Trials), MaxTrials: uint64(may.Trials),
+			ArtifactBytes: uint64(has.ArtifactBytes), MaxArtifactBytes: uint64(may.ArtifactBytes),
 			Waiting: uint32(waiting[name]), EndedJobs: uint32(ended), KeepJobs: uint32(max(t.cfg.Keep.Jobs, 0)),
-			StoredBytes: uint64(has.storedBytes + endedBytes), MaxStoredBytes: uint64(may.StoredBytes),
+			StoredBytes: uint64(has.StoredBytes + endedBytes), MaxStoredBytes: uint64(may.StoredBytes),
 		}, true
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (c *change) lose(w work, class tilthv1.ErrorClass, message string) {
 	a.failed++
 	h.failures++
 	if a.strike(w) {
-		c.rest(a, message)
+		c.beginRest(a, message)
 	} else {
 		h.faults++
 	}
@@ -68,7 +68,7 @@ const blamelessAttempts = 4
 func (c *change) succeed(b *batch) {
 	l := b.lease
 	l.agent.completed++
-	l.agent.forgive()
+	l.agent.rest.Forgive()
 	b.settle()
 	c.release(b)
 }

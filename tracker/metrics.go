@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // metrics are the tracker's own; what can be counted in the state is collected from it when asked for.
@@ -125,7 +126,7 @@ func (m *metrics) begin() {
 	for _, call := range []string{"DeleteJob", "FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
 		m.repeated.WithLabelValues(call)
 	}
-	for _, why := range []string{droppedAge, droppedBytes, droppedCount, droppedDeleted} {
+	for _, why := range []string{retention.Age, retention.Bytes, retention.Count, retention.Deleted} {
 		m.dropped.WithLabelValues(why)
 	}
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
 // shownDevices bounds the devices that have metrics of their own: of more, those that drifted furthest do.

@@ -81,14 +81,14 @@ func (s *stateCollector) gather() (all []prometheus.Metric) {
 	gauge(s.retries, int64(len(t.retries)))
 	gauge(s.specBytes, t.load.specBytes)
 	gauge(s.candidateBytes, t.load.candidateBytes)
-	gauge(s.ended, int64(len(t.archive.byID)))
-	gauge(s.endedBytes, t.archive.bytes)
+	gauge(s.ended, int64(t.archive.Len()))
+	gauge(s.endedBytes, t.archive.Bytes())
 	gauge(s.watches, int64(t.watches.count()))
-	for _, owner := range greatest(t.owners, func(u *usage) int { return u.jobs }) {
+	for _, owner := range greatest(t.owners, func(u *usage) int { return u.Jobs }) {
 		u := t.owners[owner]
-		gauge(s.ownerJobs, int64(u.jobs), owner)
-		gauge(s.ownerTrials, int64(u.trials), owner)
-		gauge(s.ownerBytes, u.artifactBytes, owner)
+		gauge(s.ownerJobs, int64(u.Jobs), owner)
+		gauge(s.ownerTrials, int64(u.Trials), owner)
+		gauge(s.ownerBytes, u.ArtifactBytes, owner)
 	}
 	waits := 0
 	for _, a := range t.sessions {

@@ -45,7 +45,7 @@ func (t *Tracker) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchReq
 		case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
 			return invalid("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
 		default:
-			if err := cmp.Or(c.checkTrials(j, len(req.GetCandidates())), c.checkStored(j.spec.GetOwner(), candidateBytes(req.GetCandidates())), c.roomForBatch(j, req.GetCandidates())); err != nil {
+			if err := cmp.Or(c.checkCandidatesQuota(j, req.GetCandidates()), c.roomForBatch(j, req.GetCandidates())); err != nil {
 				return err
 			}
 			response = c.propose(j, req)
@@ -77,7 +77,7 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	}
 	j.proposals++
 	j.faults, j.failures, j.failedBy = 0, 0, nil
-	c.owners[j.spec.GetOwner()].trials += j.claimMore(len(b.candidates))
+	c.owners[j.spec.GetOwner()].Trials += j.claimMore(len(b.candidates))
 	p.Proposed += uint32(len(b.candidates))
 	j.proposed += len(b.candidates)
 	e := c.event(j)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
 // class is what an agent must offer to be given work: its kind, and a tuner, toolchain or device class.

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
 // specOf is a job of an owner with a budget of trials; 0 = of time alone.
@@ -31,8 +32,8 @@ func (f *farm) owners() []*tilthv1.Owner {
 }
 
 func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: tracker.Shares{
-		Default: tracker.Share{Jobs: 2}, Owners: map[string]tracker.Share{"ci": {Jobs: 3}},
+	f := newFarm(t, tracker.Config{Shares: quota.Shares{
+		Default: quota.Share{Jobs: 2}, Owners: map[string]quota.Share{"ci": {Jobs: 3}},
 	}})
 	first := f.submit("1", specOf("ana", 10))
 	f.submit("2", specOf("ana", 10))
@@ -53,7 +54,7 @@ func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 }
 
 func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Default: tracker.Share{Trials: 12}}})
+	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{Trials: 12}}})
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
 		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
@@ -75,7 +76,7 @@ func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 
 func TestRefusalsForQuotasAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Shares: tracker.Shares{Default: tracker.Share{Jobs: 1, Trials: 12}}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: quota.Shares{Default: quota.Share{Jobs: 1, Trials: 12}}})
 	wantStatus(t, f.trySubmit("1", specOf("ana", 13)), codes.ResourceExhausted, wire.ReasonQuota, "12 in all")
 	f.submit("2", specOf("ana", 10))
 	for range 2 {
@@ -88,7 +89,7 @@ func TestRefusalsForQuotasAreCounted(t *testing.T) {
 
 func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: quota.Shares{Owners: map[string]quota.Share{"ana": {ArtifactBytes: 10}}}})
 	f.submit("1", specOf("ana", 100))
 	f.submit("2", specOf("eva", 100))
 	tuner := f.tuner()

@@ -10,6 +10,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // whyDamaged is the reason of jobs that cannot go on.
@@ -38,7 +39,7 @@ func (t *Tracker) recoverDamaged(jobs []*records.OpenJob, batches []*records.Ope
 			c.log.Error("job cannot go on", "job", j.ID, "error", j.Damage)
 			row := c.endedRow(j)
 			c.write.PutJob(row)
-			c.archive.put(c.write, &endedJob{id: j.ID, owner: j.Spec.GetOwner(), at: row.GetJob().GetEndedAt().AsTime(), bytes: int64(row.GetStoredBytes())})
+			c.keepEnded(&retention.Job{ID: j.ID, Owner: j.Spec.GetOwner(), Ended: row.GetJob().GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
 		}
 		return nil
 	})

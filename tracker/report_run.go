@@ -79,7 +79,7 @@ func (c *change) ran(j *job, req *tilthv1.ReportRunRequest) error {
 	}
 	j.finishedBy = j.lease.proto()
 	a.completed++
-	a.forgive()
+	a.rest.Forgive()
 	if req.GetFailure() != "" {
 		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(req.GetFailure(), maxMessageBytes))
 		return nil

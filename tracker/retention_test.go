@@ -16,6 +16,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // passing submits a job of an owner and cancels it.
@@ -50,7 +52,7 @@ func (f *farm) stored(read func(db *records.DB)) {
 
 func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Keep: tracker.Keep{Jobs: 3}, Registerer: registry})
+	f := newFarm(t, tracker.Config{Keep: retention.Keep{Jobs: 3}, Registerer: registry})
 	open := f.submit("open", specOf("ana", 1)).GetId()
 	var ids []string
 	for n := range 10 {
@@ -91,7 +93,7 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 
 // A loop of jobs that were cancelled at once made a file of 2 GB that compacting did not shrink.
 func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Default: tracker.Share{StoredBytes: 5 << 20}}})
+	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{StoredBytes: 5 << 20}}})
 	large := func() *tilthv1.JobSpec {
 		s := specOf("ana", 1)
 		s.Tasks[0].Workload = bytes.Repeat([]byte{'x'}, 1<<20)
@@ -130,7 +132,7 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 
 func TestEndedJobsAreKeptForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTimedAs(t, tracker.Config{Keep: tracker.Keep{Age: 48 * time.Hour}})
+		f := newTimedAs(t, tracker.Config{Keep: retention.Keep{Age: 48 * time.Hour}})
 		defer func() { f.stop() }()
 		id := f.submit()
 		pass(100 * time.Hour)
@@ -182,7 +184,7 @@ func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 // Jobs of files from before they were counted are kept and deleted as others.
 func TestAnEndedJobOfAnOldFileIsDeleted(t *testing.T) {
 	for schema := 1; schema <= 2; schema++ {
-		f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: tracker.Keep{Age: -1}}}
+		f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: retention.Keep{Age: -1}}}
 		f.unpack(fmt.Sprintf("schema-%d.db.gz", schema))
 		f.start()
 		f.job("job-00000001")

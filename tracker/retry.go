@@ -2,9 +2,10 @@ package tracker
 
 import (
 	"container/heap"
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	waits "github.com/tilth-dev/tilth/tracker/policy/retry"
 )
 
 // retry is work that waits to be tried again.
@@ -23,7 +24,7 @@ func (c *change) retryLater(w work) {
 	h := w.held()
 	wait := time.Duration(0)
 	if c.cfg.FirstRetry > 0 {
-		wait = backOff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)
+		wait = waits.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)
 	}
 	due := c.cfg.Clock().Add(wait)
 	h.elsewhere = due.Add(c.cfg.LeaseTimeout)
@@ -70,21 +71,11 @@ func (*Tracker) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 		if asked++; asked > mostOthersAsked {
 			return false
 		}
-		if other.takesWork(now) && !other.restsFrom(w.parent(), now) && !slices.Contains(h.failedBy, other.name()) {
+		if other.takesWork(now) && !other.rest.RestsFrom(w.parent().id, now) && !slices.Contains(h.failedBy, other.name()) {
 			return true
 		}
 	}
 	return false
-}
-
-// backOff is a wait that doubles with every one before it, up to the longest; half of it is left to chance, so that
-// what failed together does not come back together.
-func backOff(first, longest time.Duration, before int) time.Duration {
-	wait := longest
-	if before < 30 && first < longest>>max(before, 0) {
-		wait = first << max(before, 0)
-	}
-	return wait/2 + rand.N(wait/2+1)
 }
 
 func (r retries) Len() int           { return len(r) }

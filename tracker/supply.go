@@ -65,8 +65,8 @@ func (t *Tracker) supply(known *supplies, of class) *supply {
 	for a := range q.offering {
 		if reason := t.idleFor(a, now); reason == 0 {
 			s.usable++
-			if a.restJob != "" && now.Before(a.restUntil) {
-				s.resting[a.restJob]++
+			if job := a.rest.From(now); job != "" {
+				s.resting[job]++
 			}
 		} else {
 			if s.kept[reason] == nil {
@@ -87,7 +87,7 @@ func (t *Tracker) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 		return tilthv1.WaitReason_WAIT_REASON_CORDONED
 	case a.device != nil && a.device.quarantine != nil:
 		return tilthv1.WaitReason_WAIT_REASON_QUARANTINED
-	case a.rests(now):
+	case a.rest.Rests(now):
 		return tilthv1.WaitReason_WAIT_REASON_RESTING
 	}
 	return 0

@@ -20,7 +20,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // Config is what a tracker needs. Store and ArtifactsDir are required; every other field has a default.
@@ -62,9 +64,9 @@ type Config struct {
 	// SearchTurn is how long a tuner may hold a job while others wait; 0 = 2 min.
 	SearchTurn time.Duration
 	// Shares are the owners' weights and quotas; the zero value makes them equal, and unlimited.
-	Shares Shares
+	Shares quota.Shares
 	// Keep says how long jobs are kept that have ended.
-	Keep Keep
+	Keep retention.Keep
 	// Limits bound the tracker's memory, and what is stored of all owners' ended jobs.
 	Limits Limits
 	// Backups says when the records file is backed up, and where; the zero value is never.
@@ -93,7 +95,7 @@ func (c *Config) setDefaults() {
 	c.OutageWait = cmp.Or(c.OutageWait, 2*time.Minute)
 	c.SearchTurn = cmp.Or(c.SearchTurn, 2*time.Minute)
 	c.Limits = c.Limits.withDefaults()
-	c.Keep = c.Keep.withDefaults()
+	c.Keep = c.Keep.WithDefaults()
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 4)
 	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
 	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
@@ -151,7 +153,7 @@ type Tracker struct {
 	retries   retries           // work that waits to be tried again
 	owners    map[string]*usage // by name, those of jobs that have not ended
 	load      load
-	archive   archive // jobs that have ended
+	archive   *retention.Archive // jobs that have ended
 
 	// When Run last looked at deadlines, and before when none counts.
 	lastBeat, patientUntil time.Time
@@ -182,7 +184,7 @@ func New(cfg Config) (*Tracker, error) {
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(), supplies: newSupplies(),
 		devices: map[string]*device{}, timed: map[*device]time.Time{},
 	}
-	t.watches, t.archive = newWatches(), newArchive()
+	t.watches, t.archive = newWatches(), retention.NewArchive()
 	if t.artifacts, err = t.openArtifacts(); err != nil {
 		return nil, err
 	}

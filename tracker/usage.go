@@ -2,18 +2,14 @@ package tracker
 
 import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
 // usage is what an owner has of the farm now.
 type usage struct {
-	jobs   int
-	trials int
-	// What is stored of its open jobs: specifications and events.
-	storedBytes int64
-	// Sizes of the artifacts of batches that wait for a runner or are with one, how many batches need each, and their
-	// sum.
-	artifacts     map[string]*needed
-	artifactBytes int64
+	quota.Usage
+	// Sizes of the artifacts of batches that wait for a runner or are with one, and how many batches need each.
+	artifacts map[string]*needed
 }
 
 // needed is an artifact that batches need.
@@ -31,11 +27,11 @@ type load struct {
 }
 
 // usageOf is what an owner has now; nothing when it has no jobs.
-func (t *Tracker) usageOf(owner string) usage {
+func (t *Tracker) usageOf(owner string) quota.Usage {
 	if u := t.owners[owner]; u != nil {
-		return *u
+		return u.Usage
 	}
-	return usage{}
+	return quota.Usage{}
 }
 
 // addJob counts a job that begins, or is recovered.
@@ -48,9 +44,9 @@ func (t *Tracker) addJob(j *job) {
 		u = &usage{artifacts: map[string]*needed{}}
 		t.owners[owner] = u
 	}
-	u.jobs++
-	u.trials += j.claim()
-	u.storedBytes += j.storedBytes
+	u.Jobs++
+	u.Trials += j.claim()
+	u.StoredBytes += j.storedBytes
 }
 
 // dropJob counts one that ended.
@@ -59,10 +55,10 @@ func (t *Tracker) dropJob(j *job) {
 	t.load.specBytes -= j.specBytes
 	owner := j.spec.GetOwner()
 	u := t.owners[owner]
-	u.jobs--
-	u.trials -= j.claim()
-	u.storedBytes -= j.storedBytes
-	if u.jobs == 0 {
+	u.Jobs--
+	u.Trials -= j.claim()
+	u.StoredBytes -= j.storedBytes
+	if u.Jobs == 0 {
 		delete(t.owners, owner)
 	}
 }
@@ -73,7 +69,7 @@ func (c *change) store(j *job, e *tilthv1.JobEvent) { c.grow(j, c.write.AppendEv
 // grow notes that so much more is stored of a job.
 func (t *Tracker) grow(j *job, bytes int64) {
 	j.storedBytes += bytes
-	t.owners[j.spec.GetOwner()].storedBytes += bytes
+	t.owners[j.spec.GetOwner()].StoredBytes += bytes
 }
 
 // claim is how many trials the job may come to.
@@ -110,7 +106,7 @@ func (t *Tracker) pin(b *batch) {
 			_, size := t.artifacts.Stat(digest)
 			n = &needed{bytes: size}
 			u.artifacts[digest] = n
-			u.artifactBytes += size
+			u.ArtifactBytes += size
 		}
 		n.batches++
 	}
@@ -124,7 +120,7 @@ func (t *Tracker) unpin(b *batch) {
 		n := u.artifacts[digest]
 		if n.batches--; n.batches == 0 {
 			delete(u.artifacts, digest)
-			u.artifactBytes -= n.bytes
+			u.ArtifactBytes -= n.bytes
 		}
 	}
 	b.artifacts = nil

@@ -14,6 +14,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
 // wantWait checks why a job waits, as all who ask are told.
@@ -109,7 +110,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 
 // TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices: another job's artifacts hold up its builds.
 func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: tracker.Shares{Owners: map[string]tracker.Share{"ana": {ArtifactBytes: 10}}}})
+	f := newFarm(t, tracker.Config{Shares: quota.Shares{Owners: map[string]quota.Share{"ana": {ArtifactBytes: 10}}}})
 	f.runner()
 	builder := f.builder()
 	f.submit("first", specOf("ana", 10))

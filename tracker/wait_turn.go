@@ -36,7 +36,7 @@ func (t *Tracker) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 			at(t.cfg.Now().Add(max(left, 0))))
 	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
 		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
-			clip(owner, mostQuoted), t.usageOf(owner).artifactBytes, t.cfg.Shares.Of(owner).ArtifactBytes)
+			clip(owner, mostQuoted), t.usageOf(owner).ArtifactBytes, t.cfg.Shares.Of(owner).ArtifactBytes)
 	}
 	return t.describeTurn(w, detail)
 }

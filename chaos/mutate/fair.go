@@ -6,18 +6,18 @@ import "slices"
 var fair = slices.Concat(
 	in("tracker", []mutation{
 		{
-			name: "an owner has any number of jobs", file: "quota.go",
-			from: "case share.Jobs > 0 && has.jobs >= share.Jobs:", to: "case share.Jobs > 0 && has.jobs > 1000+share.Jobs:",
+			name: "an owner has any number of jobs", file: "policy/quota/exceeded.go",
+			from: "case s.Jobs > 0 && has.Jobs >= s.Jobs:", to: "case s.Jobs > 0 && has.Jobs > 1000+s.Jobs:",
 			test: "TestAnOwnerHasNoMoreJobsThanItMay",
 		},
 		{
-			name: "an owner's jobs come to any number of trials", file: "quota.go",
-			from: "case share.Trials > 0 && has.trials+trials > share.Trials:", to: "case share.Trials > 0 && has.trials+trials > 1000*share.Trials:",
+			name: "an owner's jobs come to any number of trials", file: "policy/quota/exceeded.go",
+			from: "case s.Trials > 0 && has.Trials+trials > s.Trials:", to: "case s.Trials > 0 && has.Trials+trials > 1000*s.Trials:",
 			test: "TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay",
 		},
 		{
-			name: "jobs without a budget of trials propose any number", file: "quota.go",
-			from: "has.trials+more > share.Trials {", to: "has.trials+more > 1000*share.Trials {",
+			name: "jobs without a budget of trials propose any number", file: "policy/quota/exceeded.go",
+			from: "has.Trials+more > s.Trials {", to: "has.Trials+more > 1000*s.Trials {",
 			test: "TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay",
 		},
 		{
@@ -31,7 +31,7 @@ var fair = slices.Concat(
 			test: "TestTunersAreSharedByTurns",
 		},
 	}),
-	in("tracker/fairqueue", []mutation{
+	in("tracker/policy/fairqueue", []mutation{
 		{
 			name: "weights do not count", file: "level.go",
 			from: "n.tag += seconds / n.weight", to: "n.tag += seconds",

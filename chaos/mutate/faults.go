@@ -4,7 +4,7 @@ package main
 var faults = in("tracker", []mutation{
 	{
 		name: "what failed is tried again at once", file: "retry.go",
-		from: "wait = backOff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)", to: "wait = 0",
+		from: "wait = waits.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)", to: "wait = 0",
 		test: "TestARetryWaitsAndGoesElsewhere",
 	},
 	{
@@ -29,7 +29,7 @@ var faults = in("tracker", []mutation{
 	},
 	{
 		name: "an agent on which all fails has no rest", file: "lose.go",
-		from: "\t\tc.rest(a, message)\n", to: "",
+		from: "\t\tc.beginRest(a, message)\n", to: "",
 		test: "TestABrokenAgentCostsItsOwnLeases",
 	},
 	{
@@ -39,12 +39,12 @@ var faults = in("tracker", []mutation{
 	},
 	{
 		name: "a success ends no rest", file: "lose.go",
-		from: "\tl.agent.forgive()\n", to: "",
+		from: "\tl.agent.rest.Forgive()\n", to: "",
 		test: "TestARestIsOverWithASuccess",
 	},
 	{
 		name: "a cordoned device is given work", file: "agent.go",
-		from: "return a.device.ready() && !a.rests(now)", to: "return !a.rests(now)",
+		from: "return a.device.ready() && !a.rest.Rests(now)", to: "return !a.rest.Rests(now)",
 		test: "TestACordonedDeviceIsGivenNoWorkAndStaysJoined",
 	},
 })

@@ -13,8 +13,8 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestARequestInAnOldFileIsItsOwners",
 	},
 	{
-		name: "any number of ended jobs is kept", file: "tracker/retention.go",
-		from: "own.Len() > keep.Jobs {", to: "own.Len() > 1000*keep.Jobs {",
+		name: "any number of ended jobs is kept", file: "tracker/policy/retention/keep.go",
+		from: "own.Len() > r.Jobs {", to: "own.Len() > 1000*r.Jobs {",
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
 	{
@@ -23,18 +23,18 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
 	{
-		name: "ended jobs are kept for ever", file: "tracker/retention.go",
-		from: "Sub(front.Value.(*endedJob).at) > keep.Age:", to: "Sub(front.Value.(*endedJob).at) > 1000*keep.Age:",
+		name: "ended jobs are kept for ever", file: "tracker/policy/retention/keep.go",
+		from: "now.Sub(front.Value.(*Job).Ended) > r.Age:", to: "now.Sub(front.Value.(*Job).Ended) > 1000*r.Age:",
 		pkg: "./tracker", test: "TestEndedJobsAreKeptForATime",
 	},
 	{
-		name: "an owner's ended jobs take any number of bytes", file: "tracker/retention.go",
-		from: "c.usageOf(owner).storedBytes+own.bytes > may {", to: "c.usageOf(owner).storedBytes+own.bytes > 1000*may {",
+		name: "an owner's ended jobs take any number of bytes", file: "tracker/policy/retention/keep.go",
+		from: "room >= 0 && own.bytes > room {", to: "room >= 0 && own.bytes > 1000*(room+own.bytes) {",
 		pkg: "./tracker", test: "TestAnOwnerHasNoMoreStoredThanItMay",
 	},
 	{
 		name: "a job is deleted while it runs", file: "tracker/delete.go",
-		from: "if c.jobs[id] != nil {", to: "if c.jobs[id] != nil && c.archive.byID[id] != nil {",
+		from: "if c.jobs[id] != nil {", to: "if c.jobs[id] != nil && c.archive.Job(id) != nil {",
 		pkg: "./tracker", test: "TestAJobIsDeletedWithItsEventsAndWithoutItsRecords",
 	},
 	{

@@ -1,7 +1,7 @@
 package main
 
 // watched are mutations of promise 4: devices that change are found out, and those that only seem to are left alone.
-var watched = in("tracker/drift", []mutation{
+var watched = in("tracker/policy/drift", []mutation{
 	{
 		name: "a slow device is not quarantined", file: "judge.go",
 		from: "case drift > p.Quarantine:", to: "case drift > 1000*p.Quarantine:",

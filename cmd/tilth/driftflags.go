@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker/drift"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
 // driftFlags say how devices are judged by their calibrations.

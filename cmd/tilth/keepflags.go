@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // keepFlags say how long a tracker keeps jobs that have ended.
@@ -21,8 +21,8 @@ func (f *keepFlags) add(c *cobra.Command) {
 }
 
 // keep reads the flag, and says what is wrong with it.
-func (f *keepFlags) keep() (tracker.Keep, error) {
-	keep := tracker.Keep{Jobs: -1, Age: -1}
+func (f *keepFlags) keep() (retention.Keep, error) {
+	keep := retention.Keep{Jobs: -1, Age: -1}
 	for _, text := range f.jobs {
 		n, notNumber := strconv.Atoi(text)
 		age, notTime := time.ParseDuration(text)

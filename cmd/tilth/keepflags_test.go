@@ -4,23 +4,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 func TestJobsAreKeptByNumberAndTime(t *testing.T) {
 	for _, c := range []struct {
 		flag []string
-		want tracker.Keep
+		want retention.Keep
 		bad  string
 	}{
-		{keepDefault, tracker.Keep{Jobs: 1000, Age: 90 * 24 * time.Hour}, ""},
-		{[]string{"5"}, tracker.Keep{Jobs: 5, Age: -1}, ""},
-		{[]string{"720h"}, tracker.Keep{Jobs: -1, Age: 720 * time.Hour}, ""},
-		{nil, tracker.Keep{Jobs: -1, Age: -1}, ""},
-		{[]string{"0"}, tracker.Keep{}, "0"},
-		{[]string{"-1h"}, tracker.Keep{}, "-1h"},
-		{[]string{"5", "6"}, tracker.Keep{}, "6"},
-		{[]string{"many"}, tracker.Keep{}, "many"},
+		{keepDefault, retention.Keep{Jobs: 1000, Age: 90 * 24 * time.Hour}, ""},
+		{[]string{"5"}, retention.Keep{Jobs: 5, Age: -1}, ""},
+		{[]string{"720h"}, retention.Keep{Jobs: -1, Age: 720 * time.Hour}, ""},
+		{nil, retention.Keep{Jobs: -1, Age: -1}, ""},
+		{[]string{"0"}, retention.Keep{}, "0"},
+		{[]string{"-1h"}, retention.Keep{}, "-1h"},
+		{[]string{"5", "6"}, retention.Keep{}, "6"},
+		{[]string{"many"}, retention.Keep{}, "many"},
 	} {
 		f := keepFlags{jobs: c.flag}
 		got, err := f.keep()

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tilth-dev/tilth/tracker/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
 // order takes n items that cost a second each, one after another.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/tracker/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
 // burst is a job of a model of a farm: batches that all ask for a device at once.
@@ -161,7 +161,7 @@ func row(what, how string, p policy, bursts []*burst) (string, []float64) {
 
 // TestAHugeJobDoesNotStarveASmallOne plays the farm of docs/sharing.md, and checks the table there.
 func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/sharing.md")
+	doc, err := os.ReadFile("../../../docs/sharing.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,26 @@
+package tracker
+
+import "github.com/tilth-dev/tilth/tracker/policy/rest"
+
+// strike notes a failed lease of an agent, and says whether the agent rather than the work is to blame. The leases
+// that end with a session are one failure: the agent died once.
+func (a *agent) strike(w work) (suspect bool) {
+	counts := !a.gone || !a.struckOut
+	a.struckOut = a.gone
+	return a.rest.Strike(w.subject(), w.parent().id, counts)
+}
+
+// beginRest has an agent that is to blame wait before it is tried again. A single lease then tells whether it works.
+func (c *change) beginRest(a *agent, message string) {
+	wait, begun := c.restPolicy().Begin(&a.rest, c.cfg.Clock(), c.cfg.Now(), clip(message, maxMessageBytes))
+	if !begun {
+		return
+	}
+	c.metrics.rests.Inc()
+	_, reason, _ := a.rest.Last()
+	c.log.Warn("agent is given a rest", "agent", a.name(), "seconds", wait.Seconds(), "reason", reason)
+}
+
+func (t *Tracker) restPolicy() rest.Policy {
+	return rest.Policy{First: t.cfg.FirstRest, Longest: t.cfg.MaxRest}
+}
