@@ -75,7 +75,7 @@ func (c *Config) setDefaults() {
 		c.Calibrate = func(string) {}
 	}
 	if c.LeaseWait == 0 {
-		c.LeaseWait = time.Minute
+		c.LeaseWait = wire.LongestWait
 	}
 	if c.DrainGrace == 0 {
 		c.DrainGrace = 10 * time.Second

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // trust is how long an artifact is taken for whole after it was checked.
@@ -114,7 +115,7 @@ func readWhole(files FS, path, digest string, each func([]byte) error) error {
 		disk.DropCache(onDisk)
 	}
 	sum := sha256.New()
-	buf := make([]byte, chunkBytes)
+	buf := make([]byte, wire.PieceBytes)
 	for {
 		n, err := src.Read(buf)
 		sum.Write(buf[:n])

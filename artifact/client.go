@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -93,7 +94,7 @@ func (c *Client) send(ctx context.Context, ref *tilthv1.ArtifactRef, path string
 	m := &tilthv1.UploadArtifactRequest{
 		Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Offset: stat.GetReceivedBytes(),
 	}
-	buf := make([]byte, chunkBytes)
+	buf := make([]byte, wire.PieceBytes)
 	for {
 		n, readErr := io.ReadFull(f, buf)
 		m.Data = buf[:n]

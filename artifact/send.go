@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the
@@ -34,9 +36,9 @@ func (s *Store) send(f *file, offset int64, send func([]byte) error) error {
 		return err
 	}
 	sum := sha256.New()
-	buf := make([]byte, chunkBytes)
+	buf := make([]byte, wire.PieceBytes)
 	for at := offset; ; {
-		n, err := io.ReadFull(src, buf[:min(chunkBytes, f.sizeBytes-at)])
+		n, err := io.ReadFull(src, buf[:min(wire.PieceBytes, f.sizeBytes-at)])
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("%w: it has %d bytes, not %d", ErrDamaged, at+int64(n), f.sizeBytes)
 		} else if err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// chunkBytes are sent, or read for a check, at once.
-const chunkBytes = 256 << 10
-
 // Service serves a store over gRPC.
 type Service struct {
 	tilthv1.UnimplementedArtifactServiceServer

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -15,7 +16,7 @@ import (
 // they are read.
 const (
 	// MaxMessageBytes bounds the message of a trial that failed.
-	MaxMessageBytes = 16 << 10
+	MaxMessageBytes = wire.FailureBytes
 	// MaxReasonBytes bounds the reason of a job's state.
 	MaxReasonBytes = 2 << 10
 	// MaxRecordBytes bounds a record that is handed out: a connection takes it in a message, and an import in a line.

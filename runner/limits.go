@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
@@ -90,7 +92,7 @@ func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
 	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget
 	if p.Finalists {
-		own *= mostFinalists
+		own *= wire.MostFinalists
 	}
 	return own + p.Limits.Patience
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/sandbox"
 )
@@ -65,8 +66,8 @@ type Outcome struct {
 // an object that does so when it is loaded only the candidates in it, which are reported last. The error means that
 // the device or the artifacts are at fault or ctx ended: the candidates not reported are not measured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
-	if p.Finalists && len(p.Kernels) > mostFinalists {
-		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), mostFinalists)
+	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
+		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)
 	}
 	p.Limits = p.Limits.withDefaults(p.BestSeconds, p.Finalists)
 	if p.Calibration == nil {
@@ -92,8 +93,6 @@ func (p Plan) show() error {
 	}
 	return nil
 }
-
-const mostFinalists = 8
 
 // patience is how much time a harness process may spend on waiting for a calm device, in seconds. Finalists, which are
 // few, always have all.

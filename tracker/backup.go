@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 const (
-	backupChunkBytes = 256 << 10
 	// backupPatience is how long a receiver may take for a chunk. While a backup is under way the file cannot use its
 	// free pages again, so one that does not move on is ended.
 	backupPatience = 30 * time.Second
@@ -77,10 +77,10 @@ type chunkWriter struct {
 // Write implements io.Writer.
 func (w *chunkWriter) Write(p []byte) (int, error) {
 	for n := 0; n < len(p); {
-		room := min(backupChunkBytes-len(w.pending), len(p)-n)
+		room := min(wire.PieceBytes-len(w.pending), len(p)-n)
 		w.pending = append(w.pending, p[n:n+room]...)
 		n += room
-		if len(w.pending) == backupChunkBytes {
+		if len(w.pending) == wire.PieceBytes {
 			if err := w.flush(); err != nil {
 				return n, err
 			}
@@ -97,7 +97,7 @@ func (w *chunkWriter) flush() error {
 	defer timer.Stop()
 	select {
 	case w.out <- w.pending:
-		w.pending = make([]byte, 0, backupChunkBytes)
+		w.pending = make([]byte, 0, wire.PieceBytes)
 		return nil
 	case <-timer.C:
 		return errSlowBackup

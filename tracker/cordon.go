@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -39,8 +40,8 @@ func (t *Tracker) UncordonDevice(ctx context.Context, req *tilthv1.UncordonDevic
 // DrainDevice implements tilthv1.DeviceServiceServer.
 func (t *Tracker) DrainDevice(ctx context.Context, req *tilthv1.DrainDeviceRequest) (*tilthv1.DrainDeviceResponse, error) {
 	wait := req.GetWait().AsDuration()
-	if wait < 0 || wait > maxWait {
-		return nil, invalid("wait", "is %v, not between 0 and %v", wait, maxWait)
+	if wait < 0 || wait > wire.LongestWait {
+		return nil, invalid("wait", "is %v, not between 0 and %v", wait, wire.LongestWait)
 	}
 	by := who(ctx, req)
 	_, err := t.decide(ctx, req.GetName(), func(c *change, d *device) {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -75,14 +76,8 @@ func (j *job) inOrder() []*batch {
 
 func (j *job) paused() bool { return j.meta.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
 
-// DefaultPriority is that of a job which asks for none; mostPriority is the highest.
-const (
-	DefaultPriority = 10
-	mostPriority    = 100
-)
-
 // priority is a job's share among its owner's jobs.
-func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), DefaultPriority) }
+func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), wire.DefaultPriority) }
 
 func (j *job) row() *storev1.JobRow {
 	return &storev1.JobRow{

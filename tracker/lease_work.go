@@ -7,18 +7,16 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-// maxWait bounds a long poll.
-const maxWait = 60 * time.Second
-
 // LeaseWork implements tilthv1.AgentServiceServer.
 func (t *Tracker) LeaseWork(ctx context.Context, req *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error) {
 	wait := req.GetWait().AsDuration()
-	if wait < 0 || wait > maxWait {
-		return nil, invalid("wait", "is %v, not between 0 and %v", wait, maxWait)
+	if wait < 0 || wait > wire.LongestWait {
+		return nil, invalid("wait", "is %v, not between 0 and %v", wait, wire.LongestWait)
 	}
 	t.mu.Lock()
 	a, err := t.live(req.GetSession())

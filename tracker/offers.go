@@ -8,17 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// mostOffers bounds the toolchains, device classes or tuners of an agent: whatever it asks for is looked for in a
-// queue of each.
-const mostOffers = 256
-
 // checkOfferCount refuses an agent that offers more than that.
 func checkOfferCount(spec *tilthv1.AgentSpec) error {
 	for field, n := range map[string]int{
 		"spec.tuners": len(spec.GetTuners()), "spec.toolchains": len(spec.GetToolchains()), "spec.device_classes": len(spec.GetDeviceClasses()),
 	} {
-		if n > mostOffers {
-			return invalid(field, "are %d, at most %d will do", n, mostOffers)
+		if n > wire.MostOffers {
+			return invalid(field, "are %d, at most %d will do", n, wire.MostOffers)
 		}
 	}
 	return nil

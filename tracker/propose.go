@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -94,16 +95,13 @@ func (c *change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
 }
 
-// mostFinalists is how many candidates may take turns: all of them are in a device's memory at once.
-const mostFinalists = 8
-
 func checkMode(req *tilthv1.ProposeBatchRequest) error {
 	switch req.GetMode() {
 	case tilthv1.BatchMode_BATCH_MODE_UNSPECIFIED, tilthv1.BatchMode_BATCH_MODE_SEARCH:
 		return nil
 	case tilthv1.BatchMode_BATCH_MODE_FINALISTS:
-		if n := len(req.GetCandidates()); n > mostFinalists {
-			return invalid("candidates", "are %d finalists, at most %d may take turns", n, mostFinalists)
+		if n := len(req.GetCandidates()); n > wire.MostFinalists {
+			return invalid("candidates", "are %d finalists, at most %d may take turns", n, wire.MostFinalists)
 		}
 		return nil
 	}

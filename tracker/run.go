@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -54,8 +55,8 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if len(spec.GetTasks()) > 0 || spec.GetTuner() != "" {
 		return invalid("spec.tasks", "are there, or a tuner is, in a job that runs packages")
 	}
-	if p := spec.GetPriority(); p > mostPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, mostPriority)
+	if p := spec.GetPriority(); p > wire.MostPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
 	}
 	if len(run.GetPackages()) == 0 {
 		return invalid("spec.run.packages", "is empty")

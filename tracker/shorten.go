@@ -3,6 +3,7 @@ package tracker
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -51,7 +52,7 @@ func shorten(spec *tilthv1.AgentSpec) bool {
 // few returns the first items that fit.
 func few[T any](items []T, fits func(T) bool) (out []T) {
 	for _, item := range items {
-		if len(out) == mostOffers {
+		if len(out) == wire.MostOffers {
 			break
 		}
 		if fits(item) {

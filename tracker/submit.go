@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -114,8 +115,8 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if n := spec.GetNumerics(); n != "" && n != "strict" && n != "default" && n != "fast" {
 		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
 	}
-	if p := spec.GetPriority(); p > mostPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, mostPriority)
+	if p := spec.GetPriority(); p > wire.MostPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
 	}
 	time := spec.GetBudget().GetTime()
 	if spec.GetBudget().GetTrials() == 0 && time == nil {

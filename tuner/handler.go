@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
@@ -23,7 +24,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Models says where cost models come from.
 	Models knowledge.Models
-	// BatchSize is how many candidates are built and measured together at most; 0 = 32.
+	// BatchSize is how many candidates are built and measured together at most; 0 = wire.BatchCandidates.
 	BatchSize int
 	// Ear hears how searches go; nil = nobody does.
 	Ear Ear
@@ -37,7 +38,7 @@ type Handler struct{ Config }
 // NewHandler returns a handler; zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
 	if c.BatchSize == 0 {
-		c.BatchSize = 32
+		c.BatchSize = wire.BatchCandidates
 	}
 	if c.Ahead == 0 {
 		c.Ahead = 3

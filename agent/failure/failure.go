@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -26,9 +27,6 @@ func Class(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 	return own
 }
 
-// maxMessage bounds a message, in bytes.
-const maxMessage = 4 << 10
-
 // Message is what is reported of a text that a compiler or a candidate may have worded: the beginning of its first
 // line, with blanks in the place of what is not printable, such as the sequences that move a terminal's cursor. The
 // wire takes nothing but UTF-8.
@@ -39,6 +37,6 @@ func Message(text string) string {
 			return r
 		}
 		return ' '
-	}, line[:min(len(line), maxMessage)])
+	}, line[:min(len(line), wire.TextBytes)])
 	return strings.TrimSpace(line)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -23,11 +24,11 @@ func TestTheFarmIsToBlameForWhatItCaused(t *testing.T) {
 
 func TestAMessageIsALineOfUTF8(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                "",
-		"one line":                        "one line",
-		"no such file: \xff.c\ninclude …": "no such file: \uFFFD.c",
-		"\x1b[2J gone\r\n":                "[2J gone",
-		strings.Repeat("x", maxMessage+1): strings.Repeat("x", maxMessage),
+		"":                                    "",
+		"one line":                            "one line",
+		"no such file: \xff.c\ninclude …":     "no such file: \uFFFD.c",
+		"\x1b[2J gone\r\n":                    "[2J gone",
+		strings.Repeat("x", wire.TextBytes+1): strings.Repeat("x", wire.TextBytes),
 	} {
 		if got := Message(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Options describe a farm and what befalls it. Devices, Jobs and Time are required; see SetDefaults for the others.
@@ -79,7 +81,7 @@ func (o *Options) SetDefaults() {
 	set(&o.Tasks, 20)
 	set(&o.Workloads, 1000)
 	set(&o.Trials, 20000)
-	set(&o.Batch, 32)
+	set(&o.Batch, wire.BatchCandidates)
 	set(&o.InFlight, min(mostInFlight, max(leastInFlight, batchesInFlight/max(1, o.Jobs))))
 	set(&o.TraceBytes, 300)
 	set(&o.Samples, 8)

@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/sandbox"
 )
@@ -78,7 +79,6 @@ func newBenchRecord(a *app) *cobra.Command {
 const (
 	// recordPatience is generous, since a machine that does other things meanwhile makes a candidate wait.
 	recordPatience = time.Minute
-	recordBatch    = 32
 	// Finalists are measured again in turns.
 	recordFinalists, recordRounds = 48, 8
 	recordCacheBytes              = 256 << 20
@@ -117,7 +117,7 @@ func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (
 		Compiler: &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
 		Target:   machine, Numerics: f.numerics.level, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher), Sandbox: box,
 		Lock: lock, Dir: f.dir, Scratch: scratch, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
-		Sample: f.sample, Batch: recordBatch, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
+		Sample: f.sample, Batch: wire.BatchCandidates, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
 		Progress: func(p record.Progress) {
 			fmt.Fprintf(a.stderr, "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/bench/replay/contest"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to come
@@ -43,7 +44,7 @@ func newBenchSearch(a *app) *cobra.Command {
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
 	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with a seed of its own")
 	c.Flags().Uint64Var(&f.firstSeed, "first-seed", 1, "the first of these seeds; the others follow it")
-	c.Flags().IntVar(&f.batches.Most, "batch", 32, "candidates that a search proposes before it hears what became of them, at most")
+	c.Flags().IntVar(&f.batches.Most, "batch", wire.BatchCandidates, "candidates that a search proposes before it hears what became of them, at most")
 	c.Flags().IntVar(&f.batches.Fewest, "first-batch", 4, "those that it proposes first; then as many as it tried, up to --batch")
 	c.Flags().BoolVar(&f.noise, "noise", false, "replay single samples, as noisy as the device was, and judge by latencies")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "also show each task")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker"
 )
 
 func newJobs(a *app) *cobra.Command {
@@ -110,7 +110,7 @@ func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
 	row := jobRow{
-		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), tracker.DefaultPriority)), State: names.JobState(j.GetState()), Reason: j.GetReason(),
+		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), wire.DefaultPriority)), State: names.JobState(j.GetState()), Reason: j.GetReason(),
 		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
 		DeadLetters: len(j.GetDeadLetters()), Created: j.GetCreatedAt().AsTime().Format(time.RFC3339),
 	}

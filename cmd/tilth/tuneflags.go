@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/display/progress"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuning/job"
@@ -45,7 +47,8 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "learn nothing from earlier records, and measure again what they have")
 	f.numerics.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
-	c.Flags().IntVar(&f.priority, "priority", 10, "with --tracker: the job's share beside your other jobs, 1 to 100")
+	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
+		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
 }
 
 // check completes the flags and says what is wrong with them, for a number of models.
@@ -57,8 +60,8 @@ func (f *tuneFlags) check(models int) error {
 		return usagef("--early-stop %d: want a positive number", f.earlyStop)
 	case f.time < 0:
 		return usagef("--time %s: want a positive time", f.time)
-	case f.priority < 1 || f.priority > 100:
-		return usagef("--priority %d: want 1 to 100", f.priority)
+	case f.priority < 1 || f.priority > wire.MostPriority:
+		return usagef("--priority %d: want 1 to %d", f.priority, wire.MostPriority)
 	case f.threads < 0:
 		return usagef("--threads %d: want a positive number", f.threads)
 	case !slices.Contains(tuner.Names(), f.tuner):

@@ -5,17 +5,18 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // What making an answer may take, in bytes.
 const (
-	smallAnswer  = 0         // not worth counting, or counted with the request; what is longer counts when it is made
-	jobAnswer    = 16 << 20  // a job with the longest specification
-	listAnswer   = 4 << 20   // a page of a listing, or a few devices
-	recordAnswer = 8 << 20   // a look-up's worth of records, which are sent one by one
-	fileAnswer   = 768 << 10 // a piece of a file that is read, and two that are sent
-	watchAnswer  = 48 << 10  // a message of events, and small ones that are not read
+	smallAnswer  = 0 // not worth counting, or counted with the request; what is longer counts when it is made
+	jobAnswer    = jobBytes
+	listAnswer   = 4 << 20             // a page of a listing, or a few devices
+	recordAnswer = 8 << 20             // a look-up's worth of records, which are sent one by one
+	fileAnswer   = 3 * wire.PieceBytes // a piece of a file that is read, and two that are sent
+	watchAnswer  = 48 << 10            // a message of events, and small ones that are not read
 )
 
 // answerBytes is what making the answer to a method may take at once.

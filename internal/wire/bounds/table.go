@@ -6,6 +6,7 @@ import (
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -15,24 +16,22 @@ type bound struct{ items, bytes int }
 
 // Sizes that many fields share, in bytes.
 const (
-	idBytes      = 128      // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
-	nameBytes    = 256      // what people call things
-	keyBytes     = 4 << 10  // names that are made of many parts, such as a target's fingerprint
-	textBytes    = 4 << 10  // reasons and messages; agent/failure makes none that are longer
-	messageBytes = 16 << 10 // what a trial failed with: as much as the store keeps
+	idBytes      = 128     // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
+	nameBytes    = 256     // what people call things
+	keyBytes     = 4 << 10 // names that are made of many parts, such as a target's fingerprint
+	textBytes    = wire.TextBytes
+	messageBytes = wire.FailureBytes
 	noteBytes    = 1 << 10  // reasons of which a device's history keeps many
 	descBytes    = 64 << 10 // descriptions of machines
+	jobBytes     = 16 << 20 // a job with the longest specification
 )
 
-// batchItems is how many candidates, outcomes or measurements a batch has at most; tuners propose 32.
+// batchItems is how many candidates, outcomes or measurements a batch has at most.
 const batchItems = 1024
-
-// offerItems is how many toolchains, device classes or tuners an agent offers at most.
-const offerItems = 256
 
 // requestBytes bounds the messages of a method. What is small is so in each of ten thousand agents' calls.
 var requestBytes = map[string]int{
-	tilthv1.JobService_SubmitJob_FullMethodName:        16 << 20,
+	tilthv1.JobService_SubmitJob_FullMethodName:        jobBytes,
 	tilthv1.JobService_GetJob_FullMethodName:           4 << 10,
 	tilthv1.JobService_ListJobs_FullMethodName:         16 << 10,
 	tilthv1.JobService_CheckFarm_FullMethodName:        16 << 10,
@@ -94,12 +93,12 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.AgentSpec.name":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.host":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.version":           {bytes: nameBytes},
-	"tilth.v1.AgentSpec.toolchains":        {offerItems, nameBytes},
-	"tilth.v1.AgentSpec.device_classes":    {items: offerItems},
+	"tilth.v1.AgentSpec.toolchains":        {wire.MostOffers, nameBytes},
+	"tilth.v1.AgentSpec.device_classes":    {items: wire.MostOffers},
 	"tilth.v1.AgentSpec.labels":            {items: 64},
 	"tilth.v1.AgentSpec.LabelsEntry.key":   {bytes: nameBytes},
 	"tilth.v1.AgentSpec.LabelsEntry.value": {bytes: textBytes},
-	"tilth.v1.AgentSpec.tuners":            {offerItems, nameBytes},
+	"tilth.v1.AgentSpec.tuners":            {wire.MostOffers, nameBytes},
 	"tilth.v1.AgentSpec.sandbox":           {items: 64},
 	"tilth.v1.AgentSpec.capabilities":      {64, nameBytes},
 	"tilth.v1.DeviceClass.name":            {bytes: nameBytes},
