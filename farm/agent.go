@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/agent/hostlock"
-	"github.com/tilth-dev/tilth/agent/meter"
+	"github.com/tilth-dev/tilth/agent/telemetry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -56,7 +56,7 @@ type base struct {
 	claim   *os.File // keeps the scratch folder from others while it is open
 	// calibrate is agent.Config's; nil where there is no device.
 	calibrate func(session string)
-	meter     *meter.Agent
+	meter     *telemetry.Agent
 	// registry has the metrics, and site serves them; nil = nobody does.
 	registry *prometheus.Registry
 	site     *site
@@ -81,7 +81,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
 	registry := newRegistry()
-	metrics, err := meter.NewAgent(spec, registry)
+	metrics, err := telemetry.NewAgent(spec, registry)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/agent/meter"
+	"github.com/tilth-dev/tilth/agent/telemetry"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -44,7 +44,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(err)
 	}
-	metrics, err := meter.NewBuilder(base.registry)
+	metrics, err := telemetry.NewBuilder(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}

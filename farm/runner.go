@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/agent/meter"
+	"github.com/tilth-dev/tilth/agent/telemetry"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -68,7 +68,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		}
 		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
 	}
-	metrics, err := meter.NewRunner(base.registry)
+	metrics, err := telemetry.NewRunner(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/certs"
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -31,7 +31,7 @@ type Security struct {
 	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
 	CallsPerSecond float64
 	// Limits bound what peers may hold.
-	Limits guard.Limits
+	Limits connlimit.Limits
 }
 
 // open reads the files. What it returns is to be closed after the tracker.

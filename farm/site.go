@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -41,7 +41,7 @@ func (b *base) openSite() (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	lis = guard.Limits{}.Listen(lis, func(net.Addr) {})
+	lis = connlimit.Limits{}.Listen(lis, func(net.Addr) {})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{}))
 	health.Checks{Live: func() error { return nil }, Ready: b.meter.Ready}.Register(mux)

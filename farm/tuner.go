@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tilth-dev/tilth/agent/meter"
+	"github.com/tilth-dev/tilth/agent/telemetry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -27,7 +27,7 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return err
 	}
 	base.spec.Tuners = tuner.Names()
-	metrics, err := meter.NewTuner(base.registry)
+	metrics, err := telemetry.NewTuner(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("tuner: %w", err))
 	}

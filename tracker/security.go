@@ -15,9 +15,9 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/audit"
+	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/access/certs"
-	"github.com/tilth-dev/tilth/access/gate"
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 )
@@ -35,12 +35,12 @@ type Security struct {
 	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
 	CallsPerSecond float64
 	// Limits bound what a peer may hold.
-	Limits guard.Limits
+	Limits connlimit.Limits
 }
 
 // securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
 func (t *Tracker) securityMetrics() []prometheus.Collector {
-	held := func(name, help string, bytes func(*guard.Guard) int64) prometheus.Collector {
+	held := func(name, help string, bytes func(*connlimit.Guard) int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			if g := t.guard.Load(); g != nil {
 				return float64(bytes(g))
@@ -49,8 +49,8 @@ func (t *Tracker) securityMetrics() []prometheus.Collector {
 		})
 	}
 	all := []prometheus.Collector{
-		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", (*guard.Guard).HeldBytes),
-		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", (*guard.Guard).AnswerBytes),
+		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", (*connlimit.Guard).HeldBytes),
+		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", (*connlimit.Guard).AnswerBytes),
 	}
 	s := t.cfg.Security
 	if s.TLS == nil {
@@ -65,7 +65,7 @@ func (t *Tracker) securityMetrics() []prometheus.Collector {
 // no longer loses its clients within so long.
 const certificateAge = time.Hour
 
-func (s Security) limits() guard.Limits {
+func (s Security) limits() connlimit.Limits {
 	l := s.Limits
 	if s.Certificates && l.Age == 0 {
 		l.Age = certificateAge
@@ -90,9 +90,9 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listene
 	return lis
 }
 
-func (t *Tracker) newGate() *gate.Gate {
+func (t *Tracker) newGate() *authorisation.Gate {
 	s := t.cfg.Security
-	return gate.New(gate.Config{
+	return authorisation.New(authorisation.Config{
 		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t}, Logger: t.log, Now: t.cfg.Now,
 		CallsPerSecond: s.CallsPerSecond,
 		Refused:        func(code codes.Code) { t.metrics.refusedCalls.WithLabelValues(code.String()).Inc() },
@@ -100,10 +100,10 @@ func (t *Tracker) newGate() *gate.Gate {
 }
 
 // newGuard makes what keeps the server's peers within limits.
-func (t *Tracker) newGuard(g *gate.Gate) *guard.Guard {
+func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
 	s := t.cfg.Security
-	cfg := guard.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
-		NoRoom: func(of guard.Room) { t.metrics.refused.WithLabelValues("load_" + string(of)).Inc() },
+	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
+		NoRoom: func(of connlimit.Room) { t.metrics.refused.WithLabelValues("load_" + string(of)).Inc() },
 		Refused: func(method string, err error) {
 			t.metrics.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
 		},
@@ -111,19 +111,19 @@ func (t *Tracker) newGuard(g *gate.Gate) *guard.Guard {
 	if s.TLS != nil {
 		cfg.TLS = s.TLS.Config("h2")
 	}
-	return guard.New(cfg)
+	return connlimit.New(cfg)
 }
 
 // admitBy has a gate decide about calls, and tells the guard who calls and how long the method's messages may be.
-func admitBy(g *gate.Gate) guard.Admit {
-	return func(ctx context.Context, method string, header metadata.MD) (context.Context, guard.Admission, error) {
+func admitBy(g *authorisation.Gate) connlimit.Admit {
+	return func(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {
 		ctx, err := g.Admit(ctx, method, header)
 		if err != nil {
-			return nil, guard.Admission{}, err
+			return nil, connlimit.Admission{}, err
 		}
 		caller, _ := access.From(ctx)
-		return ctx, guard.Admission{
-			Caller: caller.Name, Stranger: gate.Public(method),
+		return ctx, connlimit.Admission{
+			Caller: caller.Name, Stranger: authorisation.Public(method),
 			MessageBytes: bounds.RequestBytes(method), AnswerBytes: bounds.AnswerBytes(method),
 		}, nil
 	}
@@ -155,14 +155,14 @@ func (m *members) add(identity string, n int) {
 	}
 }
 
-// Sessions implements gate.Holdings.
+// Sessions implements authorisation.Holdings.
 func (h holdings) Sessions(identity string) int {
 	h.members.mu.Lock()
 	defer h.members.mu.Unlock()
 	return h.members.counts[identity]
 }
 
-// JobOwner implements gate.Holdings.
+// JobOwner implements authorisation.Holdings.
 func (h holdings) JobOwner(id string) (string, bool) {
 	h.mu.Lock()
 	j := h.jobs[id]
@@ -174,13 +174,13 @@ func (h holdings) JobOwner(id string) (string, bool) {
 	return owner, err == nil
 }
 
-// Session implements gate.Holdings.
-func (h holdings) Session(session string) (gate.Session, bool) {
+// Session implements authorisation.Holdings.
+func (h holdings) Session(session string) (authorisation.Session, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := h.sessions[session]
 	if a == nil {
-		return gate.Session{}, false
+		return authorisation.Session{}, false
 	}
-	return gate.Session{Agent: a.spec.GetName(), Identity: a.identity}, true
+	return authorisation.Session{Agent: a.spec.GetName(), Identity: a.identity}, true
 }

@@ -28,10 +28,10 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/audit"
+	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/access/certs"
-	"github.com/tilth-dev/tilth/access/gate"
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -190,13 +190,13 @@ func services(t *testing.T) []string {
 func TestEveryMethodHasARule(t *testing.T) {
 	served := services(t)
 	for _, m := range served {
-		if !slices.Contains(gate.Methods(), m) {
-			t.Errorf("%s is served, but access/gate/rules.go has no line for it: nobody can call it on a closed tracker", m)
+		if !slices.Contains(authorisation.Methods(), m) {
+			t.Errorf("%s is served, but access/authorisation/rules.go has no line for it: nobody can call it on a closed tracker", m)
 		}
 	}
-	for _, m := range gate.Methods() {
+	for _, m := range authorisation.Methods() {
 		if !slices.Contains(served, m) {
-			t.Errorf("access/gate/rules.go has a line for %s, which is not served", m)
+			t.Errorf("access/authorisation/rules.go has a line for %s, which is not served", m)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestEveryRoleMayCallWhatTheTableSays(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| call | nobody | read-only | client | agent | admin |\n|---|---|---|---|---|---|\n")
 	conns := []*grpc.ClientConn{c.as(""), c.as("read-only"), c.as("client"), c.as("agent"), c.as("admin")}
-	for _, method := range gate.Methods() {
+	for _, method := range authorisation.Methods() {
 		if method == "/grpc.health.v1.Health/Watch" { // it never ends; its line is that of List
 			continue
 		}
@@ -542,7 +542,7 @@ func TestAPagesPeerThatStandsStillIsDropped(t *testing.T) {
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: filepath.Join(dir, "a"),
-		Security: tracker.Security{Limits: guard.Limits{Handshake: 200 * time.Millisecond, PerHost: 2}},
+		Security: tracker.Security{Limits: connlimit.Limits{Handshake: 200 * time.Millisecond, PerHost: 2}},
 	}))
 	rpc, web := must[net.Listener](t)(tracker.Listen("127.0.0.1:0")), must[net.Listener](t)(tracker.Listen("127.0.0.1:0"))
 	ctx, cancel := context.WithCancel(t.Context())

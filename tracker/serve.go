@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/gate"
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/authorisation"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/health"
 )
 
@@ -40,14 +40,14 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 	return t.newServer(t.newGate(), opts...)
 }
 
-func (t *Tracker) newServer(g *gate.Gate, opts ...grpc.ServerOption) *grpc.Server {
+func (t *Tracker) newServer(g *authorisation.Gate, opts ...grpc.ServerOption) *grpc.Server {
 	keeper := t.newGuard(g)
 	t.guard.Store(keeper)
 	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.count)} // outermost, so that refused calls count too
 	own := slices.Concat(count, keeper.ServerOptions(), g.ServerOptions())
 	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
 	s := grpc.NewServer(append(own, opts...)...)
-	services := guarded{guard.Registrar(s), s}
+	services := guarded{connlimit.Registrar(s), s}
 	t.Register(services)
 	healthv1.RegisterHealthServer(services, t.health)
 	reflection.Register(services)
@@ -76,10 +76,10 @@ func asker(r *http.Request) string {
 }
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
-func (t *Tracker) newSite(g *gate.Gate) *http.Server {
+func (t *Tracker) newSite(g *authorisation.Gate) *http.Server {
 	limits := t.cfg.Security.limits().WithDefaults()
 	pages := t.HTTPHandler()
-	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, gate.RefusePage)
+	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	return &http.Server{
 		Handler: g.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath {

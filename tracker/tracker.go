@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -120,8 +120,8 @@ type Tracker struct {
 	metrics   *metrics
 	watches   watches
 	bounds    *bounds.Checker
-	guard     atomic.Pointer[guard.Guard] // of the server that was made last; nil before
-	health    *health.Server              // what gRPC's health service says
+	guard     atomic.Pointer[connlimit.Guard] // of the server that was made last; nil before
+	health    *health.Server                  // what gRPC's health service says
 	// backups holds an element while one is under way.
 	backups chan struct{}
 	calls   atomic.Int64 // that wait for the disk

@@ -7,7 +7,7 @@ import (
 	"net"
 	"path/filepath"
 
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/farm"
 )
 
@@ -37,7 +37,7 @@ func ServeTracker(ctx context.Context, dir, listen string, in io.Reader, out io.
 	}()
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, artifactsName),
-		Listen: listen, HTTP: "127.0.0.1:0", Security: farm.Security{Limits: guard.Limits{Connections: mostConnections, PerHost: mostConnections}},
+		Listen: listen, HTTP: "127.0.0.1:0", Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process
 		},

@@ -40,7 +40,7 @@ var agents = slices.Concat(
 			test: "TestMeansAreBounded",
 		},
 	}),
-	in("access/guard", []mutation{
+	in("access/connlimit", []mutation{
 		{
 			name: "one address has any number of connections", file: "listener.go",
 			from: "host != \"\" && l.hosts[host] == l.perHost", to: "host != \"\" && l.hosts[host] == 1000*l.perHost",

@@ -3,27 +3,27 @@ package main
 // closed are mutations of promise 9: who may do what. The tests that stand for it are the tracker's, over real gRPC.
 var closed = []mutation{
 	{
-		name: "anybody ends anybody's job", file: "access/gate/gate.go",
+		name: "anybody ends anybody's job", file: "access/authorisation/gate.go",
 		from: "owner != c.caller.Name && c.caller.Role != access.Admin {", to: "owner == \"\" && c.caller.Role != access.Admin {",
 		pkg: "./tracker", test: "TestAJobBelongsToWhoSubmittedIt",
 	},
 	{
-		name: "anybody speaks for anybody's session", file: "access/gate/gate.go",
+		name: "anybody speaks for anybody's session", file: "access/authorisation/gate.go",
 		from: "s.Identity != c.caller.Name {", to: "s.Identity == \"\" {",
 		pkg: "./tracker", test: "TestASessionBelongsToWhoJoined",
 	},
 	{
-		name: "a role may call everything", file: "access/gate/gate.go",
+		name: "a role may call everything", file: "access/authorisation/gate.go",
 		from: "if !slices.Contains(c.rule.roles, c.caller.Role) {", to: "if !slices.Contains(c.rule.roles, c.caller.Role) && c.rule.roles == nil {",
 		pkg: "./tracker", test: "TestEveryRoleMayCallWhatTheTableSays",
 	},
 	{
-		name: "a token that was revoked is good until its stream ends", file: "access/gate/stream.go",
+		name: "a token that was revoked is good until its stream ends", file: "access/authorisation/stream.go",
 		from: "if s.call.caller.valid == nil {", to: "if s.call.caller.valid != nil {",
 		pkg: "./tracker", test: "TestARevokedTokenEndsItsStreams",
 	},
 	{
-		name: "what cannot be written down happens all the same", file: "access/gate/gate.go",
+		name: "what cannot be written down happens all the same", file: "access/authorisation/gate.go",
 		from: "if c.rule.log != audited {", to: "if c.rule.log == audited {",
 		pkg: "./tracker", test: "TestNothingIsChangedThatCannotBeWrittenDown",
 	},

@@ -43,7 +43,7 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestAJobIsDeletedWithItsEventsAndWithoutItsRecords",
 	},
 	{
-		name: "anybody deletes anybody's job", file: "access/gate/rules.go",
+		name: "anybody deletes anybody's job", file: "access/authorisation/rules.go",
 		from: "tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients, own: ownJob,", to: "tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients,",
 		pkg: "./tracker", test: "TestAJobBelongsToWhoSubmittedIt",
 	},

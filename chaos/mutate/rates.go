@@ -4,7 +4,7 @@ import "slices"
 
 // rates are mutations of what promise 8 says of how often one calls.
 var rates = slices.Concat(
-	in("access/gate", []mutation{
+	in("access/authorisation", []mutation{
 		{
 			name: "an identity calls any number of times", file: "rate.go",
 			from: "\tb.calls--\n", to: "",
@@ -53,7 +53,7 @@ var rates = slices.Concat(
 	}),
 	[]mutation{
 		{
-			name: "who calls too often does not hear when to come again", file: "access/gate/rate.go",
+			name: "who calls too often does not hear when to come again", file: "access/authorisation/rate.go",
 			from: "wire.RefuseUntil(wait, codes.ResourceExhausted,", to: "wire.Refuse(codes.ResourceExhausted,",
 			pkg: "./tracker", test: "TestWhoCallsTooOftenIsPutOff",
 		},

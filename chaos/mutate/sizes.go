@@ -49,7 +49,7 @@ var sizes = slices.Concat(
 	}),
 	[]mutation{
 		{
-			name: "a tracker decodes what breaks a bound", file: "access/guard/receive.go",
+			name: "a tracker decodes what breaks a bound", file: "access/connlimit/receive.go",
 			from: "if c.check != nil {", to: "if c.check != nil && in.fault != nil {",
 			pkg: "./tracker", test: "TestALongMessageOfABuilderIsRefused",
 		},
@@ -59,7 +59,7 @@ var sizes = slices.Concat(
 			pkg: "./tracker", test: "TestAMessageBeyondItsMethodsBoundIsRefusedByATracker",
 		},
 	},
-	in("access/guard", []mutation{
+	in("access/connlimit", []mutation{
 		{
 			name: "a method's bound is looked at when its message is there", file: "guard.go",
 			from: "most: cmp.Or(a.MessageBytes, l.MessageBytes)", to: "most: cmp.Or(l.MessageBytes, a.MessageBytes)",

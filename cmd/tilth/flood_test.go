@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/guard/flood"
+	"github.com/tilth-dev/tilth/access/connlimit/flood"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/client"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"

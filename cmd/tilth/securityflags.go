@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/guard"
+	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -27,7 +27,7 @@ type securityFlags struct {
 	auditLog                    string
 	auditBytes                  int64
 	auditKeep                   int
-	limits                      guard.Limits
+	limits                      connlimit.Limits
 	requestMiB                  int
 	callsPerSecond              float64
 }
@@ -46,7 +46,7 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.auditLog, "audit-log", "", "`file` that tells who did what, stderr or none (default DATA/audit.jsonl)")
 	flags.Int64Var(&f.auditBytes, "audit-max-bytes", audit.DefaultMaxBytes, "size at which another file takes the audit log's place")
 	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "full files of the audit log to keep")
-	d := guard.Limits{}.WithDefaults()
+	d := connlimit.Limits{}.WithDefaults()
 	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of all peers together")
 	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections of one address")
 	flags.Uint32Var(&f.limits.Streams, "max-streams", d.Streams, "calls that a connection may have under way; others wait")

@@ -1,0 +1,107 @@
+package authorisation
+
+import (
+	"crypto/x509"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/access/certs"
+)
+
+// caller is who calls, as far as it is proved, and from where.
+type caller struct {
+	access.Identity
+	proved bool
+	from   string
+	// valid says whether the proof still holds: a token may be revoked while a stream lasts.
+	valid func() error
+}
+
+// proof is what a call comes with.
+type proof struct {
+	// authorization has the values of that header.
+	authorization []string
+	// certificate is the peer's, which the handshake has verified; nil = none.
+	certificate *x509.Certificate
+}
+
+// identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused
+// whatever the certificate says.
+func (g *Gate) identify(from string, p proof) (caller, error) {
+	c := caller{from: from}
+	if len(p.authorization) > 0 {
+		return g.byToken(c, p.authorization)
+	}
+	if p.certificate != nil && g.cfg.Certificates {
+		return g.byCertificate(c, p.certificate)
+	}
+	return c, status.Error(codes.Unauthenticated, g.wanted())
+}
+
+// wanted tells who came with nothing what to come with.
+func (g *Gate) wanted() string {
+	switch {
+	case g.cfg.Tokens == nil:
+		return "this tracker wants a client certificate: name one with --tls-cert and --tls-key"
+	case g.cfg.Certificates:
+		return "this tracker wants a token or a client certificate: name one with --token-file, or --tls-cert and --tls-key"
+	}
+	return "this tracker wants a token: name its file with --token-file"
+}
+
+func (g *Gate) byToken(c caller, header []string) (caller, error) {
+	if g.cfg.Tokens == nil {
+		return c, status.Error(codes.Unauthenticated, "this tracker takes no tokens: "+g.wanted())
+	}
+	scheme, text, is := strings.Cut(header[0], " ")
+	if len(header) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
+		return c, status.Error(codes.Unauthenticated, "the authorization is not one bearer token")
+	}
+	t, err := g.cfg.Tokens.Set().Find(text, g.cfg.Now())
+	if err != nil {
+		return c, badToken(err)
+	}
+	c.Identity, c.proved = access.Identity{Name: t.Name, Role: t.Role, Proof: "token " + t.ID}, true
+	c.valid = func() error {
+		if err := g.cfg.Tokens.Set().Valid(t.ID, g.cfg.Now()); err != nil {
+			return badToken(err)
+		}
+		return nil
+	}
+	return c, nil
+}
+
+func badToken(err error) error {
+	return status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker token create')", err)
+}
+
+func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {
+	id, is, err := certs.Identity(cert, g.cfg.Now())
+	if err != nil {
+		return c, status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker certs')", err)
+	}
+	if !is {
+		return c, status.Error(codes.Unauthenticated, "the certificate tells no role (an organisation such as tilth:agent): "+g.wanted())
+	}
+	c.Identity, c.proved = id, true
+	c.valid = func() error {
+		if g.cfg.Now().After(cert.NotAfter) {
+			return status.Error(codes.Unauthenticated, "the certificate has expired: ask an admin for another ('tilth tracker certs')")
+		}
+		return nil
+	}
+	return c, nil
+}
+
+// verifiedCertificate is the peer's, if its handshake has verified one.
+func verifiedCertificate(info credentials.AuthInfo) *x509.Certificate {
+	t, is := info.(credentials.TLSInfo)
+	if !is {
+		return nil
+	}
+	return verified(t.State.VerifiedChains)
+}

@@ -1,0 +1,70 @@
+package authorisation
+
+import (
+	"google.golang.org/grpc"
+)
+
+// stream is the interceptor of streams.
+func (g *Gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	c, is := ss.Context().Value(callKey{}).(*call)
+	if !is {
+		return notAdmitted(info.FullMethod)
+	}
+	if err := g.ready(c); err != nil {
+		return err
+	}
+	s := &guarded{ServerStream: ss, gate: g, call: c, single: !info.IsClientStream}
+	err := handle(srv, s)
+	if s.refusal != nil {
+		err = s.refusal
+		g.refused(c, s.request, err)
+		return err
+	}
+	g.done(c, s.request, s.answer, err)
+	return err
+}
+
+// guarded is a stream that ends when what its caller is known by is valid no longer: that is looked at with each
+// message, so a stream that stands still tells nothing more.
+type guarded struct {
+	grpc.ServerStream
+	gate *Gate
+	call *call
+	// single streams have one request, which may be about what belongs to somebody.
+	single  bool
+	request any
+	// answer is what was sent last.
+	answer  any
+	refusal error
+}
+
+func (s *guarded) valid() error {
+	if s.call.caller.valid == nil {
+		return nil
+	}
+	s.refusal = s.call.caller.valid()
+	return s.refusal
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *guarded) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if s.single {
+		s.request = m
+		if s.refusal = s.gate.belongs(s.call, m); s.refusal != nil {
+			return s.refusal
+		}
+	}
+	return s.valid()
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s *guarded) SendMsg(m any) error {
+	if err := s.valid(); err != nil {
+		return err
+	}
+	s.answer = m
+	return s.ServerStream.SendMsg(m)
+}

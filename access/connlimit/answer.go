@@ -1,0 +1,236 @@
+package connlimit
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// answer is what answering a call takes of the server's room for answers: from the beginning as much as making it may
+// take, and of what was made what its peer has not read.
+//
+// The transport takes a message whole, and keeps it until the peer has room for it. So a peer that calls and never
+// reads would have the server keep answers without end.
+type answer struct {
+	guard  *Guard
+	room   *room
+	taker  taker
+	unread *unread
+	most   int64 // what making it may take
+
+	mu   sync.Mutex
+	held int64 // what it takes of the room
+	lent int64 // of that, what its messages have that the transport keeps
+	over bool  // it is made
+}
+
+// begin takes what making the answer may take, for which it waits a while.
+func (a *answer) begin(ctx context.Context) error {
+	if a == nil || a.most == 0 {
+		return nil
+	}
+	most := min(a.most, a.room.perConn)
+	if err := a.room.await(ctx, a.taker, most); err != nil {
+		return a.noRoom(ctx)
+	}
+	a.held = most
+	return nil
+}
+
+// end gives back what nothing is kept for.
+func (a *answer) end() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	a.room.give(a.taker, a.held-a.lent)
+	a.held = a.lent
+}
+
+// pack has a message counted until the transport has let go of it: what it returns is to be sent in its place. It
+// waits a while for what the message needs beyond what the answer takes already. A small one is not worth its account.
+func (a *answer) pack(ctx context.Context, message any) (any, error) {
+	m, is := message.(proto.Message)
+	if a == nil || !is {
+		return message, nil
+	}
+	size := proto.Size(m)
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		return message, nil
+	}
+	p := &parcel{message: m, size: size, bytes: min(int64(size), a.room.perConn), of: a}
+	if err := a.lend(ctx, p.bytes); err != nil {
+		return nil, err
+	}
+	if !a.unread.add(p) {
+		a.back(p.bytes)
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the connection is closed")
+	}
+	return p, nil
+}
+
+func (a *answer) lend(ctx context.Context, bytes int64) error {
+	a.mu.Lock()
+	more := a.lent + bytes - a.held
+	a.lent += bytes
+	a.mu.Unlock()
+	if more <= 0 {
+		return nil
+	}
+	if err := a.room.await(ctx, a.taker, more); err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.lent -= bytes
+		return a.noRoom(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held += more
+	return nil
+}
+
+// back is called when the transport has let go of a message.
+func (a *answer) back(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lent -= bytes
+	if a.over {
+		a.held -= bytes
+		a.room.give(a.taker, bytes)
+	}
+}
+
+func (a *answer) noRoom(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	a.guard.NoRoom(AnswerRoom)
+	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the answers that are being made, or that nobody has read, leave no room for this one: try again later")
+}
+
+// parcel is a message that is on its way to a peer. It is the pool that its bytes go back to, which is how the
+// transport says that it has let go of them.
+type parcel struct {
+	message proto.Message
+	size    int
+	bytes   int64
+	of      *answer
+	timer   *time.Timer
+	pooled  bool
+}
+
+// mostPooled is how long a message may be for a buffer that is used again: those of the next size take a megabyte.
+const mostPooled = 32 << 10
+
+// encode encodes the message.
+func (p *parcel) encode() (mem.BufferSlice, error) {
+	buf := new([]byte)
+	if p.pooled = p.size <= mostPooled; p.pooled {
+		buf = mem.DefaultBufferPool().Get(p.size)
+	} else {
+		*buf = make([]byte, p.size)
+	}
+	encoded, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buf)[:0], p.message)
+	p.message = nil
+	if err != nil {
+		p.Put(buf)
+		return nil, err
+	}
+	*buf = encoded
+	return mem.BufferSlice{mem.NewBuffer(buf, p)}, nil
+}
+
+// Get implements mem.BufferPool.
+func (*parcel) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(length) }
+
+// Put implements mem.BufferPool.
+func (p *parcel) Put(buf *[]byte) {
+	if p.pooled {
+		mem.DefaultBufferPool().Put(buf)
+	}
+	p.of.unread.drop(p)
+}
+
+// unread are the messages to a connection's peer that the transport keeps. One that is kept for too long ends the
+// connection.
+type unread struct {
+	limit time.Duration
+	end   func()
+
+	held int64 // guarded by the room's lock
+
+	mu      sync.Mutex
+	closed  bool
+	parcels map[*parcel]struct{}
+}
+
+func (u *unread) add(p *parcel) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return false
+	}
+	if u.parcels == nil {
+		u.parcels = map[*parcel]struct{}{}
+	}
+	u.parcels[p] = struct{}{}
+	p.timer = time.AfterFunc(u.limit, u.end)
+	return true
+}
+
+func (u *unread) drop(p *parcel) {
+	u.mu.Lock()
+	_, is := u.parcels[p]
+	delete(u.parcels, p)
+	u.mu.Unlock()
+	if is {
+		p.timer.Stop()
+		p.of.back(p.bytes)
+	}
+}
+
+// close lets go of all, since the transport does not say so of what it still has when the connection ends.
+func (u *unread) close() {
+	u.mu.Lock()
+	u.closed = true
+	left := u.parcels
+	u.parcels = nil
+	u.mu.Unlock()
+	for p := range left {
+		p.timer.Stop()
+		p.of.back(p.bytes)
+	}
+}
+
+// answerTo is what answering a call takes; nil when its connection is none of the guard's.
+func (g *Guard) answerTo(ctx context.Context, a Admission, by taker) *answer {
+	f := filterOf(ctx)
+	if f == nil {
+		return nil
+	}
+	by.conn = &f.unread.held
+	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, most: int64(a.AnswerBytes)}
+}
+
+// HTTP has pages served when there is room for them, each of so many bytes, on the account of who asks for them; who
+// is that of a request. Refuse answers those for which there is none.
+func (g *Guard) HTTP(next http.Handler, bytes int, who func(*http.Request) string, refuse func(http.ResponseWriter, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{guard: g, room: g.answers, taker: taker{caller: who(r), conn: new(int64)}, most: int64(bytes)}
+		if err := a.begin(r.Context()); err != nil {
+			refuse(w, err)
+			return
+		}
+		defer a.end()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,126 @@
+package connlimit
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/http2"
+)
+
+// frames follows the frames that a peer sends, however they are cut: which call each part of a message belongs to. One
+// goroutine reads.
+type frames struct {
+	preface int // bytes of the connection's preface that are still to come
+	head    [9]byte
+	headed  int // bytes of the frame's header that are there
+	left    int // bytes of the frame's payload that are still to come
+	padding int // bytes at the payload's end that are no data; -1 = the first byte of the payload tells
+	kind    http2.FrameType
+	flags   http2.Flags
+	stream  uint32
+
+	// opened is the call whose headers have just come, as far as its request is still to come; 0 = none.
+	opened uint32
+	calls  map[uint32]*intake
+	most   int // calls that are looked through for such as have ended
+}
+
+func newFrames(streams uint32) *frames {
+	return &frames{preface: len(http2.ClientPreface), calls: map[uint32]*intake{}, most: 2 * int(streams)}
+}
+
+// scan follows what comes next, and returns how much of it may be passed on now: no more than up to the end of a
+// call's headers, so that the server has decided about that call before any part of its message is looked at. The
+// error ends the connection.
+func (f *frames) scan(b []byte) (n int, err error) {
+	for n < len(b) {
+		switch {
+		case f.preface > 0:
+			skip := min(f.preface, len(b)-n)
+			f.preface -= skip
+			n += skip
+		case f.headed < len(f.head):
+			took := copy(f.head[f.headed:], b[n:])
+			f.headed += took
+			n += took
+			if f.headed == len(f.head) {
+				f.begin()
+			}
+		default:
+			took := min(f.left, len(b)-n)
+			if err := f.payload(b[n : n+took]); err != nil {
+				return 0, err
+			}
+			f.left -= took
+			n += took
+		}
+		if f.headed == len(f.head) && f.left == 0 && f.end() {
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+// begin reads the header of a frame.
+func (f *frames) begin() {
+	head := binary.BigEndian.Uint32(f.head[:4])
+	f.left, f.kind, f.flags = int(head>>8), http2.FrameType(head), http2.Flags(f.head[4])
+	f.stream = binary.BigEndian.Uint32(f.head[5:]) &^ (1 << 31)
+	f.padding = 0
+	if f.kind == http2.FrameData && f.flags.Has(http2.FlagDataPadded) {
+		f.padding = -1
+	}
+	if f.kind == http2.FrameHeaders {
+		f.opened = f.stream
+		if f.flags.Has(http2.FlagHeadersEndStream) {
+			f.opened = 0
+		}
+	}
+}
+
+// payload takes a part of a frame's payload, all of which is there until it is passed on.
+func (f *frames) payload(b []byte) error {
+	call := f.calls[f.stream]
+	if f.kind != http2.FrameData || call == nil || len(b) == 0 {
+		return nil
+	}
+	left := f.left
+	if err := call.take(len(b)); err != nil {
+		return err
+	}
+	if f.padding < 0 {
+		f.padding = int(b[0])
+		b, left = b[1:], left-1
+	}
+	return call.follow(b[:min(len(b), max(0, left-f.padding))])
+}
+
+// end ends a frame, and says whether it was the last one of a call's headers.
+func (f *frames) end() (opened bool) {
+	f.headed = 0
+	switch f.kind {
+	case http2.FrameHeaders, http2.FrameContinuation:
+		return f.flags.Has(http2.FlagHeadersEndHeaders)
+	case http2.FrameData:
+		if f.flags.Has(http2.FlagDataEndStream) {
+			delete(f.calls, f.stream)
+		}
+	case http2.FrameRSTStream:
+		delete(f.calls, f.stream)
+	}
+	return false
+}
+
+// open has the parts of the request whose headers came last counted as a call's.
+func (f *frames) open(call *intake) {
+	if f.opened == 0 {
+		return
+	}
+	f.calls[f.opened] = call
+	if len(f.calls) > f.most { // some ended here before their requests did, and their peers say no more
+		for stream, c := range f.calls {
+			if c.ended() {
+				delete(f.calls, stream)
+			}
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Tuner are the metrics of tuners. It hears of searches as a tuner.Ear.
+type Tuner struct {
+	proposed prometheus.Counter
+	seconds  prometheus.Histogram
+	pairs    *prometheus.CounterVec
+}
+
+// Whether two candidates were measured in the order that the model had predicted, as a label's value.
+const (
+	orderRight = "right"
+	orderWrong = "wrong"
+)
+
+// NewTuner registers the metrics of a tuner.
+func NewTuner(reg prometheus.Registerer) (*Tuner, error) {
+	t := &Tuner{
+		proposed: prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tuner_candidates_total", Help: "Candidates that searches proposed."}),
+		seconds:  histogram("tilth_tuner_search_seconds", "Time of a search for one batch.", 0.001, 16),
+		pairs: counter("tilth_tuner_ranked_pairs_total",
+			"Pairs of a batch's candidates whose latencies differ by more than 5 %, by whether the cost model had ranked them right.", "order"),
+	}
+	t.pairs.WithLabelValues(orderRight)
+	t.pairs.WithLabelValues(orderWrong)
+	return t, register(reg, t.proposed, t.seconds, t.pairs)
+}
+
+// Searched implements tuner.Ear.
+func (t *Tuner) Searched(candidates int, seconds float64) {
+	t.proposed.Add(float64(candidates))
+	t.seconds.Observe(seconds)
+}
+
+// Ranked implements tuner.Ear.
+func (t *Tuner) Ranked(right, wrong int) {
+	t.pairs.WithLabelValues(orderRight).Add(float64(right))
+	t.pairs.WithLabelValues(orderWrong).Add(float64(wrong))
+}
