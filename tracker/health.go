@@ -9,8 +9,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/tilth-dev/tilth/internal/disk"
-	"github.com/tilth-dev/tilth/internal/display/show"
 	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )

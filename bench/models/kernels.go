@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // mostKernels is how many kernels of a package are kept with its result.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/bench/document"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // documentPart is the part of a document that the table replaces.

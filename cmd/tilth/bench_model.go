@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/bench/accuracy"
 	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 const benchModelLong = `Say how well cost models rank the candidates of tasks that they were not trained on.

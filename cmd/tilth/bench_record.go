@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/sandbox"

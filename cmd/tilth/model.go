@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list

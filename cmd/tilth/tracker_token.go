@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/tokens"
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // tokenLifetime is how long a token is valid unless said otherwise.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // Write writes the profile as a table for people, with the totals behind it.

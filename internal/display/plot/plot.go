@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/display/show"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // Sizes of terminals: what is assumed where it is not known, and what is too narrow to be true.

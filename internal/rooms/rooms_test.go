@@ -1,0 +1,121 @@
+// Package rooms_test holds the packages to docs/architecture.md: imports go one way.
+package rooms_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tilth-dev/tilth/"
+
+// rooms are the top folders, lowest first, each with the rooms that its packages may import. All of these are above it
+// in the list, so no arrow runs back up.
+var rooms = []struct {
+	name  string
+	knows []string
+}{
+	{"proto", nil},
+	{"internal", []string{"proto"}},
+	{"sandbox", []string{"internal"}},
+	{"access", []string{"proto", "internal"}},
+	{"compiler", []string{"internal", "sandbox"}},
+	{"internal/testkit", []string{"internal", "compiler"}},
+	{"costmodel", []string{"internal", "compiler"}},
+	{"records", []string{"proto", "internal"}},
+	{"artifact", []string{"proto", "internal", "records"}},
+	{"agent", []string{"proto", "internal"}},
+	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},
+	{"builder", []string{"proto", "internal", "compiler", "agent"}},
+	{"runner", []string{"proto", "internal", "compiler", "sandbox", "agent"}},
+	{"client", []string{"proto", "internal", "compiler", "artifact", "agent"}},
+	{"tracker", []string{"proto", "internal", "access", "records", "artifact"}},
+	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records"}},
+	{"internal/display", []string{"proto", "internal", "tuning"}},
+	{"farm", []string{
+		"proto", "internal", "access", "compiler", "sandbox", "records", "artifact", "agent", "tuner", "builder", "runner", "client", "tracker",
+	}},
+	{"bench", []string{
+		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "artifact", "agent", "tuner", "builder", "runner", "tuning", "farm",
+	}},
+	{"chaos", []string{"proto", "internal", "access", "records", "artifact", "agent", "client", "tracker"}},
+	{"cmd", nil}, // everything
+}
+
+// room is the room of a package, by the longest of the names.
+func room(pkg string) (name string) {
+	for _, r := range rooms {
+		if (pkg == r.name || strings.HasPrefix(pkg, r.name+"/")) && len(r.name) > len(name) {
+			name = r.name
+		}
+	}
+	return name
+}
+
+func TestEveryRoomKnowsOnlyLowerOnes(t *testing.T) {
+	var lower []string
+	for _, r := range rooms {
+		for _, known := range r.knows {
+			if !slices.Contains(lower, known) {
+				t.Errorf("%s knows %s, which is not below it", r.name, known)
+			}
+		}
+		lower = append(lower, r.name)
+	}
+}
+
+func TestPackagesImportWhatTheirRoomKnows(t *testing.T) {
+	knows := map[string][]string{}
+	for _, r := range rooms {
+		knows[r.name] = r.knows
+	}
+	arrows := 0
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := entry.Name(); {
+		case entry.IsDir() && (name == "testdata" || name == "tools" || strings.HasPrefix(name, ".") && name != ".."):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		from := room(filepath.ToSlash(folder))
+		if from == "" {
+			t.Errorf("%s lies in no room", file)
+		}
+		for _, imported := range parsed.Imports {
+			address, err := strconv.Unquote(imported.Path.Value)
+			if err != nil {
+				return err
+			}
+			pkg, ours := strings.CutPrefix(path.Clean(address), module)
+			if !ours || from == "cmd" {
+				continue
+			}
+			arrows++
+			if to := room(pkg); to != from && !slices.Contains(knows[from], to) {
+				t.Errorf("%s imports %s: %s knows nothing of %s", file, pkg, from, to)
+			}
+		}
+		return nil
+	})
+	if err != nil || arrows < 1000 {
+		t.Errorf("%d arrows were looked at: %v", arrows, err)
+	}
+}
