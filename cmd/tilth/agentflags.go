@@ -24,10 +24,10 @@ type agentFlags struct {
 func (f *agentFlags) add(c *cobra.Command) {
 	f.tracker.add(c, defaultTracker)
 	c.Flags().StringVar(&f.name, "name", "", "`name` of this agent, unique in the farm (default HOST/"+c.Name()+")")
-	c.Flags().IntVar(&f.slots, "slots", 0, "leases to hold at a time (0 = what suits the kind)")
-	c.Flags().StringVar(&f.cache, "cache", "", "`folder` for what may be used again (default $XDG_CACHE_HOME/tilth)")
+	c.Flags().IntVar(&f.slots, "slots", 0, "leases held at a time (0 = what suits the kind of agent)")
+	c.Flags().StringVar(&f.cache, "cache", "", "cache `folder` (default $XDG_CACHE_HOME/tilth)")
 	f.site.add(c)
-	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "how long what it holds may take to end when it is asked to stop; the rest it hands back")
+	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "how long it may take to finish what it holds when it is asked to stop; it returns the rest")
 	f.log.add(c, slog.LevelInfo)
 }
 

@@ -16,11 +16,11 @@ type artifactFlags struct {
 }
 
 func (f *artifactFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB that artifacts may take; the least recently used go first")
-	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until its room is needed)")
+	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB of artifacts; the least recently used are evicted first")
+	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until space is needed)")
 	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")
-	c.Flags().IntVar(&f.uploadSpace, "max-upload-space", 0, "MiB that these may take (0 = half of --artifact-space)")
-	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts, and of records, read a second to find damaged ones, each once a day (0 = only those used are checked)")
+	c.Flags().IntVar(&f.uploadSpace, "max-upload-space", 0, "MiB of unfinished uploads of an identity (0 = half of --artifact-space)")
+	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts, and of records, read per second to find damage, each once a day (0 = check only what is used)")
 }
 
 func (f *artifactFlags) check() error {

@@ -13,7 +13,7 @@ type backupFlags struct{ policy tracker.Backups }
 
 func (f *backupFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.policy.Every, "backup-every", 0, "how often the records file is backed up to --backup-dir (0 = never)")
-	c.Flags().StringVar(&f.policy.Dir, "backup-dir", "", "`folder` for backups alone, best on another disk; each is verified before it counts")
+	c.Flags().StringVar(&f.policy.Dir, "backup-dir", "", "`folder` for backups only, best on another disk; each is verified before it counts")
 	c.Flags().IntVar(&f.policy.Keep, "backup-keep", 14, "how many backups are kept (0 = any number)")
 	c.Flags().DurationVar(&f.policy.KeepFor, "backup-keep-for", 30*24*time.Hour, "how long a backup is kept; the last good one stays (0 = for ever)")
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-const benchModelLong = `Say how well cost models rank the candidates of tasks that they were not trained on.
+const benchModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.
 
 Files are sets or samples of 'tilth bench record', folders of them, or exports
-of records (.jsonl). The tasks are divided into folds, tasks that are like each
-other in one, and each fold is ranked by models of the others: the share of pairs
-in the right order (of those that differ by more than --noise, of those whose
-intervals do not overlap either, of those that differ by 5 %, and of all), how
-many of the fastest 5 % are among as many of the best score, and how much slower
-than the best the best of 16 picks is; and by what factor predicted latencies are
-off beside others of their task. A mean is over the tasks that have such pairs.
+of records (.jsonl). The tasks are divided into folds, similar tasks into one, and models of
+the other folds rank each fold. The tables have the share of pairs in the right order
+(of those that differ by more than --noise, of those whose intervals do not overlap
+either, of those that differ by 5 %, and of all), how many of the fastest 5 % are among
+as many with the best score, how much slower than the best the best of 16 picks is, and
+by what factor predicted latencies are off relative to others of their task. Means are
+over the tasks that have such pairs.
 
-Samples of the same workloads are several recordings of the same candidates: each
-candidate has the measurements of all. With --again a further recording is ranked
-by as if it were a model, which shows how far the order is noise.
+Several samples of a workload are repeated recordings of the same candidates, whose
+measurements are merged. With --again, a further recording is used as if it were a
+model, which shows how much of the order is noise.
 
 With -o a model of all tasks is written instead, for --cost-model of 'tilth tune',
-'tilth compile' and 'tilth tuner'; with --csv what it learns from, for LightGBM.`
+'tilth compile' and 'tilth tuner'; with --csv its training data, for LightGBM.`
 
 // benchModelFlags say what to compare.
 type benchModelFlags struct {
@@ -57,18 +57,18 @@ func newBenchModel(a *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&f.target, "target", "native", "target whose exported records are read: native, a preset, or a JSON `file`")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of that target")
-	c.Flags().IntVar(&f.folds, "folds", 5, "parts that the tasks are divided into")
+	c.Flags().IntVar(&f.folds, "folds", 5, "number of folds")
 	c.Flags().StringVar(&f.loss, "loss", "", "`mixed`, latency, throughput or order (default: compare all; -o takes mixed, as searches do)")
 	c.Flags().IntVar(&f.options.Trees, "trees", f.options.Trees, "trees of a model (default: by the number of tasks)")
 	c.Flags().IntVar(&f.options.Leaves, "leaves", f.options.Leaves, "leaves of a tree (default: by the number of tasks)")
-	c.Flags().Float64Var(&f.options.LearningRate, "rate", f.options.LearningRate, "how much of what it learnt a tree adds")
-	c.Flags().Float64Var(&f.options.Trust, "trust", f.options.Trust, "how much of what was learnt counts beside the analytic cost (default: by the number of tasks)")
-	c.Flags().Float64Var(&f.noise, "noise", 0.02, "share by which latencies must differ to be told apart")
+	c.Flags().Float64Var(&f.options.LearningRate, "rate", f.options.LearningRate, "learning rate")
+	c.Flags().Float64Var(&f.options.Trust, "trust", f.options.Trust, "weight of what was learnt beside the analytic cost (default: by the number of tasks)")
+	c.Flags().Float64Var(&f.noise, "noise", 0.02, "least relative difference of latencies that is not noise")
 	c.Flags().Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of the models")
 	c.Flags().StringVar(&f.python, "xgboost", "", "compare with XGBoost, too: a Python `interpreter` that has it")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "show each task, not kinds of them")
-	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, in place of comparing")
-	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write what a model learns from to, in place of comparing")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, instead of comparing")
+	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write the training data to, instead of comparing")
 	c.Flags().StringVar(&f.again, "again", "", "`file` or folder of another recording of the same candidates, to compare with")
 	c.MarkFlagsMutuallyExclusive("again", "output")
 	c.MarkFlagsMutuallyExclusive("again", "csv")

@@ -21,14 +21,14 @@ import (
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
-const benchRecordLong = `Record sets for 'tilth bench search': build, verify and time every candidate of a
-part of each task's space on this machine, a file a task.
+const benchRecordLong = `Record sets for 'tilth bench search': build, verify and time, on this machine,
+every candidate of a part of each task's space. Each task gets a file.
 
-Without a model the tasks are a standard list of those of built-in models. What
-was cut short goes on; tasks whose set is there already are left alone.
+Without a model, the tasks are a standard selection from the built-in models. An
+interrupted recording is resumed; tasks that have a set are skipped.
 
-With --sample a file has some schedules of a task's whole space instead, random
-ones and such as searches meet: for cost models, which learn more from many tasks.`
+With --sample, a file has some schedules of a task's whole space instead: random ones
+and some that searches meet. Cost models learn more from many tasks.`
 
 // recordFlags say what to record and how.
 type recordFlags struct {
@@ -53,11 +53,11 @@ func newBenchRecord(a *app) *cobra.Command {
 	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
 	c.Flags().StringVar(&f.target, "target", "native", "what to record for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
-	c.Flags().IntVar(&f.fewest, "fewest", 2000, "schedules that a set has at least, where the space has as many")
-	c.Flags().IntVar(&f.most, "most", 2600, "schedules that a set has at most")
-	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space before, which help to choose the part")
-	c.Flags().IntVar(&f.sample, "sample", 0, "measure so many schedules of each whole space in place of all of a part")
-	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts what times, e.g. 'chrt -f 20'")
+	c.Flags().IntVar(&f.fewest, "fewest", 2000, "least number of schedules of a set, where the space has as many")
+	c.Flags().IntVar(&f.most, "most", 2600, "greatest number of schedules of a set")
+	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space beforehand, which help to choose the part")
+	c.Flags().IntVar(&f.sample, "sample", 0, "measure this many schedules of each whole space instead of all of a part")
+	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts the process that measures, e.g. 'chrt -f 20'")
 	f.sandbox.add(c)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) error {

@@ -26,8 +26,8 @@ func (f *recordChoice) add(c *cobra.Command) {
 	f.model.add(c)
 	c.ValidArgs = append(model.Names(), allModels)
 	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to record: `numbers`, ranges and parts of names (default all)")
-	c.Flags().IntVar(&f.every, "every", 1, "of these, one of so many in their order")
-	c.Flags().Float64Var(&f.mostGFLOP, "most-gflop", 0, "leave out tasks of more operations (default none)")
+	c.Flags().IntVar(&f.every, "every", 1, "record only every Nth of these tasks")
+	c.Flags().Float64Var(&f.mostGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
 }
 
 // load is the tasks of models, or the standard ones, that are selected. A model is a file, the name of a built-in one,

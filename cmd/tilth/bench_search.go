@@ -13,13 +13,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to come
-near the best schedule of the set, and how near it is after so many trials.
+const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to get
+close to the best schedule of the set, and how close it is after a number of trials.
 
-A search of another name than its algorithm's lacks a part (gbdt-no-model), or knows
-more: gbdt knows all other workloads of the sets on the same target, gbdt-known an
-earlier search of the same workload too. The same sets, seeds and budget give the
-same tables.`
+A variant of an algorithm lacks a part (gbdt-no-model) or knows more: gbdt knows all
+other workloads of the sets on the same target, gbdt-known also an earlier search of
+the same workload. The same sets, seeds and budget give the same tables.`
 
 // searchFlags say what to compare.
 type searchFlags struct {
@@ -40,13 +39,13 @@ func newBenchSearch(a *app) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+strings.Join(searchNames(), ", ")+" (default all)")
-	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them: what gbdt knows, too, beside the sets compared")
+	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them that gbdt learns from")
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
-	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with a seed of its own")
-	c.Flags().Uint64Var(&f.firstSeed, "first-seed", 1, "the first of these seeds; the others follow it")
-	c.Flags().IntVar(&f.batches.Most, "batch", wire.BatchCandidates, "candidates that a search proposes before it hears what became of them, at most")
-	c.Flags().IntVar(&f.batches.Fewest, "first-batch", 4, "those that it proposes first; then as many as it tried, up to --batch")
-	c.Flags().BoolVar(&f.noise, "noise", false, "replay single samples, as noisy as the device was, and judge by latencies")
+	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with its own seed")
+	c.Flags().Uint64Var(&f.firstSeed, "first-seed", 1, "the first seed; the others follow it")
+	c.Flags().IntVar(&f.batches.Most, "batch", wire.BatchCandidates, "candidates proposed at most before their results arrive")
+	c.Flags().IntVar(&f.batches.Fewest, "first-batch", 4, "size of the first batch; later ones have as many as were tried, up to --batch")
+	c.Flags().BoolVar(&f.noise, "noise", false, "replay single, noisy samples, and judge by latencies")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "also show each task")
 	jsonFlag(c, &f.asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {

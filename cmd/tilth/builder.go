@@ -23,7 +23,7 @@ func newBuilder(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	flags.add(c)
-	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers to run at once for one batch")
+	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers run at a time for one batch")
 	box.add(c)
 	compilerFlag(c, &compiler)
 	check := func() error {

@@ -17,22 +17,21 @@ import (
 )
 
 const checkLong = `Run ONNX backend test cases: each model is compiled with default schedules, loaded
-and run, and what it computes is compared with the expected outputs.
+and run, and its outputs are compared with the expected ones.
 
-A case is a folder with model.onnx and test_data_set_N/{input,output}_K.pb; a DIR
-is one or has some below it, at any depth. One line is printed for each: pass,
-fail with the worst error, or unsupported with the operator and the reason.
+A case is a folder with model.onnx and test_data_set_N/{input,output}_K.pb; a DIR is
+a case or contains cases at any depth. Each case prints one line: pass, fail with the
+worst error, or unsupported with the operator and the reason.
 
 float32 and float64 may differ by 1e-7 + 1e-3 |expected|, as in ONNX's own
 runner; float16 by 1e-4 + 4e-3 |expected|, bfloat16 by 1e-3 + 2e-2 |expected|;
-integers and bools not at all. NaN equals NaN. Inputs that say which shape or
-which part (shapes, axes, repeats) are made constants of the model when it cannot
-be compiled otherwise.
+integers and bools must be equal. NaN equals NaN. Inputs that determine shapes (axes,
+repeats) become constants of the model when it cannot be compiled otherwise.
 
-Cases run in processes of their own, several in one compilation: a case that
-crashes or hangs fails with the signal, and takes no other with it.
+Cases are compiled several at a time and run in processes of their own: a case that
+crashes or hangs fails with the signal, and affects no other.
 
-The exit status is 1 when a case fails; unsupported ones are no failure.`
+The exit status is 1 when a case fails; an unsupported case is no failure.`
 
 type checkCommand struct {
 	*app
@@ -51,7 +50,7 @@ func newCheck(a *app) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	k.targetFlags(c)
-	c.Flags().IntVar(&k.jobs, "jobs", 0, "processes at once (default one a processor)")
+	c.Flags().IntVar(&k.jobs, "jobs", 0, "processes at a time (default one per processor)")
 	c.Flags().DurationVar(&k.limit, "limit", 2*time.Minute, "`time` that a case may take")
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print a line of JSON for each case, and the summary on stderr")
 	return a.leaf(c, k.run)

@@ -36,14 +36,14 @@ type compareCommand struct {
 	farm           runFarmFlags
 }
 
-const compareLong = `Time packages on made-up inputs in turns, so that a machine that gets slower or
-faster meanwhile does so for all of them, and compare them with the first.
+const compareLong = `Time packages in turns on random inputs, and compare each with the first. Taking turns
+makes a machine that slows down or speeds up do so for all of them.
 
-A speed-up is the median, over the rounds, of the first package's time over this one's,
-with an interval that holds it with a probability of 95 %. Where the interval contains
-1.00x, the difference is noise: more --rounds make the interval narrower.
+The speed-up is the median over the rounds of the first package's time divided by this
+one's, with its 95 % confidence interval. Where the interval contains 1.00x, the
+difference is noise; more --rounds narrow the interval.
 
-With --tracker they run on one device of a farm.`
+With --tracker, all of them run on one device of a farm.`
 
 func newCompare(a *app) *cobra.Command {
 	k := &compareCommand{app: a}

@@ -28,13 +28,13 @@ import (
 const compileLong = `Compile a model to a package, each task with its best schedule.
 
 Best schedules come from the records file, or from the tracker that --tracker or
-TILTH_TRACKER names. A task that was
-never tuned for this target gets what a cost model, trained on the records of
-all others, thinks is best, or a default schedule where there is no record. A package is compiled for one
-number of threads. A schedule whose algorithm --numerics does not allow is not used.
+TILTH_TRACKER names. A task that was never tuned for this target gets the schedule that
+a cost model, trained on the records of other tasks, predicts to be the fastest, or the
+default schedule where there are no records. A package is compiled for one number of
+threads. Schedules whose algorithm --numerics forbids are not used.
 
-What the C compiler made of each task is kept in the user's cache folder, up to
-1 GiB, so that a task whose code did not change is not compiled again.`
+Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that a task whose
+code did not change is not compiled again.`
 
 type compileCommand struct {
 	*app
@@ -92,7 +92,7 @@ func newCompile(a *app) *cobra.Command {
 	k.tracker.excludes(c, "records", "untuned")
 	c.MarkFlagsMutuallyExclusive("records", "untuned")
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
-	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, although an unchanged one was compiled before")
+	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, cached or not")
 	jsonFlag(c, &k.asJSON)
 	k.log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })

@@ -18,7 +18,7 @@ import (
 type costModelFlag struct{ file string }
 
 func (f *costModelFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use in place of one trained on records: a `file` of 'tilth bench model -o', or LightGBM's")
+	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use instead of one trained on records: a `file` of 'tilth bench model -o', or LightGBM's")
 }
 
 // models is where cost models come from: the file, or what a cache folder keeps of them.

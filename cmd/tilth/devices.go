@@ -16,7 +16,7 @@ import (
 )
 
 func newDevices(a *app) *cobra.Command {
-	return branch("devices", "Look after a farm's devices: which are given work, and what they can be tuned for",
+	return branch("devices", "Manage a farm's devices: which get work, and what they can be tuned for",
 		newDevicesList(a), newDevicesShow(a), newDevicesCordon(a), newDevicesUncordon(a), newDevicesDrain(a), newDevicesRecalibrate(a))
 }
 

@@ -20,7 +20,7 @@ type decisionFlags struct {
 
 func (f *decisionFlags) add(c *cobra.Command) {
 	f.clientFlags.add(c)
-	c.Flags().StringVar(&f.reason, "reason", "", "why, for those who wonder")
+	c.Flags().StringVar(&f.reason, "reason", "", "reason, shown to others")
 	jsonFlag(c, &f.asJSON)
 }
 
@@ -47,10 +47,11 @@ func newDevicesCordon(a *app) *cobra.Command {
 	var flags decisionFlags
 	var duration time.Duration
 	c := &cobra.Command{
-		Use: "cordon DEVICE", Short: "Keep a device from being given work, for some time or until it is uncordoned",
-		Long: "Keep a device from being given work, for some time or until it is uncordoned.\n\n" +
-			"What it is doing goes on; 'tilth devices drain' waits for that. The device stays joined, and with --for it\n" +
-			"comes back by itself, also when the tracker was restarted meanwhile.",
+		Use: "cordon DEVICE", Short: "Give a device no new work, for some time or until it is uncordoned",
+		Long: `Give a device no new work, for some time or until it is uncordoned.
+
+It finishes what it holds; 'tilth devices drain' waits for that. The device stays
+joined. With --for it is uncordoned by itself, even when the tracker restarts meanwhile.`,
 		Example: "  tilth devices cordon rack3/board7 --for 1h --reason 'a look at the fan'",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -69,7 +70,7 @@ func newDevicesCordon(a *app) *cobra.Command {
 func newDevicesUncordon(a *app) *cobra.Command {
 	var flags decisionFlags
 	c := &cobra.Command{
-		Use: "uncordon DEVICE", Short: "Let a cordoned or drained device be given work again",
+		Use: "uncordon DEVICE", Short: "Give a cordoned or drained device work again",
 		Example: "  tilth devices uncordon rack3/board7",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -84,9 +85,10 @@ func newDevicesUncordon(a *app) *cobra.Command {
 func newDevicesRecalibrate(a *app) *cobra.Command {
 	var flags decisionFlags
 	c := &cobra.Command{
-		Use: "recalibrate DEVICE", Short: "Take what a device can do now as right: forget its reference, end its quarantine",
-		Long: "Take what a device can do now as right: forget its reference, end its quarantine.\n\n" +
-			"Its next calm calibrations are what it will be compared with.",
+		Use: "recalibrate DEVICE", Short: "Accept a device's present speed: forget its reference, end its quarantine",
+		Long: `Accept a device's present speed: forget its reference, end its quarantine.
+
+Its next calm calibrations become the new reference.`,
 		Example: "  tilth devices recalibrate rack3/board7 --reason 'clocked down for the summer'",
 		Args:    cobra.ExactArgs(1),
 	}

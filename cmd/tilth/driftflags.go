@@ -14,10 +14,10 @@ type driftFlags struct{ policy drift.Policy }
 func (f *driftFlags) add(c *cobra.Command) {
 	f.policy = drift.Policy{}.WithDefaults()
 	p := &f.policy
-	c.Flags().Float64Var(&p.Remeasure, "drift-remeasure", p.Remeasure, "`part` by which a device may change before what it measured meanwhile is measured again")
-	c.Flags().Float64Var(&p.Quarantine, "drift-quarantine", p.Quarantine, "`part` by which a device may be slower than its reference before it is quarantined")
-	c.Flags().Float64Var(&p.Noise, "noise-quarantine", p.Noise, "standard deviation of a calibration's samples, as a `part` of them, above which a device is quarantined")
-	c.Flags().DurationVar(&p.Interval, "calibrate-every", p.Interval, "time between calibrations of an idle device; a busy one's are up to four times as far apart")
+	c.Flags().Float64Var(&p.Remeasure, "drift-remeasure", p.Remeasure, "`share` by which a device may change before its measurements since are repeated")
+	c.Flags().Float64Var(&p.Quarantine, "drift-quarantine", p.Quarantine, "`share` by which a device may be slower than its reference before it is quarantined")
+	c.Flags().Float64Var(&p.Noise, "noise-quarantine", p.Noise, "relative standard `deviation` of a calibration's samples above which a device is quarantined")
+	c.Flags().DurationVar(&p.Interval, "calibrate-every", p.Interval, "time between calibrations of an idle device; those of a busy one are up to four times as far apart")
 }
 
 func (f *driftFlags) check() error {

@@ -35,7 +35,7 @@ type followFlags struct {
 }
 
 func (f *followFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.log, "log", "", "`file` for one JSON object per trial")
+	c.Flags().StringVar(&f.log, "log", "", "`file` for a JSON object per trial")
 	f.plot.add(c)
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	jsonFlag(c, &f.asJSON)

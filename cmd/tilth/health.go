@@ -18,22 +18,22 @@ func newHealth(a *app) *cobra.Command {
 	var timeout time.Duration
 	var proof certs.ClientConfig
 	c := &cobra.Command{
-		Use: "health", Short: "Ask a service whether it is well",
-		Long: `Ask a service whether it is well: one that serves HTTP, as a tracker does, and an
-agent with --http.
+		Use: "health", Short: "Check the health of a service",
+		Long: `Check the health of a service that serves HTTP: a tracker, or an agent with --http.
 
-A tracker is ready when what it is told is written and its disk has room; an agent
-when a tracker answers it. The exit status is 0 if so, and 1 with the reason if not.`,
-		Example: `  tilth health                                 # the tracker here
+A tracker is ready when it can write and its disk has space; an agent is ready when a
+tracker answers it. The exit status is 0 if the service is ready, and 1, with the
+reason, if it is not.`,
+		Example: `  tilth health                                 # the tracker on this machine
   tilth health --http 127.0.0.1:9192           # an agent
   tilth health --http localhost:9191 --tls-ca certs/ca.crt
-  tilth health --live                          # whether it answers at all`,
+  tilth health --live                          # only that it answers`,
 		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&addr, "http", defaultHTTP, "`address` that it serves HTTP on: host:port or unix:PATH")
-	c.Flags().BoolVar(&live, "live", false, "ask only whether it lives, not whether it can work")
+	c.Flags().BoolVar(&live, "live", false, "check only that it is alive, not that it is ready")
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the answer")
-	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that its certificate is checked against, or system; turns TLS on")
+	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that may sign its certificate, or system; turns TLS on")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if timeout <= 0 {
 			return usagef("--timeout %s: want a positive time", timeout)

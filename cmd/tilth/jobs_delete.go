@@ -17,8 +17,9 @@ func newJobsDelete(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
-		Long: "Remove jobs that have ended, with their events. Their records stay: they belong to workload and target. A job that has not\n" +
-			"ended is to be cancelled first; one that is deleted already is passed over. The first that cannot be deleted ends the command.",
+		Long: `Remove jobs that have ended, with their events. Their records stay: these belong to
+workload and target. A job that has not ended must be cancelled first; one that is
+already deleted is skipped. The first that cannot be deleted ends the command.`,
 		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
 		Args:    cobra.MinimumNArgs(1),
 	}

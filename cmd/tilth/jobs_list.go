@@ -20,14 +20,14 @@ func newJobsList(a *app) *cobra.Command {
 	var states []string
 	c := &cobra.Command{
 		Use: "list", Short: "List jobs, newest first",
-		Long: "List jobs, newest first. Jobs that have ended are kept for a time ('tilth tracker --keep-jobs'), and those that are not are counted\n" +
-			"on standard error.",
+		Long: `List jobs, newest first. Ended jobs are kept for a time ('tilth tracker --keep-jobs');
+those that are no longer kept are counted on standard error.`,
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
 	jsonFlag(c, &asJSON)
-	c.Flags().IntVar(&limit, "limit", 100, "at most this many")
+	c.Flags().IntVar(&limit, "limit", 100, "number of jobs at most")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if limit < 1 {

@@ -42,9 +42,10 @@ func newJobsOwners(a *app) *cobra.Command {
 	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "owners", Short: "List who shares the farm: what each has of it, and may have",
-		Long: "List the owners of jobs that have not ended: their share, the work that waits for an agent, and what they have of their\n" +
-			"quotas; ENDED are jobs that have ended and are kept, the oldest of which are dropped beyond the limit ('tilth tracker --help').",
+		Use: "owners", Short: "List the owners who share the farm: what each uses, and may use",
+		Long: `List the owners of jobs that have not ended: their share, the work that waits for an
+agent, and their use of quotas. ENDED counts ended jobs that are kept; the oldest are
+deleted beyond the limit ('tilth tracker --help').`,
 		Example: "  tilth jobs owners",
 		Args:    cobra.NoArgs,
 	}

@@ -12,9 +12,10 @@ import (
 
 func newJobsPause(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "pause JOB", Short: "Have nothing more of a job begun until it is resumed",
-		Long: "Have nothing more of a job begun until it is resumed. What is being built or measured ends and counts; the budget's time\n" +
-			"stands still. A paused job stays so when the tracker restarts.",
+		Use: "pause JOB", Short: "Begin nothing more of a job until it is resumed",
+		Long: `Begin nothing more of a job until it is resumed. What is being built or measured
+finishes and counts; the budget's time stands still. A paused job stays paused when the
+tracker restarts.`,
 		Example: "  tilth jobs pause job-00000001 --reason 'the board is needed'",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -23,7 +24,7 @@ func newJobsPause(a *app) *cobra.Command {
 
 func newJobsResume(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "resume JOB", Short: "Go on with a paused job",
+		Use: "resume JOB", Short: "Resume a paused job",
 		Example: "  tilth jobs resume job-00000001",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -45,7 +46,7 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 	var asJSON bool
 	flags.add(c)
 	jsonFlag(c, &asJSON)
-	c.Flags().StringVar(&reason, "reason", why, "why, for those who wonder")
+	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := flags.dial(a)
 		if err != nil {

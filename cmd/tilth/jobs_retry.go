@@ -17,9 +17,9 @@ func newJobsRetry(a *app) *cobra.Command {
 	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "retry JOB [BATCH...]", Short: "Try batches again that the farm gave up",
-		Long: "Try batches again that the farm gave up, all of the job's or those named; 'tilth jobs show' lists them. A job that has ended\n" +
-			"is not taken up again.",
+		Use: "retry JOB [BATCH...]", Short: "Retry batches that the farm gave up",
+		Long: `Retry batches that the farm gave up: all of the job's, or those named. 'tilth jobs show'
+lists them. A job that has ended is not retried.`,
 		Example: "  tilth jobs retry job-00000001\n  tilth jobs retry job-00000001 job-00000001.00000007",
 		Args:    cobra.MinimumNArgs(1),
 	}

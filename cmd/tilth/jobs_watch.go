@@ -16,7 +16,7 @@ func newJobsWatch(a *app) *cobra.Command {
 	var flags followFlags
 	c := &cobra.Command{
 		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
-		Long:    "Show a job from its beginning until it ends. Interrupting this does not end the job.",
+		Long:    "Show a job from its beginning until it ends. Interrupting this command does not end the job.",
 		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch job-00000001 --log trials.jsonl --quiet",
 		Args:    cobra.ExactArgs(1),
 	}

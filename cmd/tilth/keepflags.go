@@ -17,7 +17,7 @@ var keepDefault = []string{"1000", "2160h"}
 
 func (f *keepFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.jobs, "keep-jobs", keepDefault,
-		"jobs that have ended are kept so long: a `number` of each owner, a time since their end, or both, as in 200,720h; what is not said is no limit. Records stay")
+		"ended jobs to keep: a `number` per owner, a time since their end, or both, as in 200,720h; what is left out has no limit. Records stay")
 }
 
 // keep reads the flag, and says what is wrong with it.

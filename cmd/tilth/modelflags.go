@@ -24,7 +24,7 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
-	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "what the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
+	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
 }
 
 // load reads an ONNX file and compiles it to a program.

@@ -15,7 +15,7 @@ type numericsFlag struct {
 
 func (f *numericsFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
-		"algorithms allowed: strict (direct sums), default (also Winograd convolutions and Strassen products) or fast (also what loses more accuracy)")
+		"algorithms allowed: strict (direct sums), default (also Winograd convolutions and Strassen products) or fast (also less accurate ones)")
 }
 
 // check reads the flag.

@@ -19,11 +19,11 @@ type patienceFlags struct {
 const leastLease = 15 * time.Second
 
 func (f *patienceFlags) add(c *cobra.Command) {
-	c.Flags().DurationVar(&f.lease, "lease-timeout", 30*time.Second, "how long an agent may be silent until what it holds is given to others")
-	c.Flags().DurationVar(&f.grace, "grace", 2*time.Minute, "how long an agent may be silent after the tracker was restarted, or stood still")
-	c.Flags().DurationVar(&f.outage, "outage-wait", 2*time.Minute, "how long to wait for most of the agents when they fall silent at once")
+	c.Flags().DurationVar(&f.lease, "lease-timeout", 30*time.Second, "how long an agent may be silent before its work goes to others")
+	c.Flags().DurationVar(&f.grace, "grace", 2*time.Minute, "how long an agent may be silent after a restart or a pause of the tracker")
+	c.Flags().DurationVar(&f.outage, "outage-wait", 2*time.Minute, "how long to wait when most agents fall silent at once")
 	c.Flags().DurationVar(&f.turn, "search-turn", 2*time.Minute, "how long a tuner may hold a job while others wait for one")
-	c.Flags().IntVar(&f.attempts, "max-attempts", 4, "failed attempts after which a batch is given up")
+	c.Flags().IntVar(&f.attempts, "max-attempts", 4, "failed attempts after which a batch is abandoned")
 }
 
 func (f *patienceFlags) check() error {

@@ -15,7 +15,7 @@ import (
 type plotFlag string
 
 func (f *plotFlag) add(c *cobra.Command) {
-	c.Flags().StringVar((*string)(f), "plot", "", "SVG `file` for the curve of the models' latency over time and trials")
+	c.Flags().StringVar((*string)(f), "plot", "", "SVG `file` for the latency over time and trials")
 }
 
 // begin writes an empty drawing, so that a file that cannot be written is known before anything else is done.

@@ -7,7 +7,7 @@ import (
 )
 
 func newRecords(a *app) *cobra.Command {
-	return branch("records", "Look up, list, exchange and tidy what was measured",
+	return branch("records", "Look up, list, export, import and prune measurements",
 		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a))
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const compactLong = `Write a records file anew, without the room that removed and replaced entries left.
+const compactLong = `Rewrite a records file without the free space that removed and replaced entries left.
 
-The new file takes the place of the old one when all of it is on the disk, which needs
-room for both; a crash at any instant leaves one of the two. Nobody else may have the
-file open: stop the tracker first.`
+The new file replaces the old one once all of it is on disk, which needs space for both.
+A crash at any instant leaves one of the two. No other process may have the file open:
+stop the tracker first.`
 
 func newRecordsCompact(a *app) *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "compact", Short: "Give the room that is free in a records file back to the disk", Long: compactLong,
+		Use: "compact", Short: "Return the free space in a records file to the disk", Long: compactLong,
 		Example: "  tilth records compact\n  tilth records compact --records /var/lib/tilth/tracker/tilth.db",
 		Args:    cobra.NoArgs,
 	}

@@ -14,7 +14,7 @@ func newRecordsImport(a *app) *cobra.Command {
 	var flags recordsFlags
 	c := &cobra.Command{
 		Use: "import FILE.jsonl", Short: "Add exported records",
-		Long:    "Add exported records. A file is looked through before the first record is added, and one that is cut short or has a bad\nrecord adds none. An import that a crash interrupts is completed when the records are opened next, or adds none.\nRecords that are already there are skipped. FILE may be - for standard input.",
+		Long:    "Add exported records.\n\nA file is checked before the first record is added; one that is cut short or has a bad\nrecord adds none. An import that a crash interrupts is completed when the records are\nopened next, or adds none. Records that are already there are skipped. FILE may be -\nfor standard input.",
 		Example: "  tilth records import theirs.jsonl\n  zcat farm.jsonl.gz | tilth records import - --tracker 127.0.0.1:9190",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const pruneLong = `Remove records that nobody will ask for.
+const pruneLong = `Remove records that are no longer needed.
 
-Of each workload and target the fastest --keep-best verified records and the newest
---keep-recent stay, and always the best at each level of numerics and all records of
-jobs that have not ended. The file does not shrink: what is freed is used again, or
-given back by 'tilth records compact'.`
+For each workload and target, the fastest --keep-best verified records and the newest
+--keep-recent stay. So do the best at each level of numerics and all records of jobs
+that have not ended. The file does not shrink: freed space is used again, or returned
+by 'tilth records compact'.`
 
 func newRecordsPrune(a *app) *cobra.Command {
 	var flags recordsFlags

@@ -13,12 +13,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const recordsVerifyLong = `Read all pages and all rows of a records file, and say what is damaged.
+const recordsVerifyLong = `Read all pages and rows of a records file, and report what is damaged.
 
-Every row has a checksum. A damaged row is never served: a best record is chosen again
+Every row has a checksum. A damaged row is never served: the best record is chosen again
 from the others, and whoever asks for the job of a damaged row is told. Nothing is
-written. Nobody may have the file open for writing: stop the tracker first, or verify a
-backup of it.`
+written. No process may have the file open for writing: stop the tracker first, or
+verify a backup.`
 
 func newRecordsVerify(a *app) *cobra.Command {
 	var file, data string
@@ -28,7 +28,7 @@ func newRecordsVerify(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	recordsFlag(c, &file)
-	c.Flags().StringVar(&data, "data", "", "`folder` of a tracker, whose records file is meant")
+	c.Flags().StringVar(&data, "data", "", "`folder` of the tracker whose records file to verify")
 	c.MarkFlagsMutuallyExclusive("records", "data")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		path, err := recordsPath(file)

@@ -34,7 +34,7 @@ func (f *recordsFlags) addSource(c *cobra.Command) {
 // addFilter adds the flags of which.
 func (f *recordsFlags) addFilter(c *cobra.Command) {
 	c.Flags().StringVar(&f.target, "target", "", "only records of this target `fingerprint`")
-	c.Flags().StringVar(&f.workload, "workload", "", "only records of this workload `digest`, or of the one that begins so")
+	c.Flags().StringVar(&f.workload, "workload", "", "only records of the workload with this `digest`, or with one that begins so")
 }
 
 // errFound ends a listing with the first record.

@@ -25,12 +25,12 @@ type app struct {
 const rootLong = `Tilth tunes neural-network kernels on real devices.
 
 It splits an ONNX model into tasks, searches for the fastest schedule of each by
-compiling and measuring candidates on the device, remembers the best, and
-compiles the model with them into a package.
+compiling and measuring candidates on the device, remembers the best ones, and
+uses them to compile the model into a package.
 
-A file named - is standard input where it is read, and standard output where it is
-written. The exit status is 0 for done, 1 for failed, 2 for bad usage, and 130 after an
-interrupt (143 after a termination); services that are asked to stop end with 0.`
+A file named - is standard input or standard output. The exit status is 0 for success,
+1 for failure, 2 for wrong usage, and 130 after an interrupt (143 after SIGTERM). A
+service that is asked to stop exits with 0.`
 
 const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test model
   tilth tune resnet18.onnx --time 5m           tune it on this machine

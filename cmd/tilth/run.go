@@ -23,21 +23,21 @@ import (
 
 const runLong = `Run a package once on the inputs of an .npz file, and time it if asked.
 
-Without --inputs the model runs on made-up data: the same pseudo-random numbers
-in [-1, 1) every time, and zeros for inputs that are not float32. That is enough
-to time it, and to compare the outputs of two packages of one model.
+Without --inputs the model runs on random data: the same pseudo-random numbers in
+[-1, 1) every time, and zeros for inputs that are not float32. That is enough to time
+it, and to compare the outputs of two packages of one model.
 
---profile compares each kernel call with two limits of this machine, measured on
-the package's threads: multiply-adds in registers, of float32 and, in sums of
-integers, of 8-bit integers (16-bit ones where the processor has no instruction
-for those), and reading from memory. PEAK is the time that the operations take at
-least over the time taken, and a dash where no rate of theirs is known. LIMIT is the time of the one that takes longer, by the operations of
-direct sums and by the bytes that must be moved at least once; an algorithm that
-needs fewer operations, or data that are in a cache, may beat it.
+--profile compares each kernel call with two limits of this machine, measured on the
+package's threads: the rate of multiply-adds in registers (of float32 or, for sums of
+integers, of 8-bit integers, or of 16-bit ones where the processor has no instruction
+for those), and that of reading memory. PEAK is the least time of the operations over
+the time taken, or a dash where their rate is unknown. LIMIT is the larger of two times:
+of the operations of direct sums, and of the bytes that must move at least once. An
+algorithm that needs fewer operations, or data in a cache, may beat it.
 
-With --tracker, or TILTH_TRACKER, the package runs on a device of a farm, which must be of the kind
-that it was compiled for, under the farm's leases and limits: package and inputs
-are uploaded, unless the tracker has them, and outputs and times come back.
+With --tracker or TILTH_TRACKER, the package runs on a device of a farm, of the kind that
+it was compiled for, under the farm's leases and limits. Package and inputs are
+uploaded unless the tracker has them; outputs and times come back.
 
 An interrupt (ctrl-C) stops between two executions, or cancels the run on the
 farm; a second one kills.`
@@ -82,12 +82,12 @@ func newRun(a *app) *cobra.Command {
   tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name (default made-up data)")
+	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name (default random data)")
 	c.Flags().StringVar(&r.outputs, "outputs", "", "`.npz` file to write the outputs to")
 	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max and standard deviation in ms")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
-	c.Flags().BoolVar(&r.profile, "profile", false, "print what each kernel call takes (median of --repeat executions), and what the machine could do")
+	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each kernel call (median of --repeat executions) and the machine's limits")
 	jsonFlag(c, &r.asJSON)
 	r.farm.add(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {

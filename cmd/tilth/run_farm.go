@@ -29,7 +29,7 @@ type runFarmFlags struct {
 
 func (f *runFarmFlags) add(c *cobra.Command) {
 	f.trackerFlags.add(c, "")
-	c.Flags().StringVar(&f.device, "device", "", "`device`, device class or label of the farm, such as rack=3 (default any that fits)")
+	c.Flags().StringVar(&f.device, "device", "", "`device`, device class or label of the farm, such as rack=3 (default any that matches)")
 	c.Flags().DurationVar(&f.limit, "limit", 0, "longest time on the farm's device (default 10m)")
 	f.wait.add(c)
 	f.log.add(c, slog.LevelWarn)

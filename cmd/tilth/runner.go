@@ -30,16 +30,16 @@ func newRunner(a *app) *cobra.Command {
 		Long: `Run a runner: it verifies and times candidates on this machine.
 
 Each number of threads is a device class of its own: latencies on one thread say
-nothing about two. Unless told otherwise a runner offers every number up to that
-of its physical cores.
+nothing about two. By default a runner offers every number up to that of its physical
+cores.
 
 Candidates and packages run in a sandbox: as another user or in a user namespace,
-without network, other processes, other files and privileges, and with bounded
-means. What this machine lacks of that is logged and shown by "tilth devices
-show"; with --sandbox required the runner does not start then.
+without network, privileges, other processes or other files, and with limited
+resources. Layers that this machine lacks are logged and shown by 'tilth devices show';
+with --sandbox required, the runner then refuses to start.
 
-When it starts it times what the machine can do at most, if there is a C compiler,
-so that latencies are shown beside its limits.`,
+When it starts, and there is a C compiler, it measures the machine's limits, so that
+latencies can be compared with them.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
   tilth runner --sandbox required
@@ -47,11 +47,11 @@ so that latencies are shown beside its limits.`,
 		Args: cobra.NoArgs,
 	}
 	flags.add(c)
-	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all up to the physical cores)")
+	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")
 	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, or a JSON `file`")
 	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
-	c.Flags().StringToStringVar(&labels, "label", nil, "free labels for choosing devices, e.g. `rack=3`")
-	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: fixed work is timed when it asks, some 0.1 s every few minutes")
+	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
+	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
 	box.add(c)
 	return a.service(c, flags.check, func(ctx context.Context) error {
 		config, err := flags.config(a)

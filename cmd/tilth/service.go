@@ -15,8 +15,8 @@ import (
 func (a *app) service(c *cobra.Command, check func() error, work func(ctx context.Context) error) *cobra.Command {
 	var file string
 	var checkOnly bool
-	c.Flags().StringVar(&file, config.FileFlag, "", "YAML `file` of settings: keys are the names of flags; weaker than TILTH_... variables, which are weaker than flags")
-	c.Flags().BoolVar(&checkOnly, config.CheckFlag, false, "print all settings and where each comes from, and end")
+	c.Flags().StringVar(&file, config.FileFlag, "", "YAML `file` of settings: keys are the names of flags; TILTH_... variables override it, and flags override both")
+	c.Flags().BoolVar(&checkOnly, config.CheckFlag, false, "print all settings and where each comes from, and exit")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
 		settings, err := config.Apply(c.Flags(), os.LookupEnv)

@@ -26,10 +26,10 @@ type shareFlags struct {
 const mib = 1 << 20
 
 func (f *shareFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.jobs, "max-jobs", 1000, "jobs that an owner may have that have not ended (0 = no limit)")
-	c.Flags().IntVar(&f.trials, "max-trials", 0, "trials that the jobs of an owner may come to (0 = no limit)")
+	c.Flags().IntVar(&f.jobs, "max-jobs", 1000, "unfinished jobs of an owner (0 = no limit)")
+	c.Flags().IntVar(&f.trials, "max-trials", 0, "trials of all jobs of an owner (0 = no limit)")
 	c.Flags().IntVar(&f.artifacts, "max-artifacts", 0, "MiB of artifacts of an owner that may wait for devices (0 = no limit)")
-	c.Flags().IntVar(&f.stored, "max-stored", 2048, "MiB of specifications and events of an owner's jobs; those that have ended make room (0 = no limit)")
+	c.Flags().IntVar(&f.stored, "max-stored", 2048, "MiB of specifications and events of an owner's jobs; the oldest ended jobs are deleted (0 = no limit)")
 	c.Flags().StringToStringVar(&f.ownerWeight, "owner-weight", nil, "shares of agents' time of some `owners`, e.g. ana=3,ci=0.5; others have 1")
 	c.Flags().StringToIntVar(&f.ownerJobs, "owner-max-jobs", nil, "--max-jobs of some `owners`, e.g. ci=50")
 	c.Flags().StringToIntVar(&f.ownerTrials, "owner-max-trials", nil, "--max-trials of some `owners`")

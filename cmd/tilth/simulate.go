@@ -15,16 +15,16 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-const simulateLong = `Put load on a tracker and say what it bears.
+const simulateLong = `Put load on a tracker, and report what it sustains.
 
-A tracker runs in a process of its own over a real records file and is asked over real
-loopback connections. The agents are real but for their work: they wait as long as
-building and measuring would take, fail as often, vanish and come back. At the end
-the tracker is killed, and what it acknowledged is compared with the file.
+The tracker runs in a process of its own, over a real records file and real loopback
+connections. Only the work of the agents is simulated: they wait as long as building
+and measuring would take, fail as often, vanish and come back. At the end the tracker
+is killed, and what it acknowledged is compared with the file.
 
-Work comes as tuners propose it: batches of --batch candidates, whose results a device
-reports as a runner does, together, at most once a second. A lease's latency counts from
-when both the work and the agent were there to when the agent has the lease, on disk.`
+Tuners propose batches of --batch candidates; a device reports their results together,
+at most once a second, as a runner does. The latency of a lease counts from when both
+the work and the agent are there until the agent has the lease, on disk.`
 
 func newSimulate(a *app) *cobra.Command {
 	var o simulate.Options
@@ -32,15 +32,15 @@ func newSimulate(a *app) *cobra.Command {
 	var details, launcher string
 	var log logFlag
 	c := &cobra.Command{
-		Use: "simulate", Short: "Put load on a tracker with a farm of agents that only pretend", Long: simulateLong,
+		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
 		Example: `  tilth simulate --devices 10000 --jobs 100 --time 60s
   tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001`,
 		Args: cobra.NoArgs,
 	}
 	simulateFlags(c, &o)
 	jsonFlag(c, &asJSON)
-	c.Flags().StringVar(&details, "details", "", "`file` to write everything that was seen to, as JSON")
-	c.Flags().StringVar(&launcher, "launcher", "", "`command` that sets something up and becomes the tracker, e.g. 'taskset -c 0,1'")
+	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
+	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
 	log.add(c, slog.LevelError)
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
@@ -67,10 +67,10 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.IntVar(&o.Devices, "devices", 0, "devices: `number` of runners")
 	f.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs that are open at any time")
 	f.DurationVar(&o.Time, "time", time.Minute, "how long to measure")
-	f.DurationVar(&o.Warmup, "warmup", 5*time.Second, "how long to wait before, once all agents have joined")
+	f.DurationVar(&o.Warmup, "warmup", 5*time.Second, "how long to wait before measuring, once all agents have joined")
 	f.Float64Var(&o.Rate, "rate", 21000, "candidates proposed in a second; 0 = as many as the tracker takes")
-	f.IntVar(&o.Builders, "builders", 0, "`number` of builders, of 16 slots each (default one for each 100 devices, at least 2)")
-	f.IntVar(&o.Tuners, "tuners", 0, "`number` of tuners (default one for each 16 jobs)")
+	f.IntVar(&o.Builders, "builders", 0, "`number` of builders, of 16 slots each (default one per 100 devices, at least 2)")
+	f.IntVar(&o.Tuners, "tuners", 0, "`number` of tuners (default one per 16 jobs)")
 	f.IntVar(&o.Tasks, "tasks", 0, "tasks of a job (default 20)")
 	f.IntVar(&o.Workloads, "workloads", 0, "distinct workloads of all tasks (default 1000)")
 	f.IntVar(&o.Trials, "trials", 0, "trials of a job (default 20000)")
@@ -79,14 +79,14 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.DurationVar(&o.BuildTime, "build-time", 500*time.Millisecond, "mean time to build a batch")
 	f.DurationVar(&o.TrialTime, "trial-time", 30*time.Millisecond, "mean time to measure a candidate")
 	f.IntVar(&o.Connections, "connections", 0, "connections that the agents share (default one each)")
-	f.Float64Var(&o.Failures.Build, "build-failures", 0.03, "part of the candidates that do not compile")
-	f.Float64Var(&o.Failures.Crash, "crashes", 0.02, "part of the candidates that crash on the device")
-	f.Float64Var(&o.Failures.Infra, "infra-failures", 0.001, "part of the leases that fail through no fault of the candidates")
-	f.Float64Var(&o.Failures.LostAnswers, "lost-answers", 0, "part of the calls whose answer never comes")
+	f.Float64Var(&o.Failures.Build, "build-failures", 0.03, "share of candidates that do not compile")
+	f.Float64Var(&o.Failures.Crash, "crashes", 0.02, "share of candidates that crash on the device")
+	f.Float64Var(&o.Failures.Infra, "infra-failures", 0.001, "share of leases that fail through no fault of the candidates")
+	f.Float64Var(&o.Failures.LostAnswers, "lost-answers", 0, "share of calls whose answer never comes")
 	f.DurationVar(&o.Failures.MeanLife, "mean-life", 10*time.Minute, "how long an agent lives until it vanishes or is drained, and comes back; 0 = for ever")
-	f.IntVar(&o.Failures.Kills, "kills", 0, "how often to kill and start the tracker while measuring")
-	f.IntVar(&o.Records, "records", 0, "records to fill the file with before")
-	f.StringVar(&o.Dir, "data", "", "`folder` for the tracker's data, which are kept (default a temporary one)")
+	f.IntVar(&o.Failures.Kills, "kills", 0, "how often to kill and restart the tracker while measuring")
+	f.IntVar(&o.Records, "records", 0, "records to fill the file with beforehand")
+	f.StringVar(&o.Dir, "data", "", "`folder` for the tracker's data, which is kept (default a temporary one)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 

@@ -17,7 +17,7 @@ type siteFlags struct {
 
 func (f *siteFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.addr, "http", "", "`address` to serve metrics and health on: host:port or unix:PATH; empty = nowhere")
-	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve them to others than this machine too, without encryption or passwords; there is nothing to change by them")
+	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve them to other machines too, without encryption or passwords; they are read-only")
 }
 
 // check keeps an agent from telling others about itself by mistake.

@@ -28,10 +28,11 @@ func newTasks(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "tasks MODEL.onnx...", Short: "List the tuning tasks of models",
-		Long: "List a model's tuning tasks: operators, shapes, how often each occurs, floating point operations of one execution,\n" +
-			"and the share of all the model's operations. Of several models, as 'tilth tune' sees them together: what they have\n" +
-			"in common is one task.\n\n" +
-			"With --dump, the programs of the tasks are printed instead, for whoever debugs a kernel.",
+		Long: `List a model's tuning tasks: operators, shapes, how often each occurs, the floating point
+operations of one execution, and their share of the model's operations. Several models
+are listed as 'tilth tune' sees them: a task that they share is one task.
+
+With --dump, print the programs of the tasks instead, to debug a kernel.`,
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
 			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
 		Args: cobra.MinimumNArgs(1),

@@ -34,10 +34,10 @@ type serveFlags struct {
 
 func newTracker(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "tracker", Short: "Run the tracker: the holder of jobs, leases, artifacts and records",
-		Long: `Run the tracker: the holder of jobs, leases, artifacts and records.
+		Use: "tracker", Short: "Run the tracker, which holds jobs, leases, artifacts and records",
+		Long: `Run the tracker, which holds jobs, leases, artifacts and records.
 
-It serves this machine only, unless it has a certificate and asks who calls
+It serves this machine only, unless it has a certificate and authenticates callers
 (--tls-cert, --tls-key, and --tokens, --tls-client-ca or both): see
 'tilth tracker certs' and 'tilth tracker token'.`,
 		Example: `  tilth tracker

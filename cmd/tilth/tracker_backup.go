@@ -14,11 +14,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const backupLong = `Write a tracker's records file, as it is at one instant, while the tracker goes on.
+const backupLong = `Write a tracker's records file, as it is at one instant, while the tracker runs.
 
 The file appears whole or not at all, has all jobs and records that were acknowledged
-before, and is verified. 'tilth tracker restore' puts it back. Artifacts are not in it:
-what needs them is built again. A tracker makes backups by itself with --backup-every.`
+before, and is verified. 'tilth tracker restore' restores it. It has no artifacts: those
+that are needed are built again. With --backup-every a tracker makes backups by itself.`
 
 func newTrackerBackup(a *app) *cobra.Command {
 	var flags trackerFlags

@@ -14,17 +14,17 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const restoreLong = `Put a backup in the place of a tracker's records file, and say what is lost.
+const restoreLong = `Replace a tracker's records file by a backup, and report what is lost.
 
 The tracker must be stopped. The backup is verified first and stays where it is; the
-file that is replaced is kept beside the new one. When the tracker starts, all agents
-join anew by themselves, no lease of the life that is lost is honoured, open jobs go on
-from where the backup was, and artifacts that are missing are built again.`
+replaced file is kept beside the new one. When the tracker starts, all agents join
+again, leases of the lost life are refused, open jobs continue from the state in the
+backup, and missing artifacts are built again.`
 
 func newTrackerRestore(a *app) *cobra.Command {
 	var data string
 	c := &cobra.Command{
-		Use: "restore FILE", Short: "Put a backup in the place of a stopped tracker's records file", Long: restoreLong,
+		Use: "restore FILE", Short: "Restore a stopped tracker's records file from a backup", Long: restoreLong,
 		Example: "  tilth tracker restore /backup/tilth-20260131T120000Z.db --data /var/lib/tilth/tracker",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -18,7 +18,7 @@ import (
 const tokenLifetime = 365 * 24 * time.Hour
 
 func newTrackerToken(a *app) *cobra.Command {
-	return branch("token", "Create, list and revoke the tokens of those who call a tracker",
+	return branch("token", "Create, list and revoke the tokens of callers",
 		newTokenCreate(a), newTokenList(a), newTokenRevoke(a))
 }
 

@@ -21,12 +21,12 @@ const localFlags = "tilth_local_flags"
 
 // add adds --tracker and what belongs to it. Without a default the command works here unless a tracker is named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
-	usage := "`address` of the tracker: host:port or unix:PATH; stronger than TILTH_TRACKER"
+	usage := "`address` of the tracker: host:port or unix:PATH; overrides TILTH_TRACKER"
 	if byDefault == "" {
-		usage += ", which '' overrides: no farm"
+		usage += ", which '' disables"
 	}
 	c.Flags().StringVar(&f.addr, "tracker", byDefault, usage)
-	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of the authorities that the tracker's certificate is checked against, or system; turns TLS on")
+	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of the authorities that may sign the tracker's certificate, or system; turns TLS on")
 	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the certificate that proves who calls")
 	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of its key")
 	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that proves who calls")

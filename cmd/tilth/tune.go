@@ -24,17 +24,17 @@ const partingTimeout = 10 * time.Second
 
 const tuneLong = `Tune a model's tasks: search for the fastest schedule of each, and remember it.
 
-Without --tracker everything happens in this process, on this machine, and what
-is measured goes to the records file. With --tracker, or with TILTH_TRACKER in
-the environment, the job is handed to a farm; when the tracker goes away this waits for it and goes on. A farm that has
-no device, builder or tuner that could begin is an error, which says what is
-missing; --wait waits for it. The time of a budget runs while the farm can work.
+Without --tracker everything happens in this process, on this machine, and measurements
+go to the records file. With --tracker, or TILTH_TRACKER in the environment, a farm does
+the work. When the tracker goes away, this command waits for it and goes on. A farm
+without a device, builder or tuner that could begin is an error, which says what is
+missing; --wait waits for it. The budget's time runs while the farm can work.
 
-Several models are one job: what they have in common is tuned once, and their
-latencies count by --weight. --task-weights names single tasks instead.
+Several models are one job: tasks that they share are tuned once, and their latencies
+count by --weight. --task-weights names single tasks instead.
 
-An interrupt (ctrl-C) ends the job and keeps what was measured; a second one
-kills. Tuning again goes on from what the records have, unless --no-transfer.`
+An interrupt (ctrl-C) ends the job and keeps its measurements; a second one kills.
+Tuning again continues from the records, unless --no-transfer.`
 
 type tuneCommand struct {
 	*app

@@ -41,10 +41,10 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
 	c.Flags().IntVar(&f.trials, "trials", 0, "candidates to measure, over all tasks together")
 	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
-	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after so many trials in a row that brought nothing (0 = never)")
-	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" alone learns from earlier records")
+	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after this many trials in a row without improvement (0 = never)")
+	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" also learns from earlier records")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
-	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "learn nothing from earlier records, and measure again what they have")
+	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records, and measure again what they have")
 	f.numerics.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
