@@ -12,12 +12,25 @@ const MaxStatements = 1 << 14
 // Space says where a buffer lives.
 type Space uint8
 
-// The memory spaces. Scratch buffers are allocated by the kernel where an Alloc stands.
+// The memory spaces. Scratch is what a kernel allocates where an Alloc stands, before it is decided where: in named
+// variables, on the stack, in the worker's part of the workspace, or in the part that all workers share.
 const (
 	Argument Space = iota
 	Prepared
 	Scratch
+	Register
+	Stack
+	Worker
+	Workspace
 )
+
+// Allocated reports whether buffers of a space stand behind an Alloc.
+func (s Space) Allocated() bool { return s >= Scratch }
+
+// Slot is a run of a buffer's elements that is kept in one variable: a vector of lanes, or a scalar.
+type Slot struct {
+	Base, Lanes int64
+}
 
 // Kind is how the iterations of a loop are run.
 type Kind uint8
@@ -43,6 +56,10 @@ type Buffer struct {
 	Streamed bool
 	// AheadBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
 	AheadBytes int64
+	// Slots are the variables of a buffer in registers, in the order of their elements.
+	Slots []Slot
+	// OffsetBytes is where a buffer lies in its part of the workspace.
+	OffsetBytes int64
 }
 
 // Flat is the tensor of a buffer.
@@ -52,6 +69,13 @@ func Flat(name string, d array.DType, elements int64) *expr.Tensor {
 
 // Elements is the buffer's length.
 func (b *Buffer) Elements() int64 { return b.Tensor.Shape[0] }
+
+// IsTile reports whether a buffer in registers is a tile of accumulators: so many that what is done with them is worth
+// some care.
+func (b *Buffer) IsTile() bool { return len(b.Slots) >= tileSlots }
+
+// tileSlots is how many variables make a tile.
+const tileSlots = 4
 
 // Bytes is the buffer's size.
 func (b *Buffer) Bytes() int64 { return b.Elements() * b.Tensor.DType.Bytes() }
@@ -63,7 +87,9 @@ type Func struct {
 	Args []*Buffer
 	// Prepared are the packed constants.
 	Prepared []Pack
-	Body     Block
+	// WorkspaceBytes is the size of the workspace that all workers share, WorkerBytes that of each worker's.
+	WorkspaceBytes, WorkerBytes int64
+	Body                        Block
 }
 
 // With is the same kernel with another body.
@@ -85,7 +111,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc or *Store. Loads and stores have one flat index.
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Store, *Combine, *DotProduct, *Transpose or *Prefetch. Loads and
+// stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -97,6 +124,17 @@ type For struct {
 	Extent int64
 	Kind   Kind
 	Body   Block
+	// Captured are the variables of around that the body of a parallel loop uses, Shared the buffers in the workspace.
+	// They are known once the loop has been outlined.
+	Captured []*expr.Var
+	Shared   []*Buffer
+}
+
+// With is the same loop with another body.
+func (n *For) With(body Block) *For {
+	c := *n
+	c.Body = body
+	return &c
 }
 
 // If runs Then where Cond holds and Else elsewhere.
@@ -123,8 +161,70 @@ type Store struct {
 	Value  expr.Expr
 }
 
-func (*For) stmt()   {}
-func (*If) stmt()    {}
-func (*Let) stmt()   {}
-func (*Alloc) stmt() {}
-func (*Store) stmt() {}
+// Step takes the step of a reduction apart, element = element op term; ok is false when the store is none.
+func (s *Store) Step() (op expr.BinaryOp, term expr.Expr, ok bool) {
+	n, ok := s.Value.(*expr.Binary)
+	if !ok {
+		return 0, nil, false
+	}
+	l, ok := n.A.(*expr.Load)
+	if !ok || l.Tensor != s.Buffer.Tensor || !expr.Same(l.Index[0], s.Index) {
+		return 0, nil, false
+	}
+	return n.Op, n.B, true
+}
+
+// Combine combines, in a vector loop, the lanes of a term with one element that is the same for all of them:
+// element = element op term, lane after lane.
+type Combine struct {
+	Op     expr.BinaryOp
+	Buffer *Buffer
+	Index  expr.Expr
+	Term   expr.Expr
+}
+
+// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring elements of two operands, which
+// is one instruction on machines that have it.
+type DotProduct struct {
+	Lane *expr.Var
+	// Buffer and Index are where the sum of a lane lies.
+	Buffer *Buffer
+	Index  expr.Expr
+	Terms  int64
+	A, B   DotOperand
+}
+
+// DotOperand is where an operand's elements lie: those of a lane side by side, and either those of the next lane
+// behind them or the same for all lanes.
+type DotOperand struct {
+	Tensor *expr.Tensor
+	First  expr.Linear
+	Shared bool
+}
+
+// Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its rows
+// lie RowElements apart from First on; column k is stored side by side from Columns[k] on.
+type Transpose struct {
+	From        *expr.Tensor
+	First       expr.Linear
+	RowElements int64
+	To          *Buffer
+	Columns     []expr.Linear
+}
+
+// Prefetch fetches the line of memory that an element lies in, to be written if Write is set, else to be read.
+type Prefetch struct {
+	Tensor *expr.Tensor
+	Index  expr.Linear
+	Write  bool
+}
+
+func (*For) stmt()        {}
+func (*If) stmt()         {}
+func (*Let) stmt()        {}
+func (*Alloc) stmt()      {}
+func (*Store) stmt()      {}
+func (*Combine) stmt()    {}
+func (*DotProduct) stmt() {}
+func (*Transpose) stmt()  {}
+func (*Prefetch) stmt()   {}

@@ -13,7 +13,8 @@ var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector
 // String is the word that a loop of the kind begins with in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
 
-var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch"}
+var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch", Register: "register", Stack: "stack",
+	Worker: "worker", Workspace: "workspace"}
 
 // String is the space's name in the text of a kernel.
 func (s Space) String() string { return spaceNames[s] }
@@ -38,6 +39,17 @@ func buffer(b *Buffer) string {
 	text := fmt.Sprintf("%s %s %v[%d]", b.Space, b.Tensor.Name, b.Tensor.DType, b.Elements())
 	if b.Streamed {
 		text += " streamed"
+	}
+	if b.OffsetBytes > 0 {
+		text += fmt.Sprintf(" at %d bytes", b.OffsetBytes)
+	}
+	for k, s := range b.Slots {
+		if k == 0 {
+			text += " as"
+		}
+		if text += fmt.Sprintf(" %d", s.Base); s.Lanes > 1 {
+			text += fmt.Sprintf("..%d", s.Base+s.Lanes-1)
+		}
 	}
 	if b.AheadBytes > 0 {
 		text += fmt.Sprintf(" fetched %d bytes ahead", b.AheadBytes)
@@ -73,7 +85,7 @@ func (t *texter) block(b Block) {
 	for _, st := range b {
 		switch n := st.(type) {
 		case *For:
-			t.line("%v %s < %d", n.Kind, t.bind(n.Var), n.Extent)
+			t.line("%v %s < %d%s", n.Kind, t.bind(n.Var), n.Extent, t.closure(n))
 			t.nested(n.Body)
 		case *If:
 			t.line("if %s", t.expr(n.Cond))
@@ -89,14 +101,50 @@ func (t *texter) block(b Block) {
 			t.line("%s", buffer(n.Buffer))
 		case *Store:
 			t.line("%s[%s] = %s", n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Value))
+		case *Combine:
+			t.line("%s[%s] %v= across %s", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Term))
+		case *DotProduct:
+			lane := t.bind(n.Lane)
+			t.line("dot %s < %d: %s[%s] += %s * %s", lane, n.Lane.Extent, n.Buffer.Tensor.Name, t.expr(n.Index), t.dotOperand(n.A, n), t.dotOperand(n.B, n))
+		case *Transpose:
+			t.line("transpose %s[%s], rows %d apart", n.From.Name, t.expr(n.First.Expr()), n.RowElements)
+			for _, column := range n.Columns {
+				t.line("  to %s[%s]", n.To.Tensor.Name, t.expr(column.Expr()))
+			}
+		case *Prefetch:
+			t.line("prefetch %s[%s]%s", n.Tensor.Name, t.expr(n.Index.Expr()), map[bool]string{true: " to write"}[n.Write])
 		}
 	}
+}
+
+// closure is what the body of a parallel loop has of what is around it.
+func (t *texter) closure(n *For) string {
+	var names []string
+	for _, v := range n.Captured {
+		names = append(names, t.expr(v))
+	}
+	for _, b := range n.Shared {
+		names = append(names, b.Tensor.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(names, ", ")
 }
 
 func (t *texter) nested(b Block) {
 	t.indent++
 	t.block(b)
 	t.indent--
+}
+
+// dotOperand is an operand's elements of the first lane, and how far those of the next one lie.
+func (t *texter) dotOperand(o DotOperand, n *DotProduct) string {
+	text := fmt.Sprintf("%s[%s..%d]", o.Tensor.Name, t.expr(o.First.Expr()), n.Terms)
+	if !o.Shared {
+		text += " each"
+	}
+	return text
 }
 
 // infix are the operators that stand between their operands, with how strongly they bind them.

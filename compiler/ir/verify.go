@@ -47,7 +47,7 @@ func (v *verifier) block(b Block) error {
 		}
 	}()
 	for _, st := range b {
-		if _, isStore := st.(*Store); v.vector && !isStore {
+		if v.vector && !isLanes(st) {
 			return fmt.Errorf("a vector loop holds a %T", st)
 		}
 		switch n := st.(type) {
@@ -57,8 +57,8 @@ func (v *verifier) block(b Block) error {
 			}
 			vars = append(vars, n.Var)
 		case *Alloc:
-			if n.Buffer.Space != Scratch || v.buffers[n.Buffer.Tensor] {
-				return fmt.Errorf("buffer %s is allocated twice, or is not scratch", n.Buffer.Tensor.Name)
+			if !n.Buffer.Space.Allocated() || v.buffers[n.Buffer.Tensor] {
+				return fmt.Errorf("buffer %s is allocated twice, or is none that a kernel allocates", n.Buffer.Tensor.Name)
 			}
 			v.buffers[n.Buffer.Tensor] = true
 			tensors = append(tensors, n.Buffer.Tensor)
@@ -77,14 +77,35 @@ func (v *verifier) stmt(st Stmt) error {
 		return v.loop(n)
 	case *If:
 		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
-	case *Store:
-		if !v.buffers[n.Buffer.Tensor] {
-			return fmt.Errorf("buffer %s is stored to where it is not there", n.Buffer.Tensor.Name)
+	case *Combine:
+		if !v.vector {
+			return fmt.Errorf("lanes of %s are combined outside of a vector loop", n.Buffer.Tensor.Name)
 		}
-		return errors.Join(v.uses(n.Index), v.uses(n.Value))
-	default:
-		return fmt.Errorf("there is a %T", st)
+	case *DotProduct:
+		if err := v.bind(n.Lane); err != nil {
+			return err
+		}
+		defer delete(v.bound, n.Lane)
 	}
+	return v.simple(st)
+}
+
+// simple verifies a statement that holds no others.
+func (v *verifier) simple(st Stmt) (err error) {
+	if b := Written(st); b != nil && !v.buffers[b.Tensor] {
+		return fmt.Errorf("buffer %s is stored to where it is not there", b.Tensor.Name)
+	}
+	VisitExprs(Block{st}, func(e expr.Expr) { err = errors.Join(err, v.uses(e)) })
+	return err
+}
+
+// isLanes reports whether a statement may be in a vector loop.
+func isLanes(st Stmt) bool {
+	switch st.(type) {
+	case *Store, *Combine:
+		return true
+	}
+	return false
 }
 
 func (v *verifier) loop(n *For) error {

@@ -27,6 +27,22 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 		case *Store:
 			f(n.Index)
 			f(n.Value)
+		case *Combine:
+			f(n.Index)
+			f(n.Buffer.Tensor.At(n.Index))
+			f(n.Term)
+		case *DotProduct:
+			f(n.Index)
+			f(n.Buffer.Tensor.At(n.Index))
+			f(n.A.Tensor.At(n.A.First.Expr()))
+			f(n.B.Tensor.At(n.B.First.Expr()))
+		case *Transpose:
+			f(n.From.At(n.First.Expr()))
+			for _, column := range n.Columns {
+				f(column.Expr())
+			}
+		case *Prefetch:
+			f(n.Index.Expr())
 		}
 	})
 }
@@ -37,7 +53,7 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 	for k, st := range b {
 		switch x := st.(type) {
 		case *For:
-			st = &For{Var: x.Var, Extent: x.Extent, Kind: x.Kind, Body: Rewrite(x.Body, f)}
+			st = x.With(Rewrite(x.Body, f))
 		case *If:
 			st = &If{Cond: f(x.Cond), Then: Rewrite(x.Then, f), Else: Rewrite(x.Else, f)}
 		case *Let:
@@ -48,4 +64,45 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 		out[k] = st
 	}
 	return out
+}
+
+// Uses reports whether a block stores to a tensor or reads it.
+func Uses(b Block, t *expr.Tensor) bool {
+	used := false
+	Visit(b, func(st Stmt) {
+		if b := Written(st); b != nil && b.Tensor == t {
+			used = true
+		}
+	})
+	VisitExprs(b, func(e expr.Expr) {
+		for _, l := range expr.Loads(e) {
+			used = used || l.Tensor == t
+		}
+	})
+	return used
+}
+
+// Written is the buffer that a statement writes to; nil when it writes to none.
+func Written(st Stmt) *Buffer {
+	switch n := st.(type) {
+	case *Store:
+		return n.Buffer
+	case *Combine:
+		return n.Buffer
+	case *DotProduct:
+		return n.Buffer
+	case *Transpose:
+		return n.To
+	}
+	return nil
+}
+
+// HasParallel reports whether a block has a parallel loop.
+func HasParallel(b Block) bool {
+	found := false
+	Visit(b, func(st Stmt) {
+		f, ok := st.(*For)
+		found = found || ok && f.Kind == Parallel
+	})
+	return found
 }

@@ -2,138 +2,43 @@ package codegen
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/pass/dot"
 )
 
-// dotStep is a vectorized step of a sum of products, acc[lane] += a[lane,k] * b[lane,k] for all k of a dotted loop at
-// once.
-type dotStep struct {
-	lane  *ir.For
-	store *ir.Store
-	a, b  dotOperand
-}
-
-// dotOperand is where the elements of one operand lie: those of a lane side by side, and either those of the next lane
-// behind them or the same for all lanes.
-type dotOperand struct {
-	tensor *expr.Tensor
-	first  expr.Linear
-	shared bool
-}
-
-// dot prints a dotted loop: as one instruction what has the form of a dotStep, the rest as a loop. The steps of a sum
-// may be taken apart, since each adds to elements of its own; other statements stay together.
-func (p *printer) dot(n *ir.For) {
-	if slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { return !p.isStep(st) }) {
-		p.serial(n)
-		return
-	}
-	for _, st := range n.Body {
-		if step, ok := p.dotStep(n, st); ok {
-			p.dotProduct(step, n.Extent)
-			continue
-		}
-		p.serial(&ir.For{Var: n.Var, Extent: n.Extent, Body: ir.Block{st}})
-	}
-}
-
-// isStep reports whether a statement is a step of a sum, for one element or for those of a vector.
-func (p *printer) isStep(st ir.Stmt) bool {
-	if lane, ok := st.(*ir.For); ok && lane.Kind == ir.Vector && len(lane.Body) == 1 {
-		st = lane.Body[0]
-	}
-	store, ok := st.(*ir.Store)
-	if !ok {
-		return false
-	}
-	sum, ok := store.Value.(*expr.Binary)
-	return ok && sum.Op == expr.Add && isStepOf(sum, store) && store.Buffer.Tensor.DType.IsInt()
-}
-
-func (p *printer) dotStep(n *ir.For, st ir.Stmt) (dotStep, bool) {
-	lane, ok := st.(*ir.For)
-	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
-		return dotStep{}, false
-	}
-	store, ok := lane.Body[0].(*ir.Store)
-	if !ok || store.Buffer.Tensor.DType != array.Int32 || expr.Uses(store.Index, n.Var) {
-		return dotStep{}, false
-	}
-	if coef, linear := expr.Linearize(store.Index).Coef(lane.Var); !linear || coef != 1 {
-		return dotStep{}, false
-	}
-	sum, ok := store.Value.(*expr.Binary)
-	if !ok || sum.Op != expr.Add || !isStepOf(sum, store) {
-		return dotStep{}, false
-	}
-	product, ok := sum.B.(*expr.Binary)
-	if !ok || product.Op != expr.Mul {
-		return dotStep{}, false
-	}
-	a, okA := p.dotOperand(product.A, lane.Var, n)
-	b, okB := p.dotOperand(product.B, lane.Var, n)
-	if !okA || !okB {
-		return dotStep{}, false
-	}
-	if _, ok := dotInstructions[dotTypes{b.tensor.DType, a.tensor.DType}]; ok {
-		a, b = b, a
-	}
-	form, ok := dotInstructions[dotTypes{a.tensor.DType, b.tensor.DType}]
-	return dotStep{lane, store, a, b}, ok && form.terms == n.Extent
-}
-
-func (p *printer) dotOperand(e expr.Expr, lane *expr.Var, n *ir.For) (dotOperand, bool) {
-	cast, ok := e.(*expr.Cast)
-	if !ok || cast.Type != array.Int32 {
-		return dotOperand{}, false
-	}
-	l, ok := cast.A.(*expr.Load)
-	if !ok || p.registers[l.Tensor] != nil {
-		return dotOperand{}, false
-	}
-	at := expr.Linearize(l.Index[0])
-	across, linearLane := at.Coef(lane)
-	along, linear := at.Coef(n.Var)
-	if !linear || !linearLane || along != 1 || across != 0 && across != n.Extent {
-		return dotOperand{}, false
-	}
-	first := at.Plus(expr.Linearize(lane), -across).Plus(expr.Linearize(n.Var), -1)
-	return dotOperand{l.Tensor, first, across == 0}, true
-}
-
-func (p *printer) dotProduct(d dotStep, terms int64) {
-	p.lane, p.lanes = d.lane.Var, d.lane.Extent
+// dotProduct prints a step of sums of products.
+func (p *printer) dotProduct(n *ir.DotProduct) {
+	p.lane, p.lanes = n.Lane, n.Lane.Extent
 	defer func() { p.lane, p.lanes = nil, 1 }()
-	a, b := p.dotElements(d.a, terms), p.dotElements(d.b, terms)
-	acc := p.vector(d.store.Value.(*expr.Binary).A)
-	name := p.unit.dotHelper(dotTypes{d.a.tensor.DType, d.b.tensor.DType}, p.lanes)
-	p.storeVector(d.store, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a, b))
+	a, b := p.dotElements(n.A, n.Terms), p.dotElements(n.B, n.Terms)
+	acc := p.vector(n.Buffer.Tensor.At(n.Index))
+	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType}, p.lanes)
+	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a, b))
 }
+
+// dotTerms is how many terms the instruction for two types takes; 0 when there is none.
+func dotTerms(t dot.Types) int64 { return dotInstructions[t].terms }
 
 // dotElements is a vector of the terms of all lanes. The terms of a lane are 32 bits, which are loaded as one number
 // to be spread.
-func (p *printer) dotElements(o dotOperand, terms int64) string {
-	d := o.tensor.DType
+func (p *printer) dotElements(o ir.DotOperand, terms int64) string {
+	d := o.Tensor.DType
 	t := p.unit.vector(d, p.lanes*terms)
-	address := "&" + p.element(o.tensor, o.first)
-	if o.shared {
-		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address), o.tensor)
+	address := "&" + p.element(o.Tensor, o.First)
+	if o.Shared {
+		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address), o.Tensor)
 		words := p.unit.vector(array.Int32, p.lanes)
-		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.tensor)
+		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.Tensor)
 	}
 	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
 	if p.isNew(code) {
-		p.prefetch(o.tensor, o.first)
+		p.prefetch(o.Tensor, o.First)
 	}
-	return p.temp(t, code, o.tensor)
+	return p.temp(t, code, o.Tensor)
 }
-
-type dotTypes struct{ a, b array.DType }
 
 // dotForm is how operands of two types are multiplied: so many terms a lane, by these instructions.
 type dotForm struct {
@@ -155,17 +60,17 @@ const (
 )
 
 // dotInstructions are those that neither round nor saturate, as x86's pmaddubsw would.
-var dotInstructions = map[dotTypes]dotForm{
-	{array.Int16, array.Int16}: {2, []dotInstruction{
+var dotInstructions = map[dot.Types]dotForm{
+	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpwssd128", 4)}, {8, hasVNNI, x86Dot("vpdpwssd256", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd512", 16)},
 		{4, "defined(__SSE2__)", x86MultiplyAdd(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyAdd(256, 8)}, {16, "defined(__AVX512BW__)", x86MultiplyAdd(512, 16)},
 	}},
-	{array.Uint8, array.Int8}: {4, []dotInstruction{
+	{A: array.Uint8, B: array.Int8}: {4, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpbusd128", 4)}, {8, hasVNNI, x86Dot("vpdpbusd256", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd512", 16)},
 		{4, "defined(__ARM_FEATURE_MATMUL_INT8)", armDot("usdot")},
 	}},
-	{array.Int8, array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
-	{array.Uint8, array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
+	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
+	{A: array.Uint8, B: array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
 }
 
 func x86Dot(name string, lanes int64) string {
@@ -189,14 +94,14 @@ func armDot(name string) string {
 }
 
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it.
-func (u *Unit) dotHelper(d dotTypes, lanes int64) string {
-	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.a, d.b, lanes)
+func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
+	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
 	if u.declarations.has(name) {
 		return name
 	}
 	form := dotInstructions[d]
 	t, bits := u.vector(array.Int32, lanes), u.vector(array.Uint32, lanes)
-	a, b := u.vector(d.a, lanes*form.terms), u.vector(d.b, lanes*form.terms)
+	a, b := u.vector(d.A, lanes*form.terms), u.vector(d.B, lanes*form.terms)
 	var body strings.Builder
 	branch := "#if"
 	for _, i := range form.by {

@@ -8,36 +8,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// horizontal prints the vectorized step of a reduction, x = x op term with one x for all lanes, as a combination of
-// the term's lanes; false when the store is no such step.
-func (p *printer) horizontal(n *ir.Store) bool {
-	step, ok := n.Value.(*expr.Binary)
+// combine prints the lanes of a term combined with one element.
+func (p *printer) combine(n *ir.Combine) {
 	d := n.Buffer.Tensor.DType
-	if !ok || !computes(d) || expr.Uses(n.Index, p.lane) || !isStepOf(step, n) || expr.Uses(step.A, p.lane) {
-		return false
-	}
-	if _, ok := acrossOps[step.Op.String()]; !ok {
-		return false
-	}
-	term := p.vector(step.B)
+	term := p.vector(n.Term)
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
-	value := p.unit.binary(step.Op, d, p.scalar(step.A), fmt.Sprintf("%s(%s)", p.unit.helper("across_"+step.Op.String(), d, lanes), term))
+	element := p.scalar(n.Buffer.Tensor.At(n.Index))
+	value := p.unit.binary(n.Op, d, element, fmt.Sprintf("%s(%s)", p.unit.helper("across_"+n.Op.String(), d, lanes), term))
 	at := expr.Linearize(n.Index)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
 		p.line("%s = %s;", reg.lane(at.Const), value)
-		return true
+		return
 	}
 	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
 	p.stored(n.Buffer.Tensor)
-	return true
-}
-
-// isStepOf reports whether the left side of a value is what the store overwrites.
-func isStepOf(step *expr.Binary, n *ir.Store) bool {
-	l, ok := step.A.(*expr.Load)
-	return ok && l.Tensor == n.Buffer.Tensor && expr.Same(l.Index[0], n.Index)
 }
 
 // acrossOps are the operators that combine lanes.

@@ -17,18 +17,14 @@ type kernelPrinter struct {
 	// bodies are the functions of parallel loops, printed before the entry point.
 	bodies  []string
 	counter int
-	// sharedBytes and workerBytes are the workspace that the kernel needs.
-	sharedBytes, workerBytes int64
 	// attributes stand before the entry point.
 	attributes string
-	// shared has the offsets of scratch buffers in the shared workspace.
-	shared map[*expr.Tensor]int64
 	// ahead has how many bytes ahead buffers in memory are fetched when they are read; others are not.
 	ahead map[*expr.Tensor]int64
 }
 
 func newKernelPrinter(u *Unit, symbol string, f *ir.Func) *kernelPrinter {
-	k := &kernelPrinter{unit: u, symbol: symbol, f: f, shared: map[*expr.Tensor]int64{}, ahead: map[*expr.Tensor]int64{}}
+	k := &kernelPrinter{unit: u, symbol: symbol, f: f, ahead: map[*expr.Tensor]int64{}}
 	for _, p := range f.Prepared {
 		k.ahead[p.Buffer.Tensor] = p.Buffer.AheadBytes
 	}
@@ -98,26 +94,25 @@ func (k *kernelPrinter) pointers(p *printer) {
 func (p *printer) parallel(n *ir.For) {
 	k := p.kernel
 	body := k.printer()
-	body.worker = true
-	captured := p.captures(n)
 	name := fmt.Sprintf("%s_body%d", k.symbol, len(k.bodies))
 	k.pointers(body)
-	for i, v := range captured {
+	for i, v := range n.Captured {
 		body.names[v] = p.varName(v)
 		body.line("const int64_t %s = closure->values[%d];", body.names[v], i)
 	}
-	for _, t := range p.sharedBuffers(n.Body) {
-		c := ctypes[t.DType].scalar
-		body.memory[t] = p.memory[t]
-		body.line("%s *const %s = (%s *)(shared + %d);", c, p.memory[t], c, k.shared[t])
+	byName := func(a, b *ir.Buffer) int { return strings.Compare(p.memory[a.Tensor], p.memory[b.Tensor]) }
+	for _, b := range slices.SortedFunc(slices.Values(n.Shared), byName) {
+		c, name := ctypes[b.Tensor.DType].scalar, p.memory[b.Tensor]
+		body.memory[b.Tensor] = name
+		body.line("%s *const %s = (%s *)(shared + %d);", c, name, c, b.OffsetBytes)
 	}
 	v := body.varName(n.Var)
 	body.line("for (int64_t %s = begin; %s < end; %s++) {", v, v, v)
 	body.nested(n.Body)
 	body.line("}")
 	body.endStreams()
-	k.bodies = append(k.bodies, k.bodyFunction(name, len(captured), body.out.String()))
-	p.call(name, captured, n.Extent)
+	k.bodies = append(k.bodies, k.bodyFunction(name, len(n.Captured), body.out.String()))
+	p.call(name, n.Captured, n.Extent)
 }
 
 func (k *kernelPrinter) bodyFunction(name string, values int, code string) string {
@@ -145,49 +140,4 @@ func (p *printer) call(name string, captured []*expr.Var, extent int64) {
 	p.line("struct %s_closure %s = {args, prepared, shared, shared + %s_shared_bytes, %s_worker_bytes, {%s}};", name, closure, s, s, strings.Join(values, ", "))
 	p.line("rt->parallel(rt, %s, &%s, %d);", name, closure, extent)
 	p.forget()
-}
-
-// captures are the variables defined outside of a parallel loop and used in it.
-func (p *printer) captures(n *ir.For) []*expr.Var {
-	inner := map[*expr.Var]bool{n.Var: true}
-	ir.Visit(n.Body, func(st ir.Stmt) {
-		switch x := st.(type) {
-		case *ir.For:
-			inner[x.Var] = true
-		case *ir.Let:
-			inner[x.Var] = true
-		}
-	})
-	var list []*expr.Var
-	each := func(e expr.Expr) {
-		expr.Walk(e, func(x expr.Expr) {
-			if v, ok := x.(*expr.Var); ok && !inner[v] && !slices.Contains(list, v) {
-				list = append(list, v)
-			}
-		})
-	}
-	ir.Visit(n.Body, func(st ir.Stmt) {
-		switch x := st.(type) {
-		case *ir.If:
-			each(x.Cond)
-		case *ir.Let:
-			each(x.Value)
-		case *ir.Store:
-			each(x.Index)
-			each(x.Value)
-		}
-	})
-	return list
-}
-
-// sharedBuffers are the scratch buffers allocated outside of a parallel loop and used in it.
-func (p *printer) sharedBuffers(body ir.Block) []*expr.Tensor {
-	var list []*expr.Tensor
-	for t := range p.kernel.shared {
-		if p.memory[t] != "" && usesBuffer(body, t) {
-			list = append(list, t)
-		}
-	}
-	slices.SortFunc(list, func(a, b *expr.Tensor) int { return strings.Compare(p.memory[a], p.memory[b]) })
-	return list
 }

@@ -38,8 +38,7 @@ func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	passes := u.passes()
-	f, err := lowered(s, passes[len(passes)-1:], observe) // no conditions: it copies
+	f, err := lowered(s, u.plainPasses(), observe)
 	if err != nil {
 		return "", err
 	}

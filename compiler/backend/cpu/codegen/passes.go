@@ -4,7 +4,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/pass/across"
+	"github.com/tilth-dev/tilth/compiler/pass/dot"
+	"github.com/tilth-dev/tilth/compiler/pass/outline"
 	"github.com/tilth-dev/tilth/compiler/pass/partition"
+	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
+	"github.com/tilth-dev/tilth/compiler/pass/promote"
+	"github.com/tilth-dev/tilth/compiler/pass/storage"
+	"github.com/tilth-dev/tilth/compiler/pass/transpose"
 	"github.com/tilth-dev/tilth/compiler/pass/unroll"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -18,15 +25,36 @@ type pass struct {
 
 // passes are what a kernel goes through between lowering and printing, in this order.
 func (u *Unit) passes() []pass {
-	list := []pass{
-		{"partition", func(f *ir.Func) (*ir.Func, error) { return partition.Run(f), nil }},
+	always := func(run func(*ir.Func) *ir.Func) func(*ir.Func) (*ir.Func, error) {
+		return func(f *ir.Func) (*ir.Func, error) { return run(f), nil }
+	}
+	return []pass{
+		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
+		{"promote", always(promote.Run)},
+		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},
+		{"outline", always(outline.Run)},
+		{"prefetch", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
+		{"transpose", always(transpose.Run)},
+		{"dot", always(func(f *ir.Func) *ir.Func { return dot.Run(f, dotTerms) })},
+		{"across", always(func(f *ir.Func) *ir.Func { return across.Run(f, computes) })},
 	}
-	if u.vectorBytes == 0 { // the reference stays as plain as it can be
-		return list[1:]
-	}
-	return list
 }
+
+// kernelPasses are those of a kernel: of the reference, the plain ones.
+func (u *Unit) kernelPasses() []pass {
+	if u.vectorBytes == 0 {
+		return u.plainPasses()
+	}
+	return u.passes()
+}
+
+// plainPasses are the passes without partition, for programs that have no conditions to take out: those that copy, and
+// the reference, which stays as plain as it can be.
+func (u *Unit) plainPasses() []pass { return u.passes()[1:] }
+
+// room is what the functions of a kernel may take. Vectors are aligned to a cache line, so that they lie in one.
+var room = storage.Limits{StackBytes: 16 << 10, FrameBytes: 128 << 10, AlignBytes: 64}
 
 // observe, if not nil, sees the program after each step.
 var observe func(step string, f *ir.Func)
@@ -51,7 +79,7 @@ func lowered(s *schedule.Schedule, passes []pass, see func(step string, f *ir.Fu
 // Dump is a kernel after each step, and its source, for whoever debugs it; without a target (nil), as plain scalar C.
 func Dump(s *schedule.Schedule, t *target.Target) (steps []backend.Step, err error) {
 	u := NewUnit(t)
-	if _, err := lowered(s, u.passes(), func(step string, f *ir.Func) {
+	if _, err := lowered(s, u.kernelPasses(), func(step string, f *ir.Func) {
 		steps = append(steps, backend.Step{Name: step, Text: f.Text()})
 	}); err != nil {
 		return nil, err

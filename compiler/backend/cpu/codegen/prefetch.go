@@ -76,7 +76,7 @@ func (p *printer) prefetchNext(t *expr.Tensor, at expr.Linear) {
 		from = *f.from
 	}
 	p.fetched[p.buffer(t)] = true
-	lineBytes := p.unit.lineBytes
+	lineBytes := p.unit.caches.LineBytes
 	share := ceilDiv(ceilDiv(from.bytes, x.repeats), lineBytes) * lineBytes
 	perTurn := func(bytes int64) int64 { return ceilDiv(ceilDiv(bytes*from.bytes, x.bytes), x.repeats) }
 	var offsets []string

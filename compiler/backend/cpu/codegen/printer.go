@@ -9,16 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// maxStackBytes is the largest scratch buffer kept on the stack, maxFrameBytes the most that all of a function's take;
-// others lie in the workspace.
-const (
-	maxStackBytes = 16 << 10
-	maxFrameBytes = 128 << 10
-)
-
-// scratchAlign is the alignment of scratch buffers in the workspace.
-const scratchAlign = 64
-
 // printer prints one C function.
 type printer struct {
 	unit   *Unit
@@ -51,22 +41,18 @@ type printer struct {
 	guarded  int
 	// streamed is set once something was stored past the caches.
 	streamed bool
-	// worker is set in bodies of parallel loops.
-	worker bool
-	// used is the scratch in use at this point of the function, in bytes; frame is what lies on the stack.
-	used, frame int64
 }
 
-// register is a scratch buffer kept in named variables.
+// register is a buffer in registers under its name.
 type register struct {
-	name  string
-	slots []slot
+	*ir.Buffer
+	name string
 }
 
-func (r *register) find(at int64) (slot, string) {
-	for _, s := range r.slots {
-		if at >= s.base && at < s.base+s.lanes {
-			return s, fmt.Sprintf("%s_%d", r.name, s.base)
+func (r *register) find(at int64) (ir.Slot, string) {
+	for _, s := range r.Slots {
+		if at >= s.Base && at < s.Base+s.Lanes {
+			return s, fmt.Sprintf("%s_%d", r.name, s.Base)
 		}
 	}
 	panic(fmt.Sprintf("codegen: %s has no element %d", r.name, at))
@@ -74,15 +60,15 @@ func (r *register) find(at int64) (slot, string) {
 
 func (r *register) lane(at int64) string {
 	s, name := r.find(at)
-	if s.lanes == 1 {
+	if s.Lanes == 1 {
 		return name
 	}
-	return fmt.Sprintf("%s[%d]", name, at-s.base)
+	return fmt.Sprintf("%s[%d]", name, at-s.Base)
 }
 
 func (r *register) vector(base, lanes int64) (string, bool) {
 	s, name := r.find(base)
-	return name, s.base == base && s.lanes == lanes
+	return name, s.Base == base && s.Lanes == lanes
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -109,22 +95,15 @@ func (p *printer) varName(v *expr.Var) string {
 }
 
 func (p *printer) block(b ir.Block) {
-	used := p.used
-	for k := 0; k < len(b); k++ {
-		if t := p.transposed(b[k:]); t != nil {
-			p.transpose(t)
-			k += len(t.columns) - 1
-			continue
-		}
-		p.stmt(b[k], b[k+1:])
+	for _, st := range b {
+		p.stmt(st)
 	}
-	p.used = used
 }
 
-func (p *printer) stmt(st ir.Stmt, rest ir.Block) {
+func (p *printer) stmt(st ir.Stmt) {
 	switch n := st.(type) {
 	case *ir.Alloc:
-		p.alloc(n.Buffer, rest)
+		p.alloc(n.Buffer)
 	case *ir.Let:
 		p.line("const int64_t %s = %s;", p.varName(n.Var), p.scalar(n.Value))
 		p.depths[n.Var] = len(p.loops)
@@ -134,6 +113,16 @@ func (p *printer) stmt(st ir.Stmt, rest ir.Block) {
 		p.loop(n)
 	case *ir.Store:
 		p.store(n)
+	case *ir.Combine:
+		p.combine(n)
+	case *ir.DotProduct:
+		p.dotProduct(n)
+	case *ir.Transpose:
+		p.transpose(n)
+	case *ir.Prefetch:
+		element := p.element(n.Tensor, n.Index)
+		p.fetched[element] = true
+		p.line("__builtin_prefetch(&%s, %d);", element, map[bool]int{true: 1}[n.Write])
 	default:
 		panic(fmt.Sprintf("codegen: unknown statement %T", st))
 	}
@@ -168,8 +157,6 @@ func (p *printer) loop(n *ir.For) {
 		p.lane, p.lanes = n.Var, n.Extent
 		p.block(n.Body)
 		p.lane, p.lanes = nil, 1
-	case ir.Dot:
-		p.dot(n)
 	default:
 		p.serial(n)
 	}
@@ -186,43 +173,38 @@ func (p *printer) serial(n *ir.For) {
 	p.line("}")
 }
 
-// alloc makes room for a scratch buffer: named variables when every access has a constant index, else an array on the
-// stack, else a part of the workspace.
-func (p *printer) alloc(b *ir.Buffer, scope ir.Block) {
+// alloc declares a scratch buffer.
+func (p *printer) alloc(b *ir.Buffer) {
 	name := p.kernel.fresh("s")
 	t := ctypes[b.Tensor.DType].scalar
-	if found, ok := slots(scope, b); ok {
-		p.registers[b.Tensor] = &register{name: name, slots: found}
-		for _, s := range found {
-			typ := t
-			if s.lanes > 1 {
-				typ = p.unit.vector(b.Tensor.DType, s.lanes)
-			}
-			p.line("%s %s_%d;", typ, name, s.base)
-		}
-		if len(found) >= tileSlots {
-			p.fetchEnd(scope)
-		}
+	delete(p.registers, b.Tensor) // another version of these loops may have it elsewhere
+	switch b.Space {
+	case ir.Register:
+		p.registers[b.Tensor] = &register{b, name}
+		p.variables(b, name)
 		return
+	case ir.Stack:
+		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
+	case ir.Worker:
+		p.line("%s *const %s = (%s *)(own + %d);", t, name, t, b.OffsetBytes)
+	case ir.Workspace:
+		p.line("%s *const %s = (%s *)(shared + %d);", t, name, t, b.OffsetBytes)
+	default:
+		panic(fmt.Sprintf("codegen: buffer %s lies in %v", b.Tensor.Name, b.Space))
 	}
 	p.memory[b.Tensor] = name
-	delete(p.registers, b.Tensor) // another version of these loops may have had it there
 	p.allocated(b)
-	if b.Bytes() <= maxStackBytes && p.frame+b.Bytes() <= maxFrameBytes && !hasParallel(scope) {
-		p.frame += b.Bytes()
-		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
-		return
+}
+
+// variables declares those of a buffer in registers.
+func (p *printer) variables(b *ir.Buffer, name string) {
+	for _, s := range b.Slots {
+		t := ctypes[b.Tensor.DType].scalar
+		if s.Lanes > 1 {
+			t = p.unit.vector(b.Tensor.DType, s.Lanes)
+		}
+		p.line("%s %s_%d;", t, name, s.Base)
 	}
-	offset := p.used
-	p.used += (b.Bytes() + scratchAlign - 1) / scratchAlign * scratchAlign
-	if p.worker {
-		p.kernel.workerBytes = max(p.kernel.workerBytes, p.used)
-		p.line("%s *const %s = (%s *)(own + %d);", t, name, t, offset)
-		return
-	}
-	p.kernel.sharedBytes = max(p.kernel.sharedBytes, p.used)
-	p.kernel.shared[b.Tensor] = offset
-	p.line("%s *const %s = (%s *)(shared + %d);", t, name, t, offset)
 }
 
 // buffer is the name of a buffer in memory.
@@ -250,9 +232,6 @@ func (p *printer) store(n *ir.Store) {
 }
 
 func (p *printer) vectorStore(n *ir.Store) {
-	if p.horizontal(n) {
-		return
-	}
 	p.separate(n)
 	at := expr.Linearize(n.Index)
 	coef, linear := at.Coef(p.lane)

@@ -11,7 +11,7 @@ import (
 // channels took 3.8 ms with it and 2.6 without. Fetches keep loads apart as well.
 func (p *printer) separate(n *ir.Store) {
 	reg := p.registers[n.Buffer.Tensor]
-	if reg == nil || 2*int64(len(reg.slots)) < p.unit.vectorRegisters || len(p.fetched) > 0 {
+	if reg == nil || 2*int64(len(reg.Slots)) < p.unit.vectorRegisters || len(p.fetched) > 0 {
 		return
 	}
 	_, name := reg.find(expr.Linearize(n.Index).Plus(expr.Linearize(p.lane), -1).Const)

@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Unit is one C translation unit in the making.
 type Unit struct {
-	vectorBytes int64
-	// lineBytes is the size of a cache line, cacheBytes that of the second cache; vectorRegisters is how many there
-	// are.
-	lineBytes, cacheBytes, vectorRegisters int64
-	declarations                           declarations
+	vectorBytes     int64
+	caches          prefetch.Caches
+	vectorRegisters int64
+	declarations    declarations
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
 	packs map[string]string
 	code  strings.Builder
@@ -33,7 +33,8 @@ func NewUnit(t *target.Target) *Unit {
 		return newUnit(0)
 	}
 	u := newUnit(int64(t.CPU.VectorBytes))
-	u.lineBytes, u.cacheBytes, u.vectorRegisters = cmp.Or(int64(t.CPU.CacheLineBytes), 64), t.CPU.L2Bytes, int64(t.CPU.VectorRegisters)
+	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
+	u.vectorRegisters = int64(t.CPU.VectorRegisters)
 	return u
 }
 
@@ -97,7 +98,7 @@ func (k printed) fields(id, packs string) string {
 
 // kernel prints a kernel's functions.
 func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
-	f, err := lowered(s, u.passes(), observe)
+	f, err := lowered(s, u.kernelPasses(), observe)
 	if err != nil {
 		return printed{}, err
 	}
@@ -109,9 +110,9 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 	k := newKernelPrinter(u, symbol, f)
 	k.attributes = attributes
 	run := k.run()
-	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, k.sharedBytes, symbol, k.workerBytes)
+	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, f.WorkspaceBytes, symbol, f.WorkerBytes)
 	u.code.WriteString(run)
-	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: k.sharedBytes, WorkerBytes: k.workerBytes}
+	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: f.WorkspaceBytes, WorkerBytes: f.WorkerBytes}
 }
 
 // Source is the whole translation unit.

@@ -221,13 +221,10 @@ func (p *printer) vectorUnary(n *expr.Unary) (string, bool) {
 	return fmt.Sprintf("%s(%s)", p.unit.helper(name, d, p.lanes), p.vector(n.A)), true
 }
 
-// tileSlots is how many variables make a tile of accumulators that is worth keeping in registers.
-const tileSlots = 4
-
 // endsTile reports whether e reads a tile of accumulators.
 func (p *printer) endsTile(e expr.Expr) bool {
 	return slices.ContainsFunc(expr.Loads(e), func(l *expr.Load) bool {
 		reg := p.registers[l.Tensor]
-		return reg != nil && len(reg.slots) >= tileSlots
+		return reg != nil && reg.IsTile()
 	})
 }

@@ -1,0 +1,44 @@
+package ir
+
+import (
+	"maps"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Allocated are the buffers that a kernel has allocated where a block is, by their tensors.
+type Allocated map[*expr.Tensor]*Buffer
+
+// InRegisters reports whether a tensor is in registers.
+func (a Allocated) InRegisters(t *expr.Tensor) bool {
+	b := a[t]
+	return b != nil && b.Space == Register
+}
+
+// MapBlocks is a kernel with each of its blocks replaced by what f makes of it, inner ones first, with the buffers
+// that are allocated in the block or around it. Bodies of vector loops are left alone.
+func MapBlocks(f *Func, change func(b Block, in Allocated) Block) *Func {
+	return f.With(mapBlocks(f.Body, change, Allocated{}))
+}
+
+func mapBlocks(b Block, change func(Block, Allocated) Block, around Allocated) Block {
+	in := maps.Clone(around)
+	for _, st := range b {
+		if n, ok := st.(*Alloc); ok {
+			in[n.Buffer.Tensor] = n.Buffer
+		}
+	}
+	out := make(Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *For:
+			if n.Kind != Vector {
+				st = n.With(mapBlocks(n.Body, change, in))
+			}
+		case *If:
+			st = &If{Cond: n.Cond, Then: mapBlocks(n.Then, change, in), Else: mapBlocks(n.Else, change, in)}
+		}
+		out[k] = st
+	}
+	return change(out, in)
+}

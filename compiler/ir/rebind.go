@@ -1,0 +1,56 @@
+package ir
+
+import (
+	"maps"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Rebind is a block with other buffers in place of those that it allocates: what f makes of each Alloc, given what
+// follows it in its block. The tensors stay. Two versions of one nest may allocate the same tensor, and differ in what
+// becomes of it.
+func Rebind(b Block, f func(a *Alloc, scope Block) *Buffer) Block {
+	return rebind(b, f, map[*expr.Tensor]*Buffer{})
+}
+
+func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buffer) Block {
+	bound = maps.Clone(bound)
+	out := make(Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *Alloc:
+			buffer := f(n, b[k+1:])
+			bound[n.Buffer.Tensor] = buffer
+			st = &Alloc{Buffer: buffer}
+		case *For:
+			st = n.With(rebind(n.Body, f, bound))
+		case *If:
+			st = &If{Cond: n.Cond, Then: rebind(n.Then, f, bound), Else: rebind(n.Else, f, bound)}
+		default:
+			if b := Written(st); b != nil && bound[b.Tensor] != nil {
+				st = writtenTo(st, bound[b.Tensor])
+			}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// writtenTo is a statement that writes to another buffer.
+func writtenTo(st Stmt, b *Buffer) Stmt {
+	switch n := st.(type) {
+	case *Store:
+		return &Store{Buffer: b, Index: n.Index, Value: n.Value}
+	case *Combine:
+		return &Combine{Op: n.Op, Buffer: b, Index: n.Index, Term: n.Term}
+	case *DotProduct:
+		c := *n
+		c.Buffer = b
+		return &c
+	case *Transpose:
+		c := *n
+		c.To = b
+		return &c
+	}
+	return st
+}

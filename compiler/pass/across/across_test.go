@@ -1,0 +1,18 @@
+package across_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/across"
+)
+
+func TestASumAlongAVectorCombinesItsLanes(t *testing.T) {
+	f := irtest.Unrolled(t, "input t0 f32[2,16]\nsum t1 f32[2] over 16 = [t0 i0 r0]\noutput t1\n", "vectorize 0 1\n")
+	irtest.Golden(t, "before", f)
+	irtest.Golden(t, "after", across.Run(f, func(array.DType) bool { return true }))
+	if none := across.Run(f, func(array.DType) bool { return false }); none.Text() != f.Text() {
+		t.Errorf("lanes of a type that nothing computes with are combined:\n%s", none.Text())
+	}
+}

@@ -1,0 +1,110 @@
+package dot
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Types are those of the operands of an instruction.
+type Types struct{ A, B array.DType }
+
+// Run makes a DotProduct of each step of a sum in a dotted loop that has the form of one, acc[lane] += a[lane,k] *
+// b[lane,k] for all k of the loop at once, where terms has how many terms an instruction for these types takes. The
+// rest becomes serial loops. The steps of a sum may be taken apart, since each adds to elements of its own; other
+// statements stay together.
+func Run(f *ir.Func, terms func(Types) int64) *ir.Func {
+	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
+		var out ir.Block
+		for _, st := range b {
+			if n, ok := st.(*ir.For); ok && n.Kind == ir.Dot {
+				out = append(out, products(n, in, terms)...)
+				continue
+			}
+			out = append(out, st)
+		}
+		return out
+	})
+}
+
+func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
+	serial := func(body ir.Block) *ir.For { return &ir.For{Var: n.Var, Extent: n.Extent, Kind: ir.Serial, Body: body} }
+	if slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { return !isStep(st) }) {
+		return ir.Block{serial(n.Body)}
+	}
+	var out ir.Block
+	for _, st := range n.Body {
+		if p := product(n, st, in, terms); p != nil {
+			out = append(out, p)
+			continue
+		}
+		out = append(out, serial(ir.Block{st}))
+	}
+	return out
+}
+
+// isStep reports whether a statement is a step of a sum of integers, for one element or for those of a vector.
+func isStep(st ir.Stmt) bool {
+	if lane, ok := st.(*ir.For); ok && lane.Kind == ir.Vector && len(lane.Body) == 1 {
+		st = lane.Body[0]
+	}
+	store, ok := st.(*ir.Store)
+	if !ok {
+		return false
+	}
+	op, _, ok := store.Step()
+	return ok && op == expr.Add && store.Buffer.Tensor.DType.IsInt()
+}
+
+// product is a vectorized step as one instruction; nil when it has none.
+func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) *ir.DotProduct {
+	lane, ok := st.(*ir.For)
+	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
+		return nil
+	}
+	store, ok := lane.Body[0].(*ir.Store)
+	if !ok || store.Buffer.Tensor.DType != array.Int32 || expr.Uses(store.Index, n.Var) {
+		return nil
+	}
+	if coef, linear := expr.Linearize(store.Index).Coef(lane.Var); !linear || coef != 1 {
+		return nil
+	}
+	_, term, _ := store.Step()
+	factors, ok := term.(*expr.Binary)
+	if !ok || factors.Op != expr.Mul {
+		return nil
+	}
+	a, okA := operand(factors.A, lane.Var, n, in)
+	b, okB := operand(factors.B, lane.Var, n, in)
+	if !okA || !okB {
+		return nil
+	}
+	if terms(Types{b.Tensor.DType, a.Tensor.DType}) != 0 {
+		a, b = b, a
+	}
+	if terms(Types{a.Tensor.DType, b.Tensor.DType}) != n.Extent {
+		return nil
+	}
+	return &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Terms: n.Extent, A: a, B: b}
+}
+
+func operand(e expr.Expr, lane *expr.Var, n *ir.For, in ir.Allocated) (ir.DotOperand, bool) {
+	cast, ok := e.(*expr.Cast)
+	if !ok || cast.Type != array.Int32 {
+		return ir.DotOperand{}, false
+	}
+	l, ok := cast.A.(*expr.Load)
+	if !ok || in.InRegisters(l.Tensor) {
+		return ir.DotOperand{}, false
+	}
+	at := expr.Linearize(l.Index[0])
+	across, linearLane := at.Coef(lane)
+	along, linear := at.Coef(n.Var)
+	if !linear || !linearLane || along != 1 || across != 0 && across != n.Extent {
+		return ir.DotOperand{}, false
+	}
+	first := at.Plus(expr.Linearize(lane), -across).Plus(expr.Linearize(n.Var), -1)
+	return ir.DotOperand{Tensor: l.Tensor, First: first, Shared: across == 0}, true
+}

@@ -1,0 +1,21 @@
+package outline_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/outline"
+	"github.com/tilth-dev/tilth/compiler/pass/storage"
+)
+
+// TestParallelLoopsTellWhatTheyUse: the batch's number and the sums of all rows.
+func TestParallelLoopsTellWhatTheyUse(t *testing.T) {
+	f := irtest.Unrolled(t, `input t0 f32[3,512,16]
+sum t1 f32[3,512] over 16 = [t0 i0 i1 r0]
+map t2 f32[3,512] = (sub [t1 i0 i1] [t1 i0 511])
+output t2
+`, "compute-at 0 1 0\nparallel 1 1\n")
+	f = storage.Run(f, storage.Limits{StackBytes: 1 << 10, FrameBytes: 1 << 10, AlignBytes: 64})
+	irtest.Golden(t, "before", f)
+	irtest.Golden(t, "after", outline.Run(f))
+}
