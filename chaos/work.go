@@ -120,7 +120,7 @@ const (
 // search hands in a job's proposals, which follow from their numbers, and ends it when all trials are accounted for.
 // It knows where an earlier tuner ended from the job's events, as a real one does.
 func (p *pretender) search(ctx context.Context, token *tilthv1.LeaseToken, job *tilthv1.Job) error {
-	var s standing
+	var s tally
 	client := tilthv1.NewSearchServiceClient(p.conn)
 	before := 0
 	for _, task := range job.GetProgress() {
@@ -162,14 +162,14 @@ func (p *pretender) propose(ctx context.Context, client tilthv1.SearchServiceCli
 	})
 }
 
-// standing is what a job's events tell of it.
-type standing struct {
+// tally is what a job's events tell of it.
+type tally struct {
 	batches, proposed int            // batches and candidates, as the events tell
 	sent              int            // batches proposed whose event has not come
 	open              map[string]int // by batch: candidates without a trial
 }
 
-func (s *standing) add(e *tilthv1.JobEvent) {
+func (s *tally) add(e *tilthv1.JobEvent) {
 	switch v := e.GetEvent().(type) {
 	case *tilthv1.JobEvent_Proposed:
 		if s.open == nil {

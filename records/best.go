@@ -22,7 +22,7 @@ func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
 func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	err = db.view(func(tx *txn) error {
 		return eachGroup(tx, target, "", func(group []byte) error {
-			record, err := bestOf(tx, group, levelCount-1)
+			record, err := bestOf(tx, group, Levels-1)
 			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
@@ -53,7 +53,7 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 			if _, err := groups.open(group, stored); tx.passOver(err) {
 				continue
 			}
-			record, err := bestOf(tx, group, levelCount-1)
+			record, err := bestOf(tx, group, Levels-1)
 			if errors.Is(err, ErrNotFound) {
 				continue
 			}

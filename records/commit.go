@@ -1,8 +1,8 @@
 package records
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -11,32 +11,39 @@ import (
 // maxCommitsPerTransaction bounds how long the first of many writers waits for the others.
 const maxCommitsPerTransaction = 4096
 
-// Pending is a commit under way.
-type Pending struct {
-	write *Write
-	done  chan struct{}
-	err   error
+// commit is a write, or the store's own work, under way.
+type commit struct {
+	write   *Write
+	own     []func(*txn) error
+	pending *Pending
 }
 
-// Wait returns when the commit is on disk, has failed, or ctx ends. In the last case it may still reach the disk.
-func (p *Pending) Wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	default:
+func (c *commit) isEmpty() bool { return len(c.write.ops) == 0 && len(c.own) == 0 }
+
+func (c *commit) apply(tx *txn) error {
+	for _, op := range c.write.ops {
+		if err := tx.apply(op); err != nil {
+			return err
+		}
 	}
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for _, op := range c.own {
+		if err := op(tx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // Commit hands in a write. Writes reach the disk in the order of the calls, each whole or not at all. After one has
 // failed (disk full, damaged file) every later one fails with the same error: what follows may build on what was lost.
-func (db *DB) Commit(w *Write) *Pending {
-	p := &Pending{write: w, done: make(chan struct{})}
+func (db *DB) Commit(w *Write) *Pending { return db.hand(commit{write: w, pending: NewPending()}) }
+
+// maintain hands in the store's own work, of one transaction.
+func (db *DB) maintain(ops ...func(*txn) error) *Pending {
+	return db.hand(commit{write: &Write{}, own: ops, pending: NewPending()})
+}
+
+func (db *DB) hand(c commit) *Pending {
 	db.mu.Lock()
 	err := db.failed
 	if err == nil && (db.closing || db.stopped == nil) {
@@ -44,14 +51,13 @@ func (db *DB) Commit(w *Write) *Pending {
 	}
 	if err != nil {
 		db.mu.Unlock()
-		p.err = err
-		close(p.done)
-		return p
+		c.pending.Settle(err)
+		return c.pending
 	}
-	db.queue = append(db.queue, p)
+	db.queue = append(db.queue, c)
 	db.mu.Unlock()
 	db.wakeLoop()
-	return p
+	return c.pending
 }
 
 // Transaction is what a transaction of the records file came to.
@@ -92,7 +98,7 @@ func (db *DB) commitLoop() {
 	}
 }
 
-func (db *DB) take() (group []*Pending, closing bool) {
+func (db *DB) take() (group []commit, closing bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	n := min(len(db.queue), maxCommitsPerTransaction)
@@ -103,7 +109,7 @@ func (db *DB) take() (group []*Pending, closing bool) {
 	return group, db.closing
 }
 
-func (db *DB) commitGroup(group []*Pending) {
+func (db *DB) commitGroup(group []commit) {
 	db.mu.Lock()
 	err := db.failed
 	db.mu.Unlock()
@@ -117,24 +123,17 @@ func (db *DB) commitGroup(group []*Pending) {
 		}
 		db.mu.Unlock()
 	}
-	for _, p := range group {
-		p.err = err
+	for _, c := range group {
 		if err == nil {
-			for _, call := range p.write.committed {
-				call()
-			}
+			c.write.Committed()
 		}
-		close(p.done)
+		c.pending.Settle(err)
 	}
 }
 
 // transact runs the group's operations in one transaction; a group without any touches no disk.
-func (db *DB) transact(group []*Pending) error {
-	any := false
-	for _, p := range group {
-		any = any || len(p.write.ops) > 0
-	}
-	if !any {
+func (db *DB) transact(group []commit) error {
+	if !slices.ContainsFunc(group, func(c commit) bool { return !c.isEmpty() }) {
 		return nil
 	}
 	begin := time.Now()
@@ -142,7 +141,7 @@ func (db *DB) transact(group []*Pending) error {
 	// gofail: var beforeTransaction struct{}
 	err := guard(func() error {
 		return db.bolt.Update(func(tx *bbolt.Tx) error {
-			return apply(&txn{Tx: tx, db: db, standings: db.standings}, group)
+			return apply(&txn{Tx: tx, db: db, groups: db.groups}, group)
 		})
 	})
 	if err != nil {
@@ -171,15 +170,13 @@ func (db *DB) pagesWritten() int64 {
 	return stats.TxStats.GetPageAlloc()
 }
 
-func apply(tx *txn, group []*Pending) error {
+func apply(tx *txn, group []commit) error {
 	// Keys of these two only ever grow, so their pages may be filled.
 	tx.Bucket(bucketEvents).FillPercent = 0.9
 	tx.Bucket(bucketRecords).FillPercent = 0.9
-	for _, p := range group {
-		for _, o := range p.write.ops {
-			if err := o(tx); err != nil {
-				return err
-			}
+	for _, c := range group {
+		if err := c.apply(tx); err != nil {
+			return err
 		}
 	}
 	return nil

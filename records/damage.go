@@ -106,6 +106,6 @@ func (db *DB) note(d *Damage) bool {
 // later has the writer do something soon, if the file is open for writing.
 func (db *DB) later(op func(*txn) error) {
 	if db.stopped != nil {
-		db.Commit(&Write{ops: []func(*txn) error{op}})
+		db.maintain(op)
 	}
 }

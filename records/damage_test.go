@@ -39,7 +39,6 @@ func fullKinds(t testing.TB, path string) {
 		w.PutNew(id, RequestKey("ana", fmt.Sprint("request ", n)), EncodeJob(spec, nil))
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id, State: state}, Proposals: 2})
 		w.PutProgress(id, 0, &tilthv1.TaskProgress{Trials: 8})
-		w.PutWorkload(Digest(canonical), canonical)
 		w.AppendEvent(id, &tilthv1.JobEvent{Sequence: 1, Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{Candidates: []*tilthv1.Candidate{{Digest: "a"}}}}})
 		var events []*tilthv1.JobEvent
 		for i := range uint64(8) {

@@ -5,14 +5,6 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// PutDevice stores what was decided of a device.
-func (w *Write) PutDevice(name string, row *storev1.DeviceRow) {
-	w.put(bucketDevices, []byte(name), encode(row))
-}
-
-// DropDevice removes what was decided of a device.
-func (w *Write) DropDevice(name string) { w.remove(bucketDevices, []byte(name)) }
-
 // damagedDevice keeps a device out of work of which nobody knows any more what was decided.
 func damagedDevice() *storev1.DeviceRow {
 	return &storev1.DeviceRow{Cordon: &tilthv1.Cordon{

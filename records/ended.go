@@ -10,9 +10,6 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 )
 
-// EndJob notes of a job that has ended what keeping it, or no longer, needs.
-func (w *Write) EndJob(id string, row *storev1.EndedRow) { w.put(bucketEnded, []byte(id), encode(row)) }
-
 // EndedJobs calls visit with every job that has ended and is kept, by id.
 func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	return db.view(func(tx *txn) error {
@@ -30,28 +27,30 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// DropJob removes a job that has ended, but for its events and other rows of which it may have many: those go with
-// Sweep. Its records stay.
-func (w *Write) DropJob(id string) {
+// dropJob removes a job that has ended, but for what Sweep does.
+func (tx *txn) dropJob(id string) error {
 	key := []byte(id)
-	w.ops = append(w.ops, func(tx *txn) error {
-		var row storev1.JobRow
-		if err := lookUp(tx, bucketJobs, id, &row); err == nil && len(row.GetRequestKey()) > 0 {
-			if err := tx.table(bucketRequests).remove(row.GetRequestKey()); err != nil {
-				return err
-			}
+	var row storev1.JobRow
+	if err := lookUp(tx, bucketJobs, id, &row); err == nil && len(row.GetRequestKey()) > 0 {
+		if err := tx.table(bucketRequests).remove(row.GetRequestKey()); err != nil {
+			return err
 		}
-		meta := tx.table(bucketMeta)
-		if last, err := meta.get(keyLastJob); err != nil || string(last) < id {
-			if err := meta.put(keyLastJob, []byte(id)); err != nil { // numbers do not begin again
-				return err
-			}
-		}
-		return tx.table(bucketDropping).put(key, nil)
-	})
-	for _, bucket := range [][]byte{bucketJobs, bucketSpecs, bucketOpen, bucketEnded} {
-		w.remove(bucket, key)
 	}
+	meta := tx.table(bucketMeta)
+	if last, err := meta.get(keyLastJob); err != nil || string(last) < id {
+		if err := meta.put(keyLastJob, []byte(id)); err != nil { // numbers do not begin again
+			return err
+		}
+	}
+	if err := tx.table(bucketDropping).put(key, nil); err != nil {
+		return err
+	}
+	for _, bucket := range [][]byte{bucketJobs, bucketSpecs, bucketOpen, bucketEnded} {
+		if err := tx.table(bucket).remove(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when
@@ -67,8 +66,7 @@ func (db *DB) Sweep(ctx context.Context) error {
 		if err != nil || id == nil {
 			return err
 		}
-		w := &Write{ops: []func(*txn) error{func(tx *txn) error { return tx.sweep(id) }}}
-		if err := db.Commit(w).Wait(ctx); err != nil {
+		if err := db.maintain(func(tx *txn) error { return tx.sweep(id) }).Wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -116,7 +114,7 @@ func (tx *txn) indexEnded() error {
 		if at == nil {
 			at = &timestamppb.Timestamp{}
 		}
-		return ended.put(id, encode(&storev1.EndedRow{Owner: ownerOf(spec), EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
+		return ended.put(id, Encode(&storev1.EndedRow{Owner: ownerOf(spec), EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
 	})
 }
 

@@ -41,8 +41,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		_ = i.drop() // or else when the file is opened next
 		return 0, 0, err
 	}
-	whole := &Write{}
-	whole.put(bucketImports, i.key(), nil)
+	whole := func(tx *txn) error { return tx.put(bucketImports, i.key(), nil) }
 	if err := errors.Join(i.commit(whole), i.await()); err != nil {
 		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
 	}
@@ -100,15 +99,14 @@ func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, e
 
 // setAside keeps a chunk in the file.
 func (i *importing) setAside(chunk []byte) error {
-	w := &Write{}
-	w.put(bucketImports, binary.BigEndian.AppendUint64(i.key(), i.chunks), bytes.Clone(chunk))
+	key, rows := binary.BigEndian.AppendUint64(i.key(), i.chunks), bytes.Clone(chunk)
 	i.chunks++
-	return i.commit(w)
+	return i.commit(func(tx *txn) error { return tx.put(bucketImports, key, rows) })
 }
 
 // commit hands a write in, and waits for those under way when they are many.
-func (i *importing) commit(w *Write) error {
-	if i.under = append(i.under, i.db.Commit(w)); len(i.under) < importWrites {
+func (i *importing) commit(ops ...func(*txn) error) error {
+	if i.under = append(i.under, i.db.maintain(ops...)); len(i.under) < importWrites {
 		return nil
 	}
 	return i.await()
@@ -127,16 +125,16 @@ func (i *importing) await() error {
 
 // finish adds the records of all chunks, in whose place they come, and takes the mark away.
 func (i *importing) finish() error {
-	return i.clear(func(w *Write, chunk []byte) error { return w.addChunk(chunk, &i.imported, &i.skipped) })
+	return i.clear(i.addChunk)
 }
 
 // drop removes what was set aside.
 func (i *importing) drop() error {
-	return i.clear(func(*Write, []byte) error { return nil })
+	return i.clear(func([]byte) ([]func(*txn) error, error) { return nil, nil })
 }
 
-// clear removes all chunks, each in a write to which add may add, and in the end the mark.
-func (i *importing) clear(add func(w *Write, chunk []byte) error) error {
+// clear removes all chunks, each in a write with what add makes of it, and in the end the mark.
+func (i *importing) clear(add func(chunk []byte) ([]func(*txn) error, error)) error {
 	if err := i.await(); err != nil {
 		return err
 	}
@@ -164,39 +162,46 @@ func (i *importing) clear(add func(w *Write, chunk []byte) error) error {
 		if key == nil {
 			break
 		}
-		w := &Write{}
-		if err := add(w, chunk); err != nil {
+		ops, err := add(chunk)
+		if err != nil {
 			return err
 		}
-		w.remove(bucketImports, key)
-		if err := i.commit(w); err != nil {
+		if err := i.commit(append(ops, removeImport(key))...); err != nil {
 			return err
 		}
 	}
-	w := &Write{}
-	w.remove(bucketImports, i.key())
-	return errors.Join(i.commit(w), i.await())
+	return errors.Join(i.commit(removeImport(i.key())), i.await())
 }
 
-// addChunk adds the records of a chunk.
-func (w *Write) addChunk(chunk []byte, imported, skipped *uint64) error {
+func removeImport(key []byte) func(*txn) error {
+	return func(tx *txn) error { return tx.table(bucketImports).remove(key) }
+}
+
+// addChunk is what adds the records of a chunk.
+func (i *importing) addChunk(chunk []byte) (ops []func(*txn) error, err error) {
 	in := bytes.NewReader(chunk)
 	for {
 		record := &tilthv1.Record{}
 		err := protodelim.UnmarshalOptions{MaxSize: -1}.UnmarshalFrom(in, record)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return ops, nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: a record to be imported: %v", ErrDamaged, err)
+			return nil, fmt.Errorf("%w: a record to be imported: %v", ErrDamaged, err)
 		}
-		w.addRecord(record, func(added bool) {
-			if added {
-				*imported++
-			} else {
-				*skipped++
-			}
-		})
+		ops = append(ops, i.addRecord(NewAddRecord(record)))
+	}
+}
+
+func (i *importing) addRecord(add AddRecord) func(*txn) error {
+	return func(tx *txn) error {
+		added, err := tx.addRecord(add)
+		if added {
+			i.imported++
+		} else {
+			i.skipped++
+		}
+		return err
 	}
 }
 

@@ -1,16 +1,13 @@
 package records
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"encoding/binary"
-	"fmt"
-
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 const (
 	groupBytes     = 4 // of a number that stands for a group
-	recordKeyBytes = groupBytes + 8 + 8
+	recordKeyBytes = groupBytes + len(Key{})
 )
 
 // progressKey is job id 0 task.
@@ -29,24 +26,19 @@ func groupKey(target, workloadDigest string) []byte {
 	return append(append([]byte(target), 0), workloadDigest...)
 }
 
+// groupOf is the group of a key in the bucket of groups.
+func groupOf(key []byte) Group {
+	target, workload, _ := bytes.Cut(key, []byte{0})
+	return Group{string(target), string(workload)}
+}
+
 // recordKey is group time ident.
-func recordKey(group, within []byte) []byte {
-	return append(append(make([]byte, 0, recordKeyBytes), group...), within...)
+func recordKey(number []byte, within Key) []byte {
+	return append(append(make([]byte, 0, recordKeyBytes), number...), within[:]...)
 }
 
-// keyWithinGroup is time ident; two measurements of a group with the same key are the same measurement.
-func keyWithinGroup(m *tilthv1.Measurement) []byte {
-	return keyOf(m, m.GetCandidate().GetDigest()+"\x00"+m.GetDevice())
-}
-
-// keyOfTrial is that of a measurement whose own key another one has: a device whose clock stands still, or who passes
-// for it, measured the candidate again.
-func keyOfTrial(m *tilthv1.Measurement, batchID string) []byte {
-	return keyOf(m, fmt.Sprintf("%s\x00%s\x00%s\x00%d", m.GetCandidate().GetDigest(), m.GetDevice(), batchID, m.GetCandidate().GetTrial()))
-}
-
-func keyOf(m *tilthv1.Measurement, identity string) []byte {
-	ident := sha256.Sum256([]byte(identity))
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+8), uint64(m.GetAt().AsTime().UnixNano()))
-	return append(key, ident[:8]...)
+// withinGroup is the key of a record within its group, by that in the bucket of records.
+func withinGroup(key []byte) (k Key) {
+	copy(k[:], key[groupBytes:])
+	return k
 }

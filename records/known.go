@@ -23,7 +23,7 @@ type Known struct {
 // numerics allows (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those.
 // It decodes few of them.
 func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known Known, err error) {
-	level, err := allowedLevel(numerics)
+	level, err := AllowedLevel(numerics)
 	if err != nil {
 		return known, err
 	}

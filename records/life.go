@@ -90,7 +90,7 @@ func (tx *txn) voidSessions() error {
 	})
 	for _, a := range gone {
 		a.State = tilthv1.AgentState_AGENT_STATE_GONE
-		err = errors.Join(err, agents.put([]byte(a.GetSpec().GetName()), encode(a)))
+		err = errors.Join(err, agents.put([]byte(a.GetSpec().GetName()), Encode(a)))
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (l *Loss) countRecords(tx, there *txn, group []byte) {
 	rows := there.table(bucketRecords)
 	c := tx.table(bucketRecords).cursor()
 	for k, _ := c.Seek(here); bytes.HasPrefix(k, here); k, _ = c.Next() {
-		if number == nil || !rows.has(recordKey(number, k[groupBytes:])) {
+		if number == nil || !rows.has(recordKey(number, withinGroup(k))) {
 			l.Records++
 		}
 	}

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,11 +33,13 @@ func TestPagesThatWereGivenBackAreReadAgain(t *testing.T) {
 	}
 	defer db.Close()
 	for round := range 3 {
-		w := &Write{}
-		for i := range 500 {
-			w.PutWorkload(fmt.Sprint(round, i), make([]byte, 1000))
+		fill := func(tx *txn) (err error) {
+			for i := range 500 {
+				err = errors.Join(err, tx.put(bucketWorkloads, fmt.Append(nil, round, i), make([]byte, 1000)))
+			}
+			return err
 		}
-		if err := db.Commit(w).Wait(t.Context()); err != nil {
+		if err := db.maintain(fill).Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		db.touch(mostMappedBytes)

@@ -1,21 +1,19 @@
 package records
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// levels are the levels of numerics, each of which allows what those before it do. A candidate's level is the least
-// that allows it; empty, as in records from before there were levels, is the first.
-var levels = [levelCount]string{"strict", "default", "fast"}
+// Levels is how many levels of numerics there are, each of which allows what those before it do.
+const Levels = 3
 
-const levelCount = 3
+// levels are their names. A candidate's level is the least that allows it; empty, as in records from before there were
+// levels, is the first.
+var levels = [Levels]string{"strict", "default", "fast"}
 
-// numericsLevel is a level's number; ok is false when there is none of that name.
-func numericsLevel(name string) (level int, ok bool) {
+// Level is a level's number; ok is false when there is none of that name.
+func Level(name string) (level int, ok bool) {
 	if name == "" {
 		return 0, true
 	}
@@ -23,90 +21,13 @@ func numericsLevel(name string) (level int, ok bool) {
 	return level, level >= 0
 }
 
-// bestKey is the key in the bucket of best records of the fastest one that a level allows: the group's number, and,
-// but for the last level, which allows all, the level.
-func bestKey(group []byte, level int) []byte {
-	if level == levelCount-1 {
-		return group
-	}
-	return append(bytes.Clone(group), byte(level))
-}
-
-// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none.
-// Every group has a row for each level: where it is damaged or missing, or its record is, the group's records say what
-// it was.
-func bestAllowed(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
-	if !tx.db.sealed {
-		return bestBeforeSeals(tx, group, level)
-	}
-	key, r, err = storedBest(tx, bestKey(group, level))
-	if !tx.passOver(err) {
-		return key, r, err
-	}
-	// What the records say does not depend on the row that is damaged, nor on the record.
-	tx.db.chooseLater(group)
-	st := &standing{number: group}
-	if err := st.choose(tx); err != nil || st.best[level].key == nil {
-		return nil, nil, err
-	}
-	r = &tilthv1.Record{}
-	return st.best[level].key, r, tx.table(bucketRecords).load(st.best[level].key, r)
-}
-
-// storedBest is the record to which a row among the best leads; nil when the row says that there is none.
-func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) {
-	best := tx.table(bucketBest)
-	key, err = best.get(row)
-	if err == nil && key == nil {
-		err = damagedRow(bucketBest, row, errMissingRow)
-	}
-	if err != nil || len(key) == 0 {
-		return nil, nil, err
-	}
-	r = &tilthv1.Record{}
-	return key, r, tx.table(bucketRecords).load(key, r)
-}
-
-// bestBeforeSeals is bestAllowed in files from before there were checksums. A group has no row for a level while the
-// fastest record of all is allowed by it, as in files from before there were levels.
-func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
-	best := tx.table(bucketBest)
-	own := best.bucket.Get(bestKey(group, level))
-	if key = own; key == nil {
-		key = best.bucket.Get(group)
-	}
-	if key == nil {
-		return nil, nil, nil
-	}
-	r = &tilthv1.Record{}
-	if err := tx.table(bucketRecords).load(key, r); err != nil {
-		return nil, nil, err
-	}
-	if needs, _ := numericsLevel(r.GetMeasurement().GetCandidate().GetNumerics()); own == nil && needs > level {
-		return nil, nil, nil
-	}
-	return key, r, nil
-}
-
-// BestAllowed is Best among the records that a level of numerics allows; an empty level allows all.
-func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilthv1.Record, err error) {
-	level, err := allowedLevel(numerics)
-	if err != nil {
-		return nil, err
-	}
-	err = db.view(func(tx *txn) error {
-		record, err = bestOf(tx, groupKey(target, workloadDigest), level)
-		return err
-	})
-	return record, err
-}
-
-// allowedLevel is the number of the level that bounds a look-up; empty means the last.
-func allowedLevel(numerics string) (int, error) {
+// AllowedLevel is the number of the level that bounds a look-up; empty means the last. ErrInvalid when there is none
+// of that name.
+func AllowedLevel(numerics string) (int, error) {
 	if numerics == "" {
-		return levelCount - 1, nil
+		return Levels - 1, nil
 	}
-	level, ok := numericsLevel(numerics)
+	level, ok := Level(numerics)
 	if !ok {
 		return 0, fmt.Errorf("%w: numerics %q is not one of %v", ErrInvalid, numerics, levels)
 	}
@@ -115,6 +36,6 @@ func allowedLevel(numerics string) (int, error) {
 
 // ValidNumerics says whether there is a level of that name; empty is one.
 func ValidNumerics(name string) bool {
-	_, ok := numericsLevel(name)
+	_, ok := Level(name)
 	return ok
 }

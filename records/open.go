@@ -58,12 +58,12 @@ type DB struct {
 	sealed   bool
 	life     string
 	restored time.Time // when the copy was made that this life began as; zero = it is none
-	// standings belong to the commit loop.
-	standings *standings
-	mapped    mapped
+	// groups belong to the commit loop.
+	groups *groups
+	mapped mapped
 
 	mu      sync.Mutex
-	queue   []*Pending
+	queue   []commit
 	failed  error
 	observe func(Transaction)
 	closing bool
@@ -100,7 +100,7 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 		db.bolt.Close()
 		return nil, explain(path, err)
 	}
-	db.standings = newStandings()
+	db.groups = newGroups()
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()

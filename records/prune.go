@@ -55,11 +55,12 @@ func (db *DB) pruneGroup(ctx context.Context, group []byte, opts PruneOptions) (
 	superfluous := prune(outlines, opts)
 	kept = uint64(len(outlines) - len(superfluous))
 	for keys := range slices.Chunk(superfluous, removedAtOnce) {
-		w := &Write{}
-		var spared uint64
-		w.removeRecords(group, keys, &spared)
-		// The count belongs to the writer until it is done.
-		if err := db.Commit(w).Wait(ctx); err != nil {
+		var spared uint64 // belongs to the writer until it is done
+		remove := func(tx *txn) (err error) {
+			spared, err = tx.removeRecords(group, keys)
+			return err
+		}
+		if err := db.maintain(remove).Wait(ctx); err != nil {
 			return removed, kept, err
 		}
 		removed += uint64(len(keys)) - spared
@@ -131,7 +132,7 @@ func openAmong(tx *txn, jobs map[string]int32) []bool {
 // bestKeys are the keys of the best records of a group at all levels.
 func bestKeys(tx *txn, group []byte) (map[string]bool, error) {
 	keys := map[string]bool{}
-	for level := range levelCount {
+	for level := range Levels {
 		key, _, err := bestAllowed(tx, tx.groupNumber(group), level)
 		if err != nil {
 			return nil, err
@@ -173,27 +174,18 @@ func prune(all []outline, opts PruneOptions) (superfluous [][]byte) {
 }
 
 // removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
-func (w *Write) removeRecords(group []byte, keys [][]byte, spared *uint64) {
-	w.ops = append(w.ops, func(tx *txn) error {
-		st, err := tx.standings.of(tx, group)
-		if err != nil {
-			return err
+func (tx *txn) removeRecords(name []byte, keys [][]byte) (spared uint64, err error) {
+	g, err := tx.groups.of(tx, groupOf(name))
+	if err != nil {
+		return 0, err
+	}
+	rows := tx.table(bucketRecords)
+	for _, key := range keys {
+		if g.bests.Has(withinGroup(key)) {
+			spared++
+		} else if err := rows.remove(key); err != nil {
+			return spared, err
 		}
-		records := tx.table(bucketRecords)
-		for _, key := range keys {
-			if st.holds(key) {
-				*spared++
-				continue
-			}
-			if err := records.remove(key); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// holds says whether a record is the best of its group at some level.
-func (st *standing) holds(key []byte) bool {
-	return slices.ContainsFunc(st.best[:], func(h held) bool { return bytes.Equal(h.key, key) })
+	}
+	return spared, nil
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // sealBytes is the length of the checksum at the end of every value: CRC-32C of the bucket's name, the key, the key's
@@ -33,14 +31,4 @@ func unseal(bucket, key, sealed []byte) ([]byte, error) {
 		return nil, damagedRow(bucket, key, fmt.Errorf("%w: its checksum is wrong", ErrDamaged))
 	}
 	return sealed[:n:n], nil
-}
-
-// encode has room for the checksum behind the message. It panics on what cannot be encoded: text that is not UTF-8,
-// which the wire has refused before.
-func encode(m proto.Message) []byte {
-	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, proto.Size(m)+sealBytes), m)
-	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", m, err))
-	}
-	return b
 }

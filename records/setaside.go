@@ -45,11 +45,11 @@ func damagedKey(d *Damage) []byte { return append(append([]byte(d.Bucket), 0), d
 
 // choosePast chooses the best of a group again if one of them was set aside.
 func (tx *txn) choosePast(number []byte) error {
-	st := tx.standings.numbered(number)
-	for level := range levelCount {
+	g := tx.groups.numbered(number)
+	for level := range Levels {
 		_, _, err := storedBest(tx, bestKey(number, level))
 		if errors.Is(err, ErrDamaged) {
-			return st.chooseAgain(tx)
+			return g.chooseAgain(tx)
 		}
 		if err != nil {
 			return err

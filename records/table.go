@@ -11,8 +11,8 @@ import (
 // txn is a transaction of a records file. That of the writer has what it remembers from those before.
 type txn struct {
 	*bbolt.Tx
-	db        *DB
-	standings *standings
+	db     *DB
+	groups *groups
 }
 
 // table returns a bucket by its name.

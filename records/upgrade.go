@@ -94,7 +94,7 @@ func (c *copying) put(bucket, key, value []byte) error {
 func (c *copying) bests(tx *bbolt.Tx) error {
 	old := &txn{Tx: tx, db: &DB{}}
 	return tx.Bucket(bucketGroups).ForEach(func(_, number []byte) error {
-		for level := range levelCount {
+		for level := range Levels {
 			key, _, err := bestAllowed(old, number, level)
 			if errors.Is(err, ErrDamaged) {
 				continue // a row that is missing is chosen again

@@ -49,7 +49,7 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
-			name: "who asks for a best that is damaged gets none", file: "records/numerics.go",
+			name: "who asks for a best that is damaged gets none", file: "records/best_allowed.go",
 			from: "if !tx.passOver(err) {\n\t\treturn key, r, err", to: "if !tx.passOver(err) || err != nil {\n\t\treturn key, r, err",
 			pkg: "./tracker", test: "TestADamagedBestGivesWayToTheNext",
 		},

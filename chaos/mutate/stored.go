@@ -23,8 +23,8 @@ var stored = slices.Concat(
 	}),
 	[]mutation{
 		{
-			name: "two measurements of one instant are one", file: "records/write.go",
-			from: "if tx.table(bucketRecords).has(key) {", to: "if len(key) == 0 {",
+			name: "two measurements of one instant are one", file: "records/apply.go",
+			from: "\t\tif tx.table(bucketRecords).has(recordKey(g.number, key)) {\n\t\t\tkey", to: "\t\tif len(key) == 0 {\n\t\t\tkey",
 			pkg: "./tracker", test: "TestTwoMeasurementsOfOneInstantAreTwoRecords",
 		},
 	},

@@ -14,7 +14,7 @@ const (
 )
 
 // Supersedes says whether a verified measurement makes its candidate the best of a workload on a target, given the
-// measurement that stands for the best so far (nil = none).
+// best measurement so far (nil = none).
 //
 // Of different candidates the one with the lower median is better. The upper end of the interval would guard against
 // lucky samples, but noise only ever lengthens them: on a busy machine a good candidate's interval ends far above all
@@ -47,3 +47,8 @@ func Refutes(m *tilthv1.Measurement) bool {
 }
 
 func disturbed(m *tilthv1.Measurement) bool { return m.GetCalibrationRatio() > disturbedRatio }
+
+// Verified says whether a measurement is of a candidate that computes what it should.
+func Verified(m *tilthv1.Measurement) bool {
+	return m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE
+}

@@ -1,0 +1,72 @@
+package records
+
+import (
+	"iter"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Bests are the best records of a group: for each level of numerics the one that it allows.
+type Bests [Levels]Best
+
+// Best is a best record: its key, and what comparing it needs of its measurement, which is nil when there is none.
+type Best struct {
+	Key         Key
+	Measurement *tilthv1.Measurement
+}
+
+// Offer makes a verified record the best for every level that allows it and whose best so far it supersedes; of equals
+// the earlier stays. changed says whether it is the best for any.
+func (b *Bests) Offer(key Key, m *tilthv1.Measurement) (changed bool) {
+	needs, ok := Level(m.GetCandidate().GetNumerics())
+	if !ok {
+		return false
+	}
+	for level := needs; level < Levels; level++ {
+		if best := &b[level]; best.Measurement == nil || Supersedes(m, best.Measurement) {
+			*best = Best{Key: key, Measurement: Gist(m)}
+			changed = true
+		}
+	}
+	return changed
+}
+
+// Has says whether a record is the best at some level.
+func (b *Bests) Has(key Key) bool {
+	return slices.ContainsFunc(b[:], func(best Best) bool { return best.Measurement != nil && best.Key == key })
+}
+
+// HasCandidate says whether a record of a candidate is the best at some level.
+func (b *Bests) HasCandidate(digest string) bool {
+	return slices.ContainsFunc(b[:], func(best Best) bool {
+		return best.Measurement != nil && best.Measurement.GetCandidate().GetDigest() == digest
+	})
+}
+
+// Choose finds the best of a group among all its records, oldest first, but those of candidates that were refuted. The
+// records are gone through twice.
+func Choose(all iter.Seq2[Key, *tilthv1.Measurement]) (b Bests) {
+	refuted := map[string]bool{}
+	for _, m := range all {
+		if Refutes(m) {
+			refuted[m.GetCandidate().GetDigest()] = true
+		}
+	}
+	for key, m := range all {
+		if Verified(m) && !refuted[m.GetCandidate().GetDigest()] {
+			b.Offer(key, m)
+		}
+	}
+	return b
+}
+
+// Gist is what Supersedes and the look-up of levels need of a measurement.
+func Gist(m *tilthv1.Measurement) *tilthv1.Measurement {
+	return &tilthv1.Measurement{
+		Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
+		Error:          m.GetError(),
+		LatencySeconds: m.GetLatencySeconds(), SamplesSeconds: m.GetSamplesSeconds(), CalibrationRatio: m.GetCalibrationRatio(),
+		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(), Suspected: m.GetSuspected(),
+	}
+}

@@ -1,0 +1,136 @@
+package records
+
+import (
+	"time"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Op is one change of a store, by value: one of the types below, each of which the method of Write of its name
+// describes. Rows are encoded messages. They are the store's once the write is committed, with the capacity behind
+// them.
+type Op interface{ op() }
+
+type (
+	// PutJob has a storev1.JobRow. Final says that the job has ended.
+	PutJob struct {
+		ID    string
+		Row   []byte
+		Final bool
+	}
+	// PutNew has what EncodeJob made.
+	PutNew struct {
+		ID      string
+		Request []byte
+		*NewJob
+	}
+	// PutProgress has a tilthv1.TaskProgress.
+	PutProgress struct {
+		JobID string
+		Task  uint32
+		Row   []byte
+	}
+	// AppendEvent has a storev1.EventRow.
+	AppendEvent struct {
+		JobID    string
+		Sequence uint64
+		Row      []byte
+	}
+	// AppendTrials has a record for each trial of a row, whose last event has the sequence. The store gives the trials
+	// of the row the keys of their records. A record whose key another one has is another all the same: see
+	// KeyOfTrial.
+	AppendTrials struct {
+		JobID    string
+		Sequence uint64
+		Group    Group
+		Records  []Entry
+		Row      *storev1.EventRow
+	}
+	// EndJob has a storev1.EndedRow.
+	EndJob struct {
+		ID  string
+		Row []byte
+	}
+	// DropJob has no row.
+	DropJob struct{ ID string }
+	// PutBatch has a storev1.BatchRow.
+	PutBatch struct {
+		ID  string
+		Row []byte
+	}
+	// CloseBatch has a storev1.BatchRow.
+	CloseBatch struct {
+		ID  string
+		Row []byte
+	}
+	// ReopenBatch has no row.
+	ReopenBatch struct{ ID string }
+	// DropBatch has no row.
+	DropBatch struct{ ID string }
+	// DropClosed bounds ids.
+	DropClosed struct{ First, Beyond string }
+	// PutAgent has a tilthv1.Agent.
+	PutAgent struct {
+		Name string
+		Row  []byte
+	}
+	// DropAgent has no row.
+	DropAgent struct{ Name string }
+	// PutDevice has a storev1.DeviceRow.
+	PutDevice struct {
+		Name string
+		Row  []byte
+	}
+	// DropDevice has no row.
+	DropDevice struct{ Name string }
+	// AddRecord has a record, and its workload's canonical form, which is empty when it is not known.
+	AddRecord struct {
+		Group    Group
+		Workload []byte
+		Record   Entry
+	}
+	// SuspectBests has no row.
+	SuspectBests struct {
+		Device string
+		Since  time.Time
+		Reason string
+	}
+)
+
+func (PutJob) op()       {}
+func (PutNew) op()       {}
+func (PutProgress) op()  {}
+func (AppendEvent) op()  {}
+func (AppendTrials) op() {}
+func (EndJob) op()       {}
+func (DropJob) op()      {}
+func (PutBatch) op()     {}
+func (CloseBatch) op()   {}
+func (ReopenBatch) op()  {}
+func (DropBatch) op()    {}
+func (DropClosed) op()   {}
+func (PutAgent) op()     {}
+func (DropAgent) op()    {}
+func (PutDevice) op()    {}
+func (DropDevice) op()   {}
+func (AddRecord) op()    {}
+func (SuspectBests) op() {}
+
+// Entry is a record of a group: its key, its measurement, and its row, a tilthv1.Record without what the group says.
+type Entry struct {
+	Key         Key
+	Measurement *tilthv1.Measurement
+	Row         []byte
+}
+
+func newEntry(jobID string, m *tilthv1.Measurement) Entry {
+	return Entry{Key: KeyOf(m), Measurement: m, Row: Encode(&tilthv1.Record{Measurement: m, JobId: jobID})}
+}
+
+// NewAddRecord is the change that adds a record.
+func NewAddRecord(r *tilthv1.Record) AddRecord {
+	return AddRecord{
+		Group: Group{r.GetTarget(), r.GetWorkloadDigest()}, Workload: r.GetWorkload(), Record: newEntry(r.GetJobId(), r.GetMeasurement()),
+	}
+}
