@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
@@ -32,7 +33,7 @@ type TrackerConfig struct {
 	// Artifacts bound what is stored of them; zero fields are the store's own.
 	Artifacts artifact.Options
 	// Backups says when the records file is backed up, and where; the zero value is never.
-	Backups tracker.Backups
+	Backups upkeep.Backups
 	// Shares are the owners' weights and quotas.
 	Shares quota.Shares
 	// Keep says how long jobs are kept that have ended; zero fields are the tracker's own.

@@ -11,6 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 func (f *timed) retry(id string, batches ...string) []string {
@@ -128,7 +129,7 @@ func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 // A job of which everything fails used to go on for ever, its row growing with each dead letter.
 func TestAJobWithTooManyDeadLettersFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTimedAs(t, tracker.Config{MaxAttempts: 1, Limits: tracker.Limits{JobBatches: 110}})
+		f := newTimedAs(t, tracker.Config{MaxAttempts: 1, Limits: state.Limits{JobBatches: 110}})
 		defer func() { f.stop() }()
 		id := f.submitOf("ana", "job", 0, 110)
 		for n := range 100 { // each fails one of them, so none of them is to blame

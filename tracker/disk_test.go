@@ -15,6 +15,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // holdDisk has the next transaction not end, and none begin after it, until release is called. It closes held when
@@ -34,7 +35,7 @@ func (f *farm) holdDisk() (held <-chan struct{}, release func()) {
 // Calls that wait for the disk are memory, too.
 func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{Calls: 1}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: state.Limits{Calls: 1}})
 	held, release := f.holdDisk()
 	first := make(chan error, 1)
 	go func() { first <- f.trySubmit("first", spec("conv")) }()

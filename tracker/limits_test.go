@@ -20,6 +20,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // gauge reads a metric without labels, or the sum of one with.
@@ -56,7 +57,7 @@ func big(name string, size int) *tilthv1.Candidate {
 // TestMemoryIsBoundedUnderOverload asks for far more than there is room for, of everything, and counts what is held.
 func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: state.Limits{
 		Jobs: 20, JobBatches: 4, CandidateBytes: 4000, Agents: 10, AgentWaits: 3, Watches: 5,
 	}})
 	var job string
@@ -108,7 +109,7 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 }
 
 func TestAJobsBatchesAreBounded(t *testing.T) {
-	f := newFarm(t, tracker.Config{Limits: tracker.Limits{JobBatches: 2}})
+	f := newFarm(t, tracker.Config{Limits: state.Limits{JobBatches: 2}})
 	f.submit("job", spec("conv"))
 	lease := f.mustLease(f.tuner()).GetLease()
 	f.propose(lease, 0, 0, "a")
@@ -119,7 +120,7 @@ func TestAJobsBatchesAreBounded(t *testing.T) {
 
 func TestSpecificationsAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Limits: tracker.Limits{SpecBytes: 1500}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Limits: state.Limits{SpecBytes: 1500}})
 	large := spec("conv")
 	large.Target.Descriptor_ = bytes.Repeat([]byte{'x'}, 1000)
 	f.submit("1", large)

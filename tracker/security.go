@@ -4,14 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"path"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/audit"
@@ -20,6 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/tracker/engine"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // Security is how a tracker is closed. Its zero value is open, but keeps the default limits.
@@ -36,29 +33,6 @@ type Security struct {
 	CallsPerSecond float64
 	// Limits bound what a peer may hold.
 	Limits connlimit.Limits
-}
-
-// securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
-func (t *Tracker) securityMetrics() []prometheus.Collector {
-	held := func(name, help string, bytes func(*connlimit.Guard) int64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
-			if g := t.guard.Load(); g != nil {
-				return float64(bytes(g))
-			}
-			return 0
-		})
-	}
-	all := []prometheus.Collector{
-		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", (*connlimit.Guard).HeldBytes),
-		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", (*connlimit.Guard).AnswerBytes),
-	}
-	s := t.cfg.Security
-	if s.TLS == nil {
-		return all
-	}
-	return append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tilth_tracker_certificate_expiry_timestamp_seconds", Help: "When the tracker's certificate expires, as Unix time.",
-	}, func() float64 { return float64(s.TLS.NotAfter().Unix()) }))
 }
 
 // certificateAge is how long a connection lasts whose client proved itself when it began: an authority that is trusted
@@ -93,9 +67,9 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listene
 func (t *Tracker) newGate() *authorisation.Gate {
 	s := t.cfg.Security
 	return authorisation.New(authorisation.Config{
-		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t}, Logger: t.log, Now: t.cfg.Now,
+		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.engine}, Logger: t.log, Now: t.cfg.Now,
 		CallsPerSecond: s.CallsPerSecond,
-		Refused:        func(code codes.Code) { t.metrics.refusedCalls.WithLabelValues(code.String()).Inc() },
+		Refused:        t.metrics.RefusedCaller,
 	})
 }
 
@@ -103,10 +77,8 @@ func (t *Tracker) newGate() *authorisation.Gate {
 func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
 	s := t.cfg.Security
 	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
-		NoRoom: func(of connlimit.Room) { t.metrics.refused.WithLabelValues("load_" + string(of)).Inc() },
-		Refused: func(method string, err error) {
-			t.metrics.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
-		},
+		NoRoom:  func(of connlimit.Room) { t.metrics.NoRoom(string(of)) },
+		Refused: t.metrics.RefusedCall,
 	}
 	if s.TLS != nil {
 		cfg.TLS = s.TLS.Config("h2")
@@ -131,56 +103,28 @@ func admitBy(g *authorisation.Gate) connlimit.Admit {
 
 // refusedPeer tells of a connection beyond the limits.
 func (t *Tracker) refusedPeer(addr net.Addr) {
-	t.metrics.refusedPeers.Inc()
+	t.metrics.RefusedPeer()
 	t.log.Debug("connection refused: there are too many", "from", addr)
 }
 
 // holdings tells the gate whose a job or a session is.
-type holdings struct{ *Tracker }
-
-// members counts the sessions of each identity, for those who may not wait for the tracker's lock.
-type members struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func (m *members) add(identity string, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.counts == nil {
-		m.counts = map[string]int{}
-	}
-	if m.counts[identity] += n; m.counts[identity] == 0 {
-		delete(m.counts, identity)
-	}
-}
+type holdings struct{ *engine.Engine }
 
 // Sessions implements authorisation.Holdings.
-func (h holdings) Sessions(identity string) int {
-	h.members.mu.Lock()
-	defer h.members.mu.Unlock()
-	return h.members.counts[identity]
-}
+func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }
 
 // JobOwner implements authorisation.Holdings.
-func (h holdings) JobOwner(id string) (string, bool) {
-	h.mu.Lock()
-	j := h.jobs[id]
-	h.mu.Unlock()
-	if j != nil {
-		return j.spec.GetOwner(), true
+func (h holdings) JobOwner(id string) (owner string, ok bool) {
+	h.Read(func(m *state.Machine) { owner, ok = m.JobOwner(id) })
+	if ok {
+		return owner, true
 	}
-	owner, err := h.db.JobOwner(id)
+	owner, err := h.Store().JobOwner(id)
 	return owner, err == nil
 }
 
 // Session implements authorisation.Holdings.
-func (h holdings) Session(session string) (authorisation.Session, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	a := h.sessions[session]
-	if a == nil {
-		return authorisation.Session{}, false
-	}
-	return authorisation.Session{Agent: a.spec.GetName(), Identity: a.identity}, true
+func (h holdings) Session(session string) (out authorisation.Session, ok bool) {
+	h.Read(func(m *state.Machine) { out.Agent, out.Identity, ok = m.Session(session) })
+	return out, ok
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/tracker/services"
 )
 
 // stopGrace is how long calls under way may take to end when a server stops.
@@ -43,7 +44,7 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 func (t *Tracker) newServer(g *authorisation.Gate, opts ...grpc.ServerOption) *grpc.Server {
 	keeper := t.newGuard(g)
 	t.guard.Store(keeper)
-	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.count)} // outermost, so that refused calls count too
+	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.Count)} // outermost, so that refused calls count too
 	own := slices.Concat(count, keeper.ServerOptions(), g.ServerOptions())
 	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
 	s := grpc.NewServer(append(own, opts...)...)
@@ -114,7 +115,7 @@ func (t *Tracker) Serve(ctx context.Context, rpc, web net.Listener) error {
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
 	go run("tell health", func() error {
-		t.tellHealth(ctx)
+		services.TellHealth(ctx, t.engine, t.health)
 		return nil
 	})
 	go run("serve gRPC", func() error {

@@ -13,6 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // store puts something into the farm's records file while no tracker runs, as an earlier version would have.
@@ -42,7 +43,7 @@ func manyToolchains(name string, n int) *tilthv1.AgentSpec {
 
 // One Join with 120,000 toolchains took 17 s under the lock, and again at each start.
 func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
-	f := newFarm(t, tracker.Config{Limits: tracker.Limits{Classes: 600}})
+	f := newFarm(t, tracker.Config{Limits: state.Limits{Classes: 600}})
 	join := func(s *tilthv1.AgentSpec) error {
 		_, err := f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: s})
 		return err
@@ -95,7 +96,7 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 // Names are anybody's to invent: those of devices were kept for a week, however many, and what was known of these for
 // ever.
 func TestAgentsThatAreGoneAreBounded(t *testing.T) {
-	f := newFarm(t, tracker.Config{Limits: tracker.Limits{Gone: 5}})
+	f := newFarm(t, tracker.Config{Limits: state.Limits{Gone: 5}})
 	devices := tilthv1.NewDeviceServiceClient(f.conn)
 	for n := range 20 {
 		session := f.join(fmt.Sprintf("board-%02d", n), tilthv1.AgentKind_AGENT_KIND_RUNNER)

@@ -2,27 +2,34 @@ package tracker
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/artifact"
+	livez "github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/engine"
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy/rest"
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/state"
+	"github.com/tilth-dev/tilth/tracker/telemetry"
+	"github.com/tilth-dev/tilth/tracker/upkeep"
+	"github.com/tilth-dev/tilth/tracker/web"
 )
 
 // Config is what a tracker needs. Store and ArtifactsDir are required; every other field has a default.
@@ -68,9 +75,9 @@ type Config struct {
 	// Keep says how long jobs are kept that have ended.
 	Keep retention.Keep
 	// Limits bound the tracker's memory, and what is stored of all owners' ended jobs.
-	Limits Limits
+	Limits state.Limits
 	// Backups says when the records file is backed up, and where; the zero value is never.
-	Backups Backups
+	Backups upkeep.Backups
 	// Drift says how devices are judged by their calibrations.
 	Drift drift.Policy
 }
@@ -94,76 +101,36 @@ func (c *Config) setDefaults() {
 	c.Grace = cmp.Or(c.Grace, 2*time.Minute)
 	c.OutageWait = cmp.Or(c.OutageWait, 2*time.Minute)
 	c.SearchTurn = cmp.Or(c.SearchTurn, 2*time.Minute)
-	c.Limits = c.Limits.withDefaults()
+	c.Limits = c.Limits.WithDefaults()
 	c.Keep = c.Keep.WithDefaults()
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 4)
 	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
 	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
 }
 
-// Tracker implements the tilth.v1 services. Its methods may be called from many goroutines.
+// state is what the state machine goes by.
+func (c *Config) state() state.Config {
+	return state.Config{
+		Logger: c.Logger, Now: c.Now, Clock: c.Clock,
+		HeartbeatInterval: c.HeartbeatInterval, LeaseTimeout: c.LeaseTimeout, Grace: c.Grace, OutageWait: c.OutageWait,
+		MaxAttempts: c.MaxAttempts, FirstRetry: c.FirstRetry, MaxRetry: c.MaxRetry,
+		Rest: rest.Policy{First: c.FirstRest, Longest: c.MaxRest}, SearchTurn: c.SearchTurn,
+		Shares: c.Shares, Keep: c.Keep, Limits: c.Limits, Drift: c.Drift,
+	}
+}
+
+// Tracker is the tracker's rooms put together. Its methods, which are those of the tilth.v1 services and a few to run
+// it, may be called from many goroutines.
 type Tracker struct {
-	tilthv1.UnimplementedJobServiceServer
-	tilthv1.UnimplementedAgentServiceServer
-	tilthv1.UnimplementedSearchServiceServer
-	tilthv1.UnimplementedBuildServiceServer
-	tilthv1.UnimplementedMeasureServiceServer
-	tilthv1.UnimplementedRecordServiceServer
-	tilthv1.UnimplementedDeviceServiceServer
-	tilthv1.UnimplementedRunServiceServer
-	tilthv1.UnimplementedAdminServiceServer
-
-	cfg       Config
-	log       *slog.Logger
-	db        *records.DB
-	artifacts *artifact.Store
-	metrics   *metrics
-	watches   watches
-	bounds    *bounds.Checker
-	guard     atomic.Pointer[connlimit.Guard] // of the server that was made last; nil before
-	health    *health.Server                  // what gRPC's health service says
-	// backups holds an element while one is under way.
-	backups chan struct{}
-	calls   atomic.Int64 // that wait for the disk
-	members members
-
-	// sweep holds an element when rows of dropped jobs may be left.
-	sweep chan struct{}
-
-	// closing ends long polls and streams.
-	closing   chan struct{}
-	closeOnce sync.Once
-	// failed is closed after failure was set: the store could not be written.
-	failed   chan struct{}
-	failOnce sync.Once
-	failure  error
-
-	mu       sync.Mutex
-	nextJob  uint64
-	jobs     map[string]*job   // by id, those that have not ended
-	requests map[request]*job  // those submitted since the start that have not ended
-	batches  map[string]*batch // by id, those under way
-	agents   map[string]*agent // by name, all that ever joined
-	sessions map[string]*agent // by session, those not void
-	gone     list.List         // of *agent, those whose session is void, in the order in which it became so
-	queues   map[class]*queue  // work that waits, and agents that wait for it
-	leases   map[string]*lease // by subject
-	// deadlines of all sessions and leases, and of what is kept for a while only.
-	deadlines deadlines
-	retries   retries           // work that waits to be tried again
-	owners    map[string]*usage // by name, those of jobs that have not ended
-	load      load
-	archive   *retention.Archive // jobs that have ended
-
-	// When Run last looked at deadlines, and before when none counts.
-	lastBeat, patientUntil time.Time
-	outage                 *outage               // nil while there is none
-	devices                map[string]*device    // by name, all whose runner ever joined
-	timed                  map[*device]time.Time // when the state of a device changes by itself
-	supplies               *supplies             // as they were at the last beat
-	// When the first budget is spent, by the tracker's clock, if all goes on as at the last beat; zero when none will
-	// be.
-	nextSpent time.Time
+	*services.Services
+	cfg     Config
+	log     *slog.Logger
+	engine  *engine.Engine
+	upkeep  *upkeep.Upkeep
+	metrics *telemetry.Metrics
+	bounds  *bounds.Checker
+	guard   atomic.Pointer[connlimit.Guard] // of the server that was made last; nil before
+	health  *health.Server                  // what gRPC's health service says
 }
 
 // New makes a tracker that goes on where the store ends.
@@ -176,104 +143,89 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracker{
-		bounds: checker, cfg: cfg, log: cfg.Logger, db: cfg.Store,
-		backups: make(chan struct{}, 1), sweep: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
-		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
-		agents: map[string]*agent{}, sessions: map[string]*agent{},
-		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, health: health.NewServer(), supplies: newSupplies(),
-		devices: map[string]*device{}, timed: map[*device]time.Time{},
-	}
-	t.watches, t.archive = newWatches(), retention.NewArchive()
-	if t.artifacts, err = t.openArtifacts(); err != nil {
+	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker, health: health.NewServer()}
+	artifacts := cfg.Artifacts
+	artifacts.Dir = cfg.ArtifactsDir
+	t.engine, err = engine.New(engine.Config{
+		State: cfg.state(), Store: cfg.Store, Artifacts: artifacts, Calls: cfg.Limits.Calls, Watches: cfg.Limits.Watches,
+		Observe: func(f state.Fact) { t.metrics.Observe(f) },
+	})
+	if err != nil {
 		return nil, err
 	}
-	if t.metrics, err = newMetrics(t, cfg.Registerer); err != nil {
+	if t.metrics, err = telemetry.New(cfg.Registerer, t.sources()); err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
-	t.db.OnDamage(t.tellDamage)
-	if err := t.recover(); err != nil {
+	t.upkeep = upkeep.New(upkeep.Upkeep{
+		Store: cfg.Store, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
+		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
+	})
+	t.Services = services.New(t.engine, t.upkeep, t.metrics, cfg.Logger)
+	if err := t.engine.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}
 	return t, nil
 }
 
-// Register adds the tracker's services to a server.
-func (t *Tracker) Register(s grpc.ServiceRegistrar) {
-	tilthv1.RegisterJobServiceServer(s, t)
-	tilthv1.RegisterAgentServiceServer(s, t)
-	tilthv1.RegisterSearchServiceServer(s, t)
-	tilthv1.RegisterBuildServiceServer(s, t)
-	tilthv1.RegisterMeasureServiceServer(s, t)
-	tilthv1.RegisterRecordServiceServer(s, t)
-	tilthv1.RegisterDeviceServiceServer(s, t)
-	tilthv1.RegisterRunServiceServer(s, t)
-	tilthv1.RegisterAdminServiceServer(s, t)
-	tilthv1.RegisterArtifactServiceServer(s, artifact.NewService(t.artifacts, callerName))
+// sources are what metrics are made of.
+func (t *Tracker) sources() telemetry.Sources {
+	from := telemetry.Sources{
+		State: func() (f state.Figures) {
+			t.engine.Read(func(m *state.Machine) { f = m.Figures() })
+			return f
+		},
+		Jobs: func(most int) (jobs []state.JobFigures) {
+			t.engine.Read(func(m *state.Machine) { jobs = m.OldestJobs(most) })
+			return jobs
+		},
+		Devices: func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures) {
+			t.engine.Read(func(m *state.Machine) { states, warned, furthest = m.Devices(most) })
+			return states, warned, furthest
+		},
+		Streams: t.engine.Watches().Count, Store: t.cfg.Store, Artifacts: t.engine.Artifacts().Stats, FreeBytes: t.engine.FreeBytes,
+		RequestBytes: t.held((*connlimit.Guard).HeldBytes), AnswerBytes: t.held((*connlimit.Guard).AnswerBytes),
+	}
+	if t.cfg.Backups.Dir != "" {
+		from.BackupEvery = t.cfg.Backups.Every
+	}
+	if tls := t.cfg.Security.TLS; tls != nil {
+		from.CertificateExpiry = tls.NotAfter
+	}
+	return from
 }
 
-// Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long
-// polls and streams end.
+// held is what a server's guard says; 0 before there is one.
+func (t *Tracker) held(bytes func(*connlimit.Guard) int64) func() int64 {
+	return func() int64 {
+		if g := t.guard.Load(); g != nil {
+			return bytes(g)
+		}
+		return 0
+	}
+}
+
+// Run expires what is not kept alive and looks after the records file, until ctx ends or the store fails; the latter
+// is its error. Afterwards long polls and streams end.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer t.Close()
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer stop()
-	keeping.Go(func() { t.artifacts.Run(ctx) })
-	keeping.Go(func() { t.scrubStore(ctx) })
-	keeping.Go(func() { t.sweeper(ctx) })
-	keeping.Go(func() { t.keepBackups(ctx) })
-	timer := time.NewTimer(t.untilBeat())
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			t.storeTime()
-			return nil
-		case <-t.closing:
-			t.storeTime()
-			return nil
-		case <-t.failed:
-			return t.failure
-		case <-timer.C:
-			t.expire(ctx)
-			t.keepTime(ctx)
-			t.endTurns(ctx)
-			t.passAge(ctx)
-			t.serveWaiters()
-			timer.Reset(t.untilBeat())
-		}
-	}
-}
-
-// leastBeat is the least time between two beats.
-const leastBeat = 10 * time.Millisecond
-
-// untilBeat is the time until the next beat of Run: a second, or less when a budget is spent before.
-func (t *Tracker) untilBeat() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	wait := min(time.Second, t.cfg.LeaseTimeout/4)
-	if !t.nextSpent.IsZero() {
-		wait = min(wait, max(t.nextSpent.Sub(t.cfg.Clock()), leastBeat))
-	}
-	return wait
+	keeping.Go(func() { t.upkeep.Run(ctx) })
+	return t.engine.Run(ctx)
 }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
 func (t *Tracker) Close() {
-	t.closeOnce.Do(func() {
-		close(t.closing)
-		t.health.Shutdown()
-	})
+	t.engine.Close()
+	t.health.Shutdown()
 }
 
-// fail remembers that the store cannot be written: the memory is ahead of it for good.
-func (t *Tracker) fail(err error) {
-	t.failOnce.Do(func() {
-		t.log.Error("the records file cannot be written, stopping", "error", err)
-		t.failure = err
-		close(t.failed)
+// HTTPHandler serves /metrics, /healthz, /readyz and, on /, a page that says what is going on.
+func (t *Tracker) HTTPHandler() http.Handler {
+	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
+	return web.Handler(web.Config{
+		Services: t, Checks: livez.Checks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer, Logger: t.log,
 	})
 }

@@ -12,28 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// What a slow watcher misses it reads from the store, so that its share of the memory is bounded.
-func TestASlowWatcherMissesNoEvent(t *testing.T) {
-	w := newWatches()
-	s := w.subscribe("job", 1)
-	defer w.end("job", s)
-	events := make([]*tilthv1.JobEvent, mostUnread)
-	w.publish("job", events)
-	if got, missed := w.take(s); len(got) != mostUnread || missed {
-		t.Errorf("%d events, missed: %v", len(got), missed)
-	}
-	w.publish("job", events[1:])
-	w.publish("job", events[:2])
-	w.publish("job", events[:1])
-	if got, missed := w.take(s); len(got) != 0 || !missed {
-		t.Errorf("%d events of too many, missed: %v", len(got), missed)
-	}
-	w.publish("job", events[:1])
-	if got, missed := w.take(s); len(got) != 1 || missed {
-		t.Errorf("%d events after some were missed, missed: %v", len(got), missed)
-	}
-}
-
 // Watching jobs that have ended or never were, over and over, must not fill the tracker's memory.
 func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
 	db, err := records.Open(filepath.Join(t.TempDir(), "tilth.db"), records.Options{})
@@ -56,7 +34,7 @@ func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
 	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-2"}, nil); status.Code(err) != codes.NotFound {
 		t.Errorf("a job that is not there: %v", err)
 	}
-	if n := len(tracker.watches.byJob); n != 0 {
+	if n := tracker.engine.Watches().Count(); n != 0 {
 		t.Errorf("%d subscriptions are kept", n)
 	}
 }

@@ -21,12 +21,12 @@ var fair = slices.Concat(
 			test: "TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay",
 		},
 		{
-			name: "builds do not wait for their owner's artifacts to be measured", file: "dispatch.go",
-			from: "allowed.Owner = t.mayBuild", to: "_ = t.mayBuild",
+			name: "builds do not wait for their owner's artifacts to be measured", file: "state/dispatch.go",
+			from: "allowed.Owner = m.mayBuild", to: "_ = m.mayBuild",
 			test: "TestAnOwnersArtifactsHoldUpItsBuildsAlone",
 		},
 		{
-			name: "an ended turn does not go to the job that waits", file: "turn.go",
+			name: "an ended turn does not go to the job that waits", file: "state/turn.go",
 			from: "now.Sub(l.granted) < c.cfg.SearchTurn", to: "now.Sub(l.granted) < 1000*c.cfg.SearchTurn",
 			test: "TestTunersAreSharedByTurns",
 		},

@@ -3,47 +3,47 @@ package main
 // faults are mutations of promise 3: whose fault a failure was, and what follows.
 var faults = in("tracker", []mutation{
 	{
-		name: "what failed is tried again at once", file: "retry.go",
+		name: "what failed is tried again at once", file: "state/retry.go",
 		from: "wait = waits.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)", to: "wait = 0",
 		test: "TestARetryWaitsAndGoesElsewhere",
 	},
 	{
-		name: "what failed goes to the agent on which it failed", file: "lose.go",
+		name: "what failed goes to the agent on which it failed", file: "state/lose.go",
 		from: "h.failedBy = append(h.failedBy, a.name())", to: "h.failedBy = append(h.failedBy, \"\")",
 		test: "TestARetryWaitsAndGoesElsewhere",
 	},
 	{
-		name: "a retry waits for another agent for ever", file: "retry.go",
+		name: "a retry waits for another agent for ever", file: "state/retry.go",
 		from: "now.After(h.elsewhere)", to: "now.IsZero()",
 		test: "TestARetryDoesNotWaitForAnotherAgentForEver",
 	},
 	{
-		name: "attempts that are nobody's fault are not bounded", file: "lose.go",
+		name: "attempts that are nobody's fault are not bounded", file: "state/lose.go",
 		from: "h.failures >= blamelessAttempts*c.cfg.MaxAttempts", to: "h.failures >= 1000*blamelessAttempts*c.cfg.MaxAttempts",
 		test: "TestAttemptsAreBoundedWhoeverIsToBlame",
 	},
 	{
-		name: "a batch is never given up", file: "lose.go",
+		name: "a batch is never given up", file: "state/lose.go",
 		from: "h.faults >= c.cfg.MaxAttempts ||", to: "h.faults >= 1000*c.cfg.MaxAttempts ||",
 		test: "TestABatchThatTheFarmFailsRepeatedlyBecomesADeadLetter",
 	},
 	{
-		name: "an agent on which all fails has no rest", file: "lose.go",
+		name: "an agent on which all fails has no rest", file: "state/lose.go",
 		from: "\t\tc.beginRest(a, message)\n", to: "",
 		test: "TestABrokenAgentCostsItsOwnLeases",
 	},
 	{
-		name: "failures of a broken agent count against its batches", file: "lose.go",
+		name: "failures of a broken agent count against its batches", file: "state/lose.go",
 		from: "} else {\n\t\th.faults++\n\t}", to: "}\n\th.faults++",
 		test: "TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches",
 	},
 	{
-		name: "a success ends no rest", file: "lose.go",
+		name: "a success ends no rest", file: "state/lose.go",
 		from: "\tl.agent.rest.Forgive()\n", to: "",
 		test: "TestARestIsOverWithASuccess",
 	},
 	{
-		name: "a cordoned device is given work", file: "agent.go",
+		name: "a cordoned device is given work", file: "state/agent.go",
 		from: "return a.device.ready() && !a.rest.Rests(now)", to: "return !a.rest.Rests(now)",
 		test: "TestACordonedDeviceIsGivenNoWorkAndStaysJoined",
 	},

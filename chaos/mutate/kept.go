@@ -18,8 +18,8 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
 	{
-		name: "nobody hears of jobs that are no longer there", file: "tracker/delete.go",
-		from: "return t.nextJob - min(there, t.nextJob)", to: "return 0 * min(there, t.nextJob)",
+		name: "nobody hears of jobs that are no longer there", file: "tracker/state/delete.go",
+		from: "return m.nextJob - min(there, m.nextJob)", to: "return 0 * min(there, m.nextJob)",
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
 	{
@@ -33,7 +33,7 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestAnOwnerHasNoMoreStoredThanItMay",
 	},
 	{
-		name: "a job is deleted while it runs", file: "tracker/delete.go",
+		name: "a job is deleted while it runs", file: "tracker/state/delete.go",
 		from: "if c.jobs[id] != nil {", to: "if c.jobs[id] != nil && c.archive.Job(id) != nil {",
 		pkg: "./tracker", test: "TestAJobIsDeletedWithItsEventsAndWithoutItsRecords",
 	},
@@ -49,7 +49,7 @@ var kept = []mutation{
 	},
 	{
 		name: "a job that has ended is nobody's", file: "tracker/security.go",
-		from: "owner, err := h.db.JobOwner(id)", to: "owner, err := h.db.JobOwner(id + \"x\")",
+		from: "owner, err := h.Store().JobOwner(id)", to: "owner, err := h.Store().JobOwner(id + \"x\")",
 		pkg: "./tracker", test: "TestAJobBelongsToWhoSubmittedIt",
 	},
 }

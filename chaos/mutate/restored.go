@@ -54,8 +54,8 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestADamagedBestGivesWayToTheNext",
 		},
 		{
-			name: "a job of which a batch is damaged goes on", file: "tracker/recover_damaged.go",
-			from: "\t\t\t\tlost[id] = j\n", to: "",
+			name: "a job of which a batch is damaged goes on", file: "tracker/state/recover_damaged.go",
+			from: "\t\t\tlost[id] = j\n", to: "",
 			pkg: "./tracker", test: "TestADamagedJobEndsAndTheOthersGoOn",
 		},
 	},

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
 // backupFlags say when a tracker backs its records up, and where.
-type backupFlags struct{ policy tracker.Backups }
+type backupFlags struct{ policy upkeep.Backups }
 
 func (f *backupFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.policy.Every, "backup-every", 0, "how often the records file is backed up to --backup-dir (0 = never)")

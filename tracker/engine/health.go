@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// leastFreeBytes is the room on the disk under which the tracker says that it is not ready: the records file grows in
+// steps of 16 MiB, and a tracker whose disk is full stops.
+const leastFreeBytes = 64 << 20
+
+// Alive fails when the store does: the memory is then ahead of it for good.
+func (e *Engine) Alive() error {
+	select {
+	case <-e.failed:
+		return errors.New("the records file cannot be written, see the log: free the disk and start the tracker again")
+	default:
+		return nil
+	}
+}
+
+// Ready fails unless what is handed to the store now would be written. Whether agents are there is no part of it: they
+// come by way of whoever asks this.
+func (e *Engine) Ready(ctx context.Context) error {
+	if err := e.Alive(); err != nil {
+		return err
+	}
+	select {
+	case <-e.closing:
+		return errors.New("the tracker is stopping")
+	default:
+	}
+	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // which waits for all that is before it
+		return fmt.Errorf("the records file is not written: %w", err)
+	}
+	free, err := e.FreeBytes()
+	if err != nil {
+		return errors.New("the disk of the records cannot be looked at")
+	}
+	if free < leastFreeBytes {
+		return fmt.Errorf("the disk of the records has %s left, less than %s: make room", show.Bytes(free), show.Bytes(leastFreeBytes))
+	}
+	return nil
+}
+
+// FreeBytes is the room for records and artifacts, the lesser of the two.
+func (e *Engine) FreeBytes() (int64, error) {
+	own, err := disk.FreeBytes(e.store.Path())
+	if err != nil {
+		return 0, err
+	}
+	artifacts, err := disk.FreeBytes(e.cfg.Artifacts.Dir)
+	return min(own, artifacts), err
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long
+// polls and streams end.
+func (e *Engine) Run(ctx context.Context) error {
+	defer e.Close()
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() { e.artifacts.Run(ctx) })
+	keeping.Go(func() { e.sweeper(ctx) })
+	timer := time.NewTimer(e.untilBeat())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.storeTime()
+			return nil
+		case <-e.closing:
+			e.storeTime()
+			return nil
+		case <-e.failed:
+			return e.failure
+		case <-timer.C:
+			e.beat(ctx)
+			timer.Reset(e.untilBeat())
+		}
+	}
+}
+
+// leastBeat is the least time between two beats.
+const leastBeat = 10 * time.Millisecond
+
+// untilBeat is the time until the next beat: a second, or less when a budget is spent before.
+func (e *Engine) untilBeat() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wait := min(time.Second, e.cfg.State.LeaseTimeout/4)
+	if spent, ok := e.machine.UntilSpent(); ok {
+		wait = min(wait, max(spent, leastBeat))
+	}
+	return wait
+}
+
+// beat does what only time asks for, each in a change of its own.
+func (e *Engine) beat(ctx context.Context) {
+	for _, b := range []struct {
+		step   func(c *state.Change)
+		failed string
+	}{
+		{(*state.Change).Expire, "expiry not stored"},
+		{(*state.Change).KeepTime, "the time of budgets not stored"},
+		{(*state.Change).EndTurns, "the end of turns not stored"},
+		{(*state.Change).PassAge, "old jobs not dropped"},
+	} {
+		err := e.Update(ctx, func(c *state.Change) error {
+			b.step(c)
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			e.log.Error(b.failed, "error", err)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.machine.ServeWaiters()
+	e.carryOut(nil)
+}
+
+// storeTime stores what was counted of budgets since it was stored last.
+func (e *Engine) storeTime() {
+	err := e.Update(context.Background(), func(c *state.Change) error {
+		c.StoreTime()
+		return nil
+	})
+	if err != nil {
+		e.log.Warn("the time of budgets not stored", "error", err)
+	}
+}
+
+func (e *Engine) wakeSweeper() {
+	select {
+	case e.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweeper removes what is left of jobs that were dropped, until ctx ends.
+func (e *Engine) sweeper(ctx context.Context) {
+	e.wakeSweeper() // a tracker before may have left some
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.closing:
+			return
+		case <-e.sweep:
+		}
+		if err := e.store.Sweep(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("events of dropped jobs not removed", "error", err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package services
+
+import (
+	"context"
+
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// mostKnown bounds the records that are looked at for a job: reading so many takes about a second.
+const mostKnown = 500_000
+
+// firstProgress is the progress of a job's tasks before it begins: what is recorded of their workloads already.
+func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress, error) {
+	progress := make([]*tilthv1.TaskProgress, len(spec.GetTasks()))
+	k := knowing{spec: spec, left: mostKnown, seen: map[[2]string]records.Known{}, look: look}
+	for i, task := range spec.GetTasks() {
+		progress[i] = &tilthv1.TaskProgress{}
+		if spec.GetNoTransfer() {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err() // nobody waits for it any more
+		}
+		known, err := k.of(task)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		progress[i].KnownTrials = uint32(known.Trials)
+		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.Best.GetLatencySeconds(), known.CandidateSeconds
+		progress[i].KnownBestDigest = known.Best.GetCandidate().GetDigest()
+		if known.Best != nil {
+			progress[i].KnownBest = state.Bare(known.Best)
+		}
+	}
+	return progress, nil
+}
+
+// knowing looks up what is recorded of a job's tasks: of each workload once, however many tasks have it, and in all no
+// more records than are left, but for one of each.
+type knowing struct {
+	spec *tilthv1.JobSpec
+	left int
+	seen map[[2]string]records.Known // by workload and default schedule
+	look lookUp
+}
+
+// lookUp is records.DB.Known.
+type lookUp func(target, workload, numerics, candidate string, most int) (records.Known, error)
+
+func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {
+	key := [2]string{task.GetWorkloadDigest(), task.GetDefaultDigest()}
+	if known, is := k.seen[key]; is {
+		return known, nil
+	}
+	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], knownNumerics(k.spec), key[1], max(k.left, 1))
+	k.left -= known.Trials
+	k.seen[key] = known
+	return known, err
+}
+
+// knownNumerics is the level of a job; one from before there were levels is strict.
+func knownNumerics(spec *tilthv1.JobSpec) string {
+	if spec.GetNumerics() == "" {
+		return "strict"
+	}
+	return spec.GetNumerics()
+}

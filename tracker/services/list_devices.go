@@ -1,0 +1,31 @@
+package services
+
+import (
+	"context"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// ListDevices implements tilthv1.DeviceServiceServer; devices come by name.
+func (s *Services) ListDevices(_ context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
+	devices, next, err := page(s, (*state.Machine).DeviceNames, req, func(m *state.Machine, name string) (*tilthv1.Device, bool) {
+		d, _, err := m.Device(name)
+		return d, err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, nil
+}
+
+// GetDevice implements tilthv1.DeviceServiceServer.
+func (s *Services) GetDevice(_ context.Context, req *tilthv1.GetDeviceRequest) (response *tilthv1.GetDeviceResponse, err error) {
+	s.engine.Read(func(m *state.Machine) {
+		var d *tilthv1.Device
+		if d, _, err = m.Device(req.GetName()); err == nil {
+			response = &tilthv1.GetDeviceResponse{Device: d}
+		}
+	})
+	return response, s.status(err)
+}

@@ -1,0 +1,25 @@
+package services
+
+import (
+	"context"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// ReturnLease implements tilthv1.AgentServiceServer. Handing back what is no longer held changes nothing.
+func (s *Services) ReturnLease(ctx context.Context, req *tilthv1.ReturnLeaseRequest) (*tilthv1.ReturnLeaseResponse, error) {
+	err := s.update(ctx, func(c *state.Change) { c.GiveBack(req.GetLease(), "handed it back") })
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.ReturnLeaseResponse{}, nil
+}
+
+// Leave implements tilthv1.AgentServiceServer. Leaving twice changes nothing.
+func (s *Services) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilthv1.LeaveResponse, error) {
+	if err := s.update(ctx, func(c *state.Change) { c.Leave(req.GetSession()) }); err != nil {
+		return nil, err
+	}
+	return &tilthv1.LeaveResponse{}, nil
+}

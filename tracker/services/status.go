@@ -1,0 +1,94 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// status is what an error of the engine or of the state machine is on the wire. Refusals are counted.
+func (s *Services) status(err error) error {
+	var r *refusal.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	case !errors.As(err, &r):
+		return err
+	}
+	s.counts.Refused(r)
+	if r.Kind == refusal.StaleLease {
+		s.log.Warn("stale lease refused", "call", r.Of, "error", r.Text)
+	}
+	return statusOf(r)
+}
+
+// statusOf is a refusal on the wire.
+func statusOf(r *refusal.Error) error {
+	switch r.Kind {
+	case refusal.Invalid:
+		return invalid(r.Of, "%s", r.Text)
+	case refusal.NotFound:
+		return status.Error(codes.NotFound, r.Text)
+	case refusal.NotNow:
+		return status.Error(codes.FailedPrecondition, r.Text)
+	case refusal.Denied:
+		return status.Error(codes.PermissionDenied, r.Text)
+	case refusal.VoidSession:
+		return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "%s", r.Text)
+	case refusal.StaleLease:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease, "%s", r.Text)
+	case refusal.MissingArtifact:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
+	case refusal.Overloaded:
+		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%s", r.Text)
+	case refusal.OverQuota:
+		return wire.Refuse(codes.ResourceExhausted, wire.ReasonQuota, "%s", r.Text)
+	case refusal.Stopping:
+		return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "%s", r.Text)
+	}
+	return status.Error(codes.Internal, r.Text)
+}
+
+// invalid refuses a request for one of its fields.
+func invalid(field, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	s, err := status.New(codes.InvalidArgument, field+": "+text).WithDetails(&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
+	})
+	if err != nil {
+		return status.Error(codes.InvalidArgument, field+": "+text)
+	}
+	return s.Err()
+}
+
+// invalidItem is invalid of a field of an item of a list, or of the item itself (empty). The name is made only of what
+// is wrong.
+func invalidItem(list string, at int, field, format string, args ...any) error {
+	name := fmt.Sprintf("%s[%d]", list, at)
+	if field != "" {
+		name += "." + field
+	}
+	return invalid(name, format, args...)
+}
+
+// notFound refuses a request for something that does not exist.
+func notFound(what, id string) error {
+	return status.Errorf(codes.NotFound, "%s %q does not exist", what, id)
+}
+
+// storeError reports a store that cannot be read; nil for no error.
+func storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Errorf(codes.Internal, "read the records file: %v", err)
+}

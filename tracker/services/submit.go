@@ -1,0 +1,107 @@
+package services
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// SubmitJob implements tilthv1.JobServiceServer.
+func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) (*tilthv1.SubmitJobResponse, error) {
+	if err := cmp.Or(checkKeyName("request_id", req.GetRequestId()), checkJob(req.GetSpec())); err != nil {
+		return nil, err
+	}
+	// What a client says of its owner counts only where nobody is asked who they are.
+	if caller, is := access.From(ctx); is {
+		req.Spec.Owner = caller.Name
+	}
+	progress, err := firstProgress(ctx, s.engine.Store().Known, req.GetSpec())
+	if err != nil {
+		return nil, err
+	}
+	submission := state.NewSubmission(req.GetRequestId(), req.GetSpec(), progress)
+	var job *tilthv1.Job
+	var before string
+	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		job, before, err = c.Submit(submission)
+		return err
+	})
+	if err == nil && before != "" {
+		if job, err = s.engine.Store().Job(before); err != nil {
+			err = storeError(err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.SubmitJobResponse{Job: job}, nil
+}
+
+func checkJob(spec *tilthv1.JobSpec) error {
+	if owner := spec.GetOwner(); owner != "" {
+		if err := checkKeyName("spec.owner", owner); err != nil {
+			return err
+		}
+	}
+	if spec.GetRun() != nil {
+		return checkRun(spec)
+	}
+	target := spec.GetTarget()
+	for _, f := range []struct{ field, value string }{
+		{"spec.name", spec.GetName()},
+		{"spec.target.fingerprint", target.GetFingerprint()},
+		{"spec.target.toolchain", target.GetToolchain()},
+		{"spec.target.device_class", target.GetDeviceClass()},
+		{"spec.tuner", spec.GetTuner()},
+	} {
+		if err := checkKeyName(f.field, f.value); err != nil {
+			return err
+		}
+	}
+	if n := spec.GetNumerics(); n != "" && n != "strict" && n != "default" && n != "fast" {
+		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
+	}
+	if p := spec.GetPriority(); p > wire.MostPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
+	}
+	time := spec.GetBudget().GetTime()
+	if spec.GetBudget().GetTrials() == 0 && time == nil {
+		return invalid("spec.budget", "has neither trials nor time")
+	}
+	// Else the job would end as done before it began.
+	if time != nil && (!time.IsValid() || time.AsDuration() <= 0) {
+		return invalid("spec.budget.time", "is %v, not a time of more than 0", time.AsDuration())
+	}
+	if len(spec.GetTasks()) == 0 {
+		return invalid("spec.tasks", "is empty")
+	}
+	for i, task := range spec.GetTasks() {
+		if err := checkTask(fmt.Sprintf("spec.tasks[%d].", i), task); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTask(field string, task *tilthv1.TaskSpec) error {
+	switch {
+	case task.GetDefaultDigest() != "" && !records.ValidDigest(task.GetDefaultDigest()):
+		return invalid(field+"default_digest", "%q is not a sha256", task.GetDefaultDigest())
+	case len(task.GetWorkload()) == 0:
+		return invalid(field+"workload", "is empty")
+	case !records.IsDigest(task.GetWorkloadDigest(), task.GetWorkload()):
+		return invalid(field+"workload_digest", "%q is not the workload's", task.GetWorkloadDigest())
+	case !(task.GetWeight() > 0) || math.IsInf(task.GetWeight(), 0):
+		return invalid(field+"weight", "is %v", task.GetWeight())
+	case !(task.GetFlop() >= 0) || math.IsInf(task.GetFlop(), 0):
+		return invalid(field+"flop", "is %v", task.GetFlop())
+	}
+	return nil
+}

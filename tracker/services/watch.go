@@ -1,0 +1,150 @@
+package services
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/engine"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+const eventsPerRead = 256
+
+// WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as
+// they come.
+func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
+	w := &watcher{Services: s, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
+	// Before the log is read, so that nothing falls between the two.
+	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {
+		return s.status(refusal.Of(refusal.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
+			s.engine.Watches().Most()))
+	}
+	defer s.engine.Watches().End(w.jobID, w.events)
+	for {
+		if err := w.catchUp(); err != nil || w.ended {
+			return err
+		}
+		if err := w.follow(); err != nil || w.ended {
+			return err
+		}
+	}
+}
+
+// watcher is one stream of a job's events.
+type watcher struct {
+	*Services
+	jobID   string
+	next    uint64 // sequence of the event that is due
+	several bool   // a message may hold several events
+	// statuses is whether the caller wants to hear of the job's status; status is the last that was sent.
+	statuses bool
+	status   *tilthv1.JobStatus
+	queued   bool // it was at the last look
+	stream   grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
+	events   *engine.Subscription
+	ended    bool // the job's last event was sent
+}
+
+// catchUp sends what is stored.
+func (w *watcher) catchUp() error {
+	for {
+		// The state first: of a job that has ended by then, the events that follow are the last.
+		row, err := w.engine.Store().JobRow(w.jobID)
+		if errors.Is(err, records.ErrNotFound) {
+			return notFound("job", w.jobID)
+		}
+		if err != nil {
+			return storeError(err)
+		}
+		events, err := w.engine.Store().Events(w.jobID, w.next, eventsPerRead)
+		if err != nil {
+			return storeError(err)
+		}
+		if err := w.send(events); err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			continue
+		}
+		// Of a job that was dropped in between there are no events, either.
+		if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
+			return notFound("job", w.jobID)
+		}
+		w.ended = records.Final(row.GetJob().GetState())
+		return nil
+	}
+}
+
+// follow sends events as they come, until the job ends or some were missed.
+func (w *watcher) follow() error {
+	var again <-chan time.Time
+	if w.statuses {
+		ticker := time.NewTicker(statusEvery)
+		defer ticker.Stop()
+		again = ticker.C
+		if err := w.sendStatus(); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case <-again:
+			if err := w.sendStatus(); err != nil {
+				return err
+			}
+			continue
+		case <-w.events.Wake():
+		case <-w.stream.Context().Done():
+			return status.FromContextError(w.stream.Context().Err()).Err()
+		case <-w.engine.Closing():
+			return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping")
+		}
+		events, missed := w.engine.Watches().Take(w.events)
+		if len(events) > 0 && events[0].GetSequence() > w.next {
+			missed = true
+		}
+		if missed {
+			return nil
+		}
+		if err := w.send(events); err != nil {
+			return err
+		}
+		if n := len(events); n > 0 && records.Final(events[n-1].GetState().GetState()) {
+			w.ended = true
+			return nil
+		}
+	}
+}
+
+// messageBytes is how large a message with several events is at most. A message costs as much as a handful of trials
+// in it, and the next larger buffers of gRPC have a megabyte.
+const messageBytes = 30 << 10
+
+// send sends those events that are due, several in a message if the watcher takes them.
+func (w *watcher) send(events []*tilthv1.JobEvent) error {
+	for len(events) > 0 && events[0].GetSequence() < w.next {
+		events = events[1:]
+	}
+	for len(events) > 0 {
+		n := 1
+		for size := proto.Size(events[0]); w.several && n < len(events); n++ {
+			if size += proto.Size(events[n]); size > messageBytes {
+				break
+			}
+		}
+		if err := w.stream.Send(&tilthv1.WatchJobResponse{Event: events[0], More: events[1:n]}); err != nil {
+			return err
+		}
+		w.next = events[n-1].GetSequence() + 1
+		events = events[n:]
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package services
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// statusEvery is how often a job's status is looked at for who watches it.
+const statusEvery = time.Second
+
+// sendStatus sends the job's status if it is another one than before; that time goes on is none. Work is queued for a
+// moment whenever it goes from hand to hand, so that is told only when it lasts.
+func (w *watcher) sendStatus() error {
+	var now *tilthv1.JobStatus
+	w.engine.Read(func(m *state.Machine) { now = m.Status(w.jobID) })
+	queued := now.GetWait().GetReason() == tilthv1.WaitReason_WAIT_REASON_TURN
+	if queued && !w.queued {
+		now.Wait = nil
+	}
+	w.queued = queued
+	if now == nil || w.status != nil && now.GetTimeRuns() == w.status.GetTimeRuns() && sameWait(now.GetWait(), w.status.GetWait()) {
+		return nil
+	}
+	w.status = now
+	return w.stream.Send(&tilthv1.WatchJobResponse{Status: now})
+}
+
+func sameWait(a, b *tilthv1.Wait) bool {
+	return proto.Equal(a, b) ||
+		a != nil && b != nil && a.GetReason() == b.GetReason() && a.GetMessage() == b.GetMessage() && a.GetNothingCanRun() == b.GetNothingCanRun()
+}

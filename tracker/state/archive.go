@@ -1,0 +1,36 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
+)
+
+// archived notes that a job has ended; what its owner has too much of then is dropped.
+func (c *Change) archived(j *job) {
+	c.keepEnded(&retention.Job{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
+	c.retainOf(j.spec.GetOwner())
+}
+
+// keepEnded adds a job to those that have ended, also in the store.
+func (c *Change) keepEnded(j *retention.Job) {
+	c.write.EndJob(j.ID, &storev1.EndedRow{Owner: j.Owner, EndedAt: timestamppb.New(j.Ended), StoredBytes: uint64(j.Bytes)})
+	c.archive.Add(j)
+}
+
+// recoverArchive reads which jobs have ended.
+func (m *Machine) recoverArchive(rows Rows) error {
+	var all []*retention.Job
+	err := rows.EndedJobs(func(id string, row *storev1.EndedRow) {
+		all = append(all, &retention.Job{ID: id, Owner: row.GetOwner(), Ended: row.GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
+	})
+	slices.SortFunc(all, func(a, b *retention.Job) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID)) })
+	for _, j := range all {
+		m.archive.Add(j)
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// needing are the jobs of which something that waits needs an artifact.
+func (m *Machine) needing(digest string) (jobs []*job) {
+	for _, j := range m.jobs {
+		waits := j.lease == nil && slices.Contains(runDigests(j.spec.GetRun()), digest)
+		for _, b := range j.batches {
+			waits = waits || b.lease == nil && slices.Contains(b.artifactDigests(), digest)
+		}
+		if waits {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.id, b.id) })
+	return jobs
+}
+
+// rebuild sends batches of a job that wait for a runner, and lack artifacts, back to builders. Their order stays.
+func (c *Change) rebuild(j *job) {
+	runners := class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass()}
+	if q := c.queues[runners]; q != nil {
+		q.work.Remove(j.spec.GetOwner(), j.id)
+	}
+	for _, b := range j.inOrder() {
+		if b.stage != storev1.Stage_STAGE_MEASURE || b.lease != nil {
+			continue
+		}
+		if !c.artifactsThere(b) {
+			c.log.Warn("artifacts of a batch are damaged, it is built again", "batch", b.id)
+			c.toBuild(b)
+			c.move(b)
+		}
+		if b.retry == nil {
+			c.enqueue(b, false)
+		}
+	}
+}
+
+// lackedBy is an artifact that a run needs and that is not there; empty when all are.
+func (m *Machine) lackedBy(run *tilthv1.RunSpec) string {
+	for _, digest := range runDigests(run) {
+		if complete, _ := m.artifacts.Stat(digest); !complete {
+			return digest
+		}
+	}
+	return ""
+}
+
+// endDamaged ends a run whose files only its client can send again.
+func (c *Change) endDamaged(j *job, digest string) {
+	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, "the tracker's copy of artifact "+digest+" was damaged: run it again")
+}
+
+// Damaged has what needs an artifact that is damaged, and set aside, done again. What an agent holds goes on: it may
+// have the artifact, and gives the lease back if it does not.
+func (c *Change) Damaged(digest string) {
+	for _, j := range c.needing(digest) {
+		if j.runs() {
+			c.endDamaged(j, digest)
+		} else {
+			c.rebuild(j)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package state
+
+import (
+	"cmp"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// batch is a batch under way: candidates of one task that are built and measured together.
+type batch struct {
+	hold
+	id            string
+	job           *job
+	task          uint32
+	proposal      uint64
+	mode          tilthv1.BatchMode
+	remeasured    string
+	firstTrial    uint32
+	eventSequence uint64
+	stage         storev1.Stage
+	candidates    []*tilthv1.Candidate
+	sizeBytes     int64 // of the candidates
+	recorded      []byte
+	open          int // trials not recorded
+	buildSeconds  []float64
+	artifacts     []*tilthv1.ArtifactRef
+	builtBy       string // whose the artifacts are
+	settled       []*tilthv1.LeaseToken
+}
+
+func (b *batch) subject() string { return b.id }
+func (b *batch) parent() *job    { return b.job }
+func (b *batch) held() *hold     { return &b.hold }
+func (b *batch) size() int       { return b.open }
+
+func (b *batch) class() class {
+	if b.stage == storev1.Stage_STAGE_BUILD {
+		return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: b.job.spec.GetTarget().GetToolchain()}
+	}
+	return class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: b.job.spec.GetTarget().GetDeviceClass()}
+}
+
+func (b *batch) row() *storev1.BatchRow {
+	return &storev1.BatchRow{
+		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial, EventSequence: b.eventSequence,
+		Stage: b.stage, Lease: b.lease.proto(), Attempt: b.attempt, Faults: b.faults, Settled: b.settled,
+		Recorded: b.recorded, BuildSeconds: b.buildSeconds, Artifacts: b.artifacts, Mode: b.mode,
+		FailedBy: b.failedBy, Failures: b.failures, Remeasured: b.remeasured, BuiltBy: b.builtBy,
+	}
+}
+
+func (b *batch) spec() *tilthv1.TaskSpec { return b.job.spec.GetTasks()[b.task] }
+
+// pending returns the candidates whose trials are not recorded.
+func (b *batch) pending() (out []*tilthv1.Candidate) {
+	for i, c := range b.candidates {
+		if b.recorded[i] == 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// pendingNames are those candidates without their traces and origins, which a runner does not need: it has their
+// objects.
+func (b *batch) pendingNames() (out []*tilthv1.Candidate) {
+	for _, c := range b.pending() {
+		out = append(out, &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial(), Numerics: c.GetNumerics(), Multiplications: c.GetMultiplications()})
+	}
+	return out
+}
+
+// place returns the place of a candidate by digest and trial, or -1.
+func (b *batch) place(c *tilthv1.Candidate) int {
+	i := int64(c.GetTrial()) - int64(b.firstTrial)
+	if i < 0 || i >= int64(len(b.candidates)) || b.candidates[i].GetDigest() != c.GetDigest() {
+		return -1
+	}
+	return int(i)
+}
+
+// places returns the places of all candidates by digest.
+func (b *batch) places() map[string]int {
+	places := make(map[string]int, len(b.candidates))
+	for i, c := range b.candidates {
+		places[c.GetDigest()] = i
+	}
+	return places
+}
+
+// settle notes that the lease in force ended with an accepted report.
+func (b *batch) settle() { b.settled = append(b.settled, b.lease.proto()) }
+
+// Holds says whether a token is among others.
+func Holds(tokens []*tilthv1.LeaseToken, token *tilthv1.LeaseToken) bool {
+	for _, t := range tokens {
+		if proto.Equal(t, token) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *batch) artifactDigests() []string { return digestsOf(b.artifacts) }
+
+func digestsOf(artifacts []*tilthv1.ArtifactRef) (out []string) {
+	for _, a := range artifacts {
+		out = append(out, a.GetDigest())
+	}
+	return out
+}
+
+// closeBatch ends a batch that has nothing more to be done. Its row stays so that repeated calls are known as such.
+func (c *Change) closeBatch(b *batch) {
+	c.dropBatch(b)
+	delete(c.moved, b)
+	c.write.CloseBatch(b.id, &storev1.BatchRow{
+		JobId: b.job.id, TaskIndex: b.task, Proposal: b.proposal, FirstTrial: b.firstTrial,
+		Stage: storev1.Stage_STAGE_CLOSED, Settled: b.settled,
+	})
+}
+
+// toBuild sends a batch (back) to a builder.
+func (c *Change) toBuild(b *batch) {
+	c.unpin(b)
+	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
+}
+
+// artifactsThere says whether all that a runner needs is in the artifact store.
+func (c *Change) artifactsThere(b *batch) bool {
+	for _, a := range b.artifacts {
+		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
+			return false
+		}
+	}
+	return true
+}
+
+// recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
+// change that settles the lease. The event is to be stored, by storeTrials.
+func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
+	m.At = c.now()
+	m.Candidate = b.candidates[i]
+	m.Message = records.Cut(m.GetMessage(), records.MaxMessageBytes)
+	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)
+	b.recorded[i] = 1
+	b.open--
+	b.faults, b.failures = 0, 0
+	c.move(b)
+	p := b.job.progress[b.task]
+	p.Trials++
+	keepBest(p, m)
+	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		fail(p, m)
+	}
+	e := c.event(b.job)
+	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(),
+	}}
+	c.tell(Trial{m})
+	return e
+}
+
+// trialRowBytes is about what a trial takes in its job's log.
+const trialRowBytes = 48
+
+// storeTrials has all trials of a batch that the change records stored together, and the progress to which they came.
+func (c *Change) storeTrials(b *batch, trials []*tilthv1.JobEvent) {
+	if len(trials) > 0 {
+		c.grow(b.job, trialRowBytes*int64(len(trials)))
+		c.write.AppendTrials(b.job.id, b.job.spec.GetTarget().GetFingerprint(), b.spec().GetWorkloadDigest(), trials)
+	}
+	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
+}

@@ -1,0 +1,45 @@
+package state
+
+import (
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// keepBest brings the best of a task's trials forward by one measurement. A best one that is measured again and
+// refuted leaves no best until the next verified measurement: in a batch of finalists it comes first, and its rivals
+// after it.
+func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
+	best := bestOf(p)
+	switch {
+	case m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE:
+		if records.Supersedes(m, best) {
+			p.BestSeconds, p.BestTrace, p.Best = m.GetLatencySeconds(), m.GetCandidate().GetTrace(), Bare(m)
+		}
+	case best != nil && records.Refutes(m) && m.GetCandidate().GetDigest() == best.GetCandidate().GetDigest():
+		p.BestSeconds, p.BestTrace, p.Best = 0, nil, nil
+	}
+}
+
+// bestOf is the measurement that stands for the best so far; nil when there is none. The progress of a job that was
+// begun before measurements were kept has its latency only.
+func bestOf(p *tilthv1.TaskProgress) *tilthv1.Measurement {
+	if p.GetBest() != nil || p.GetBestSeconds() == 0 {
+		return p.GetBest()
+	}
+	return &tilthv1.Measurement{
+		Candidate:      &tilthv1.Candidate{Digest: records.Digest(p.GetBestTrace())},
+		SamplesSeconds: []float64{p.GetBestSeconds()}, LatencySeconds: p.GetBestSeconds(),
+	}
+}
+
+// Bare is a measurement without what only the builder and the tuner read.
+func Bare(m *tilthv1.Measurement) *tilthv1.Measurement {
+	return &tilthv1.Measurement{
+		Candidate: &tilthv1.Candidate{
+			Digest: m.GetCandidate().GetDigest(), Trial: m.GetCandidate().GetTrial(), Numerics: m.GetCandidate().GetNumerics(),
+			Multiplications: m.GetCandidate().GetMultiplications(),
+		},
+		Error: m.GetError(), SamplesSeconds: m.GetSamplesSeconds(), LatencySeconds: m.GetLatencySeconds(), Interval: m.GetInterval(),
+		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
+	}
+}

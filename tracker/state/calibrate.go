@@ -1,0 +1,123 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one.
+func (m *Machine) toCalibrate(a *agent) bool {
+	return a.device != nil && slices.Contains(a.spec.GetCapabilities(), wire.Calibrates) &&
+		m.cfg.Drift.Due(m.cfg.Now(), a.device.calibrateAt, len(a.leases) > 0)
+}
+
+// rejoined says whether an agent of a new session is asked for a calibration at once: a device that is in quarantine
+// waits for its time.
+func (c *Change) rejoined(a *agent) bool {
+	if a.device != nil && a.device.quarantine == nil {
+		a.device.calibrateAt = c.cfg.Now()
+	}
+	return c.toCalibrate(a)
+}
+
+// Calibrate takes in a calibration that the agent of a session reports, and does what follows.
+func (c *Change) Calibrate(session string, report *tilthv1.CalibrationReport) error {
+	a, err := c.live(session)
+	if err != nil {
+		return err
+	}
+	if a.device == nil {
+		return refusal.Field("session", "is of %q, which is no runner", a.spec.GetName())
+	}
+	c.calibrated(a.device, session, report)
+	return nil
+}
+
+// Recalibrate has a device forget what it was compared with.
+func (c *Change) Recalibrate(name, by, reason string) (*tilthv1.Device, error) {
+	return c.decide(name, func(d *device) {
+		c.changeDevice(d, by, strings.TrimSuffix("recalibrated: "+reason, ": "), func() {
+			d.quarantine, d.warning, d.calibration, d.calibrateAt = nil, nil, nil, c.cfg.Now()
+		})
+	})
+}
+
+func (c *Change) calibrated(d *device, session string, report *tilthv1.CalibrationReport) {
+	if d.calibration == nil {
+		d.calibration = &tilthv1.DeviceCalibration{}
+	}
+	if n := report.GetNumber(); n > 0 && d.calibration.GetSession() == session && n <= d.calibration.GetNumber() {
+		return // the answer was lost
+	}
+	now := c.cfg.Now()
+	since := d.calibration.GetCalmAt()
+	v := c.cfg.Drift.Judge(d.calibration, report.GetKernels(), drift.Summarize(report, now), d.quarantine != nil)
+	d.calibration.Session, d.calibration.Number = session, report.GetNumber()
+	d.calibration.Surroundings = report.GetSurroundings()
+	d.calibrateAt = now.Add(v.Next)
+	c.tell(Calibrated)
+	switch {
+	case v.Quarantine != "" && c.irreplaceable(d):
+		c.warn(d, v.Quarantine)
+	case v.Quarantine != "":
+		c.tell(Quarantined)
+		c.changeDevice(d, "", v.Quarantine, func() { d.quarantine, d.warning = c.quarantine(d, v), nil })
+	case v.Release, d.warning != nil && d.calibration.GetDisturbed() == 0:
+		c.changeDevice(d, "", "it measures as it should again", func() { d.quarantine, d.warning = nil, nil })
+	default:
+		c.write.PutDevice(d.name, d.row())
+	}
+	if v.Suspect != "" && since != nil {
+		c.suspect(d, since.AsTime(), fmt.Sprintf("%s: %s between %s and %s", d.name, v.Suspect,
+			since.AsTime().UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	}
+}
+
+// quarantine begins a quarantine, or goes on with the one that there is.
+func (c *Change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
+	q := &tilthv1.Quarantine{Reason: v.Quarantine, Since: c.now(), Until: timestamppb.New(c.cfg.Now().Add(v.Probe))}
+	if d.quarantine != nil {
+		q.Since = d.quarantine.GetSince()
+	}
+	return q
+}
+
+// suspect has the bests measured again that a device measured after some time; they stand until then. Tuners of
+// running jobs do so at once. Jobs that have ended have none: what they recorded is marked, so that the next job of
+// the same workload settles it with its first trials.
+func (c *Change) suspect(d *device, since time.Time, reason string) {
+	c.write.SuspectBests(d.name, since, reason)
+	for _, j := range c.jobsByID() {
+		for i, p := range j.progress {
+			best := p.GetBest()
+			if best.GetDevice() != d.name || !best.GetAt().AsTime().After(since) {
+				continue
+			}
+			e := c.event(j)
+			e.Event = &tilthv1.JobEvent_Suspected{Suspected: &tilthv1.MeasurementSuspected{
+				TaskIndex: uint32(i), Device: d.name, Reason: reason,
+				Candidate: &tilthv1.Candidate{
+					Digest: best.GetCandidate().GetDigest(), Numerics: best.GetCandidate().GetNumerics(), Trace: p.GetBestTrace(),
+				},
+			}}
+			c.store(j, e)
+			c.log.Warn("best measurement in doubt", "job", j.id, "task", i, "reason", reason)
+		}
+	}
+}
+
+// jobsByID are the jobs that have not ended, oldest first.
+func (m *Machine) jobsByID() []*job {
+	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *job) int { return cmp.Compare(a.id, b.id) })
+}

@@ -1,0 +1,95 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// mostDeadLetters is how many a job may have: a farm that fails so much of it cannot tune it.
+const mostDeadLetters = 100
+
+// bury gives a batch up and tells it as a dead letter of its job.
+func (c *Change) bury(b *batch, class tilthv1.ErrorClass, message string) {
+	letter := &tilthv1.DeadLetter{
+		BatchId: b.id, TaskIndex: b.task, Error: class, Message: clip(message, maxMessageBytes), Attempts: b.failures, Agents: b.failedBy,
+	}
+	j := b.job
+	j.meta.DeadLetters = append(j.meta.DeadLetters, letter)
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
+	c.store(j, e)
+	c.dropBatch(b)
+	delete(c.moved, b)
+	b.stage = storev1.Stage_STAGE_DEAD
+	c.write.CloseBatch(b.id, b.row())
+	c.tell(GaveUp(class))
+	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message, "agents", b.failedBy)
+	if len(j.meta.GetDeadLetters()) >= mostDeadLetters {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", mostDeadLetters, letter.GetMessage()))
+	}
+}
+
+// DeadBatch is a dead letter with what is stored of its batch.
+type DeadBatch struct {
+	Letter *tilthv1.DeadLetter
+	Stored *records.OpenBatch
+}
+
+// stillDead makes batches of those that are dead letters of the job until now.
+func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
+	for _, d := range dead {
+		if !slices.Contains(j.meta.GetDeadLetters(), d.Letter) {
+			continue
+		}
+		b, err := c.restore(j, d.Stored)
+		if err != nil {
+			return nil, refusal.Store(err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// unbury has a batch built and measured again, as if nobody had failed it.
+func (c *Change) unbury(b *batch) {
+	j := b.job
+	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
+	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
+	b.faults, b.failures = 0, 0
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open)}}
+	c.store(j, e)
+	c.write.ReopenBatch(b.id)
+	c.addBatch(b)
+	c.move(b)
+	c.enqueue(b, false)
+	c.log.Info("dead letter tried again", "batch", b.id)
+}
+
+// DeadLetters are those of a job that has not ended.
+func (m *Machine) DeadLetters(jobID string) []*tilthv1.DeadLetter {
+	if j := m.jobs[jobID]; j != nil {
+		return slices.Clone(j.meta.GetDeadLetters())
+	}
+	return nil
+}
+
+// RetryDead has batches that are dead letters of a job until now built and measured again, and returns their ids; ok
+// is false when the job has ended.
+func (c *Change) RetryDead(jobID string, dead []DeadBatch) (ids []string, ok bool, err error) {
+	j := c.jobs[jobID]
+	if j == nil {
+		return nil, false, nil
+	}
+	batches, err := c.stillDead(j, dead)
+	for _, b := range batches {
+		c.unbury(b)
+		ids = append(ids, b.id)
+	}
+	return ids, true, err
+}

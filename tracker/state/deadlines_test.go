@@ -1,0 +1,40 @@
+package state
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Leases that end are taken out, since each holds its batch; the others come when they are due.
+func TestALeaseThatEndsIsNotKeptUntilItIsDue(t *testing.T) {
+	const leases = 200
+	rng := rand.New(rand.NewPCG(1, 2))
+	begin := time.Unix(0, 0)
+	var d deadlines
+	d.agent(&agent{deadline: begin.Add(leases / 2 * time.Second)})
+	var kept int
+	for i := range leases {
+		l := &lease{deadline: begin.Add(time.Duration(rng.IntN(leases)) * time.Second)}
+		d.lease(l)
+		if kept++; i%2 == 0 {
+			d.drop(l)
+			d.drop(l) // again changes nothing
+			kept--
+		}
+	}
+	last := begin
+	for due, ok := d.next(begin.Add(leases * time.Second)); ok; due, ok = d.next(begin.Add(leases * time.Second)) {
+		if due.at.Before(last) {
+			t.Fatalf("%v comes after %v", due.at, last)
+		}
+		last = due.at
+		if due.lease != nil {
+			kept--
+			d.drop(due.lease) // it is not there any more
+		}
+	}
+	if kept != 0 || len(d) != 0 {
+		t.Errorf("%d leases did not come, %d deadlines are left", kept, len(d))
+	}
+}

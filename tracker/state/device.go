@@ -1,0 +1,205 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// keptChanges is how many changes of a device's state are remembered.
+const keptChanges = 20
+
+// device is what was decided of a runner's device. It outlives the runner's sessions.
+type device struct {
+	name string
+	// nil while nobody keeps work from it.
+	cordon  *tilthv1.Cordon
+	history []*tilthv1.DeviceChange
+	// nil while it measures as it should, as far as is known.
+	quarantine *tilthv1.Quarantine
+	// Set while it does not measure as it should, and is given work all the same.
+	warning *tilthv1.DeviceWarning
+	// What is known of how it measures; nil when it was never calibrated.
+	calibration *tilthv1.DeviceCalibration
+	// When it is to be calibrated next; not stored, since a tracker that starts wants to know.
+	calibrateAt time.Time
+	// changed is closed, and made anew, when the state changes.
+	changed chan struct{}
+}
+
+func newDevice(name string, row *storev1.DeviceRow) *device {
+	d := &device{
+		name: name, cordon: row.GetCordon(), history: row.GetHistory(), quarantine: row.GetQuarantine(), warning: row.GetWarning(),
+		calibration: row.GetCalibration(),
+		changed:     make(chan struct{}),
+	}
+	if d.quarantine != nil {
+		d.calibrateAt = d.quarantine.GetUntil().AsTime()
+	}
+	return d
+}
+
+func (d *device) row() *storev1.DeviceRow {
+	return &storev1.DeviceRow{Cordon: d.cordon, History: d.history, Quarantine: d.quarantine, Warning: d.warning, Calibration: d.calibration}
+}
+
+func (d *device) state() tilthv1.DeviceState {
+	switch {
+	case d.cordon.GetDraining():
+		return tilthv1.DeviceState_DEVICE_STATE_DRAINING
+	case d.cordon != nil:
+		return tilthv1.DeviceState_DEVICE_STATE_CORDONED
+	case d.quarantine != nil:
+		return tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
+	}
+	return tilthv1.DeviceState_DEVICE_STATE_READY
+}
+
+// ready says whether the device may be given work; nil, which is no device but another kind of agent, always may.
+func (d *device) ready() bool {
+	return d == nil || d.state() == tilthv1.DeviceState_DEVICE_STATE_READY
+}
+
+// due is when the state changes by itself; zero when it does not.
+func (d *device) due() time.Time {
+	if until := d.cordon.GetUntil(); until != nil {
+		return until.AsTime()
+	}
+	return time.Time{}
+}
+
+// device is the device of a runner's name, which is made when it is not known yet.
+func (m *Machine) device(name string) *device {
+	d := m.devices[name]
+	if d == nil {
+		d = newDevice(name, nil)
+		m.devices[name] = d
+	}
+	return d
+}
+
+// deviceOf returns the device of a runner that joined at some time.
+func (m *Machine) deviceOf(name string) (*device, error) {
+	if a := m.agents[name]; a == nil || a.device == nil {
+		return nil, refusal.Unknown("device", name)
+	}
+	return m.devices[name], nil
+}
+
+// describe returns the device as clients see it.
+func (m *Machine) describe(d *device) *tilthv1.Device {
+	a := m.agents[d.name]
+	out := &tilthv1.Device{Agent: a.shown(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
+	if d.cordon != nil {
+		out.Cordon = proto.CloneOf(d.cordon)
+	}
+	if d.quarantine != nil {
+		out.Quarantine = proto.CloneOf(d.quarantine)
+	}
+	if d.warning != nil {
+		out.Warning = proto.CloneOf(d.warning)
+	}
+	if d.calibration != nil {
+		out.Calibration = proto.CloneOf(d.calibration)
+		out.Calibration.Session = ""
+		if c := out.GetCalibration(); c.GetReference() != nil && len(c.GetRecent()) > 0 {
+			c.Drift = drift.Drift(c.GetRecent()[len(c.GetRecent())-1], c.GetReference())
+		}
+	}
+	return out
+}
+
+// changeDevice changes what is decided of a device, and follows what comes of it: the state's history, its agent's
+// waiting calls, those who wait for the state.
+func (c *Change) changeDevice(d *device, by, reason string, decide func()) {
+	before := d.state()
+	decide()
+	c.note(d, before, by, reason)
+	c.write.PutDevice(d.name, d.row())
+	if due := d.due(); due.IsZero() {
+		delete(c.timed, d)
+	} else {
+		c.timed[d] = due
+	}
+	close(d.changed)
+	d.changed = make(chan struct{})
+	if a := c.agents[d.name]; a != nil && d.ready() {
+		for _, class := range a.offers {
+			c.dirty[class] = struct{}{} // its calls may have waited for this
+		}
+	}
+}
+
+// note adds to the history what is new.
+func (c *Change) note(d *device, before tilthv1.DeviceState, by, reason string) {
+	now := d.state()
+	last := &tilthv1.DeviceChange{}
+	if n := len(d.history); n > 0 {
+		last = d.history[n-1]
+	}
+	if now == before && last.GetReason() == reason && last.GetBy() == by {
+		return
+	}
+	c.log.Info("device changed", "device", d.name, "state", names.DeviceState(now), "by", by, "reason", reason)
+	d.history = append(d.history, &tilthv1.DeviceChange{At: c.now(), State: now, Reason: reason, By: by})
+	if extra := len(d.history) - keptChanges; extra > 0 {
+		d.history = slices.Delete(d.history, 0, extra)
+	}
+}
+
+// drained ends the draining of a device whose last lease has ended.
+func (c *Change) drained(d *device) {
+	if a := c.agents[d.name]; d.cordon.GetDraining() && (a == nil || len(a.leases) == 0) {
+		c.changeDevice(d, "", "drained: "+d.cordon.GetReason(), func() { d.cordon.Draining = false })
+	}
+}
+
+// passTime ends what ends by itself.
+func (c *Change) passTime(now time.Time) {
+	var over []*device
+	for d, due := range c.timed {
+		if !now.Before(due) {
+			over = append(over, d)
+		}
+	}
+	slices.SortFunc(over, func(a, b *device) int { return cmp.Compare(a.name, b.name) })
+	for _, d := range over {
+		c.changeDevice(d, "", "its time is over", func() { d.cordon = nil })
+	}
+}
+
+func (m *Machine) recoverDevices(rows Rows) error {
+	return rows.Devices(func(name string, row *storev1.DeviceRow) {
+		d := newDevice(name, row)
+		m.devices[name] = d
+		if due := d.due(); !due.IsZero() {
+			m.timed[d] = due
+		}
+	})
+}
+
+// after is the time so long from now; nil for no duration.
+func (c *Change) after(duration time.Duration) *timestamppb.Timestamp {
+	if duration == 0 {
+		return nil
+	}
+	return timestamppb.New(c.cfg.Now().Add(duration))
+}
+
+// Device is a device as clients see it. changed is closed when its state is another one.
+func (m *Machine) Device(name string) (out *tilthv1.Device, changed <-chan struct{}, err error) {
+	d, err := m.deviceOf(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.describe(d), d.changed, nil
+}

@@ -1,0 +1,18 @@
+package state
+
+import (
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Finish ends a job as its tuner says; ok is false when the lease is not in force.
+func (c *Change) Finish(lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) (ok bool) {
+	j, ok := c.lookUp(lease).(*job)
+	if !ok || j.runs() {
+		return false
+	}
+	j.finishedBy = j.lease.proto()
+	j.lease.agent.completed++
+	j.lease.agent.rest.Forgive()
+	c.end(j, state, reason)
+	return true
+}

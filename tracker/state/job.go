@@ -1,0 +1,165 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// job is a job that has not ended.
+type job struct {
+	hold
+	id string
+	request
+	requestKey []byte // empty of jobs from before it was kept
+	spec       *tilthv1.JobSpec
+	specBytes  int64
+	// What is stored of the job: its specification and its events.
+	storedBytes int64
+	// Without spec and progress.
+	meta         *tilthv1.Job
+	progress     []*tilthv1.TaskProgress
+	proposed     int    // trials, of all tasks together
+	proposals    uint64 // batches
+	lastSequence uint64
+	finishedBy   *tilthv1.LeaseToken
+	batches      map[string]*batch
+	// Sizes of their candidates.
+	candidateBytes int64
+	// What kept all of it from going on at the last beat, and since when, on the wall's clock; 0 = nothing did.
+	blocked      tilthv1.WaitReason
+	blockedSince time.Time
+	timeSpent
+}
+
+func (j *job) subject() string { return j.id }
+func (j *job) parent() *job    { return j }
+func (j *job) held() *hold     { return &j.hold }
+func (j *job) size() int       { return 1 }
+
+func (j *job) class() class {
+	if j.runs() {
+		return class{
+			kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass(), runs: true, device: j.spec.GetRun().GetDevice(),
+		}
+	}
+	return class{kind: tilthv1.AgentKind_AGENT_KIND_TUNER, name: j.spec.GetTuner()}
+}
+
+// classes are those of all the job's work: its search, its builds and its measurements.
+func (j *job) classes() []class {
+	if j.runs() {
+		return []class{j.class()}
+	}
+	target := j.spec.GetTarget()
+	return []class{
+		j.class(),
+		{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: target.GetToolchain()},
+		{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: target.GetDeviceClass()},
+	}
+}
+
+// inOrder returns the job's batches under way in the order in which they were proposed.
+func (j *job) inOrder() []*batch {
+	return slices.SortedFunc(maps.Values(j.batches), func(a, b *batch) int { return cmp.Compare(a.proposal, b.proposal) })
+}
+
+func (j *job) paused() bool { return j.meta.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
+
+// priority is a job's share among its owner's jobs.
+func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), wire.DefaultPriority) }
+
+func (j *job) row() *storev1.JobRow {
+	return &storev1.JobRow{
+		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
+		Proposals: j.proposals, FinishedBy: j.finishedBy, FailedBy: j.failedBy,
+		RequestKey: j.requestKey, StoredBytes: uint64(j.storedBytes),
+	}
+}
+
+// whole returns the job as clients see it.
+func (j *job) whole() *tilthv1.Job {
+	out := proto.CloneOf(j.meta)
+	out.Spec = j.spec
+	for _, p := range j.progress {
+		out.Progress = append(out.Progress, proto.CloneOf(p))
+	}
+	return out
+}
+
+// setState changes a job's state and tells it.
+func (c *Change) setState(j *job, s tilthv1.JobState, reason string) {
+	reason = records.Cut(reason, records.MaxReasonBytes)
+	j.meta.State, j.meta.Reason = s, reason
+	if records.Final(s) {
+		j.meta.EndedAt = c.now()
+	}
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: s, Reason: reason}}
+	c.store(j, e)
+	c.log.Info("job changed", "job", j.id, "state", s.String(), "reason", reason)
+}
+
+// end ends a job: what is under way is dropped, what was measured stays.
+func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
+	for _, b := range j.inOrder() {
+		c.release(b)
+		c.cancelRetry(b)
+		c.dropBatch(b)
+		delete(c.moved, b)
+		c.write.DropBatch(b.id)
+	}
+	c.release(j)
+	c.leaveQueues(j)
+	c.artifacts.Unpin(runDigests(j.spec.GetRun())...)
+	c.setState(j, s, reason)
+	c.dropJob(j)
+	c.archived(j)
+	delete(c.requests, j.request)
+	c.keepClosed(j.id, j.proposals)
+}
+
+// jobID names a job of a life of the store. Numbers begin again where a backup does that was restored; names do not.
+func jobID(n uint64, life string) string { return fmt.Sprintf("job-%08d-%s", n, life) }
+
+// IsJobID says whether a text could be the id of a job, of this life or of another; those of before there were lives
+// have none.
+func IsJobID(text string) bool {
+	var n uint64
+	_, err := fmt.Sscanf(text, "job-%d", &n)
+	number, life, lives := strings.Cut(strings.TrimPrefix(text, "job-"), "-")
+	return err == nil && fmt.Sprintf("%08d", n) == number && (!lives || records.IsLife(life))
+}
+
+// batchID begins the name of a job's batch; it is all of the name when the batch was proposed in the life in which the
+// job was submitted.
+func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }
+
+// batchIn names a batch that is proposed in a life.
+func batchIn(jobID string, proposal uint64, life string) string {
+	id := batchID(jobID, proposal)
+	if strings.HasSuffix(jobID, "-"+life) {
+		return id
+	}
+	return id + "-" + life
+}
+
+// batchOf returns the batch under way of a proposal; nil when there is none.
+func (j *job) batchOf(proposal uint64) *batch {
+	for _, b := range j.batches {
+		if b.proposal == proposal {
+			return b
+		}
+	}
+	return nil
+}

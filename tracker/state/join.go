@@ -1,0 +1,60 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// Joined is what an agent is told that has joined.
+type Joined struct {
+	// HeartbeatInterval is how often it is to report, and Calibrate whether it is to calibrate its device first.
+	HeartbeatInterval time.Duration
+	Calibrate         bool
+}
+
+// Join makes an agent known under a session of its own. An older session of its name is void.
+func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined, error) {
+	a := newAgent(spec, session)
+	if err := cmp.Or(c.checkTakeover(spec.GetName(), identity), c.roomForAgent(a)); err != nil {
+		return Joined{}, err
+	}
+	a.joined, a.identity = c.now(), identity
+	c.keepAlive(a)
+	if old := c.agents[spec.GetName()]; old != nil {
+		if !old.gone {
+			c.void(old, func(w work) {
+				c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
+			})
+		}
+		a.rest = old.rest
+	}
+	c.admit(a)
+	c.forgetOldest()
+	told := Joined{HeartbeatInterval: c.heartbeatInterval(), Calibrate: c.rejoined(a)}
+	c.write.PutAgent(a.proto())
+	c.log.Info("agent joined", "agent", spec.GetName(), "kind", names.AgentKind(spec.GetKind()), "version", spec.GetVersion())
+	return told, nil
+}
+
+// Leave ends a session whose agent says that it leaves; to do so again changes nothing.
+func (c *Change) Leave(session string) {
+	if a := c.sessions[session]; a != nil {
+		c.log.Info("agent left", "agent", a.spec.GetName())
+		c.void(a, func(w work) { c.giveBack(w, "left") })
+	}
+}
+
+// checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be
+// lost. A board that is set up anew, under another identity, has its name when the old session is gone.
+func (c *Change) checkTakeover(name, identity string) error {
+	old := c.agents[name]
+	if old == nil || old.gone || old.identity == identity {
+		return nil
+	}
+	return refusal.New(refusal.Denied, "agent %q is joined by another identity: choose another --name, or stop the other", name)
+}

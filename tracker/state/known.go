@@ -1,0 +1,38 @@
+package state
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// maxMessageBytes bounds what a job keeps of a message; the record has it whole.
+const maxMessageBytes = 500
+
+// fail counts a failure, and keeps the first message of its class.
+func fail(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
+	class := m.GetError().String()
+	if p.Errors == nil {
+		p.Errors = map[string]uint32{}
+	}
+	p.Errors[class]++
+	if p.Errors[class] > 1 {
+		return
+	}
+	if p.Messages == nil {
+		p.Messages = map[string]string{}
+	}
+	p.Messages[class] = clip(m.GetMessage(), maxMessageBytes)
+}
+
+// clip cuts text to a number of bytes, not within a character.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.TrimRight(text[:most], " ") + "…"
+}

@@ -1,0 +1,154 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// what names what an agent of the class is, e.g. "device of class x86" or "builder with clang-19".
+func (c class) what() string {
+	switch {
+	case c.kind == tilthv1.AgentKind_AGENT_KIND_BUILDER:
+		return "builder with " + c.name
+	case c.kind == tilthv1.AgentKind_AGENT_KIND_TUNER:
+		return "tuner with " + c.name
+	case c.device != "":
+		return "device " + c.device + " that runs packages for " + c.name
+	case c.runs:
+		return "device of class " + c.name + " that runs packages"
+	}
+	return "device of class " + c.name
+}
+
+// describeLack says why nobody does what is needed, and the remedy.
+func (m *Machine) describeLack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
+	if s.lack == "" {
+		s.lack = m.lack(known, s, reason)
+	}
+	return s.lack
+}
+
+func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
+	switch reason {
+	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER:
+		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.what(), m.others(known, s.of), names.AgentKind(s.of.kind)))
+	}
+	if s.usable > 0 {
+		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.what()))
+	}
+	all := 0
+	var parts []string
+	for _, r := range keptReasons {
+		k := s.kept[r]
+		if k == nil {
+			continue
+		}
+		all += k.count
+		for _, a := range k.some {
+			parts = append(parts, a.name()+" "+m.whyKept(a, r))
+		}
+		if more := k.count - len(k.some); more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more as well", more))
+		}
+	}
+	if all == 1 {
+		return oneLine(fmt.Sprintf("the only %s is not given work: %s", s.of.what(), strings.Join(parts, "; ")))
+	}
+	return oneLine(fmt.Sprintf("none of %d agents, each a %s, is given work: %s", all, s.of.what(), strings.Join(parts, "; ")))
+}
+
+// keptReasons are those for which an agent that is joined is given no work.
+var keptReasons = []tilthv1.WaitReason{
+	tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
+	tilthv1.WaitReason_WAIT_REASON_RESTING, tilthv1.WaitReason_WAIT_REASON_SILENT,
+}
+
+// whyKept says why an agent is given no work, until when, and the remedy.
+func (m *Machine) whyKept(a *agent, reason tilthv1.WaitReason) string {
+	switch reason {
+	case tilthv1.WaitReason_WAIT_REASON_CORDONED:
+		c := a.device.cordon
+		text := "is cordoned since " + stamp(c.GetSince())
+		if c.GetBy() != "" {
+			text += " by " + c.GetBy()
+		}
+		if c.GetUntil() != nil {
+			text += " until " + stamp(c.GetUntil())
+		}
+		if c.GetReason() != "" {
+			text += ": " + clip(c.GetReason(), mostQuoted)
+		}
+		return text + " ('tilth devices uncordon " + a.name() + "' ends it)"
+	case tilthv1.WaitReason_WAIT_REASON_QUARANTINED:
+		q := a.device.quarantine
+		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
+			stamp(q.GetSince()), stamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
+	case tilthv1.WaitReason_WAIT_REASON_RESTING:
+		until, why, _ := a.rest.Last()
+		return fmt.Sprintf("rests until %s: %s", at(until), clip(why, mostQuoted))
+	}
+	return "is silent since " + at(a.seen)
+}
+
+// mostQuoted is how many bytes a message takes of another one.
+const mostQuoted = 200
+
+// others tells of agents of the kind that do not do: devices of other classes, and those that are gone.
+func (m *Machine) others(known *supplies, c class) string {
+	all := known.all[c.kind]
+	if all == nil {
+		all = &kept{}
+		for _, a := range m.agents {
+			if a.spec.GetKind() == c.kind {
+				all.add(a)
+			}
+		}
+		known.all[c.kind] = all
+	}
+	var parts []string
+	for _, a := range all.some {
+		parts = append(parts, a.name()+" "+c.unfit(a))
+	}
+	if more := all.count - len(all.some); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more do not do either", more))
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// unfit says why an agent of the kind cannot do the work of the class.
+func (c class) unfit(a *agent) string {
+	switch {
+	case a.gone:
+		return "is gone since " + at(a.seen)
+	case c.runs && slices.Contains(a.offers, class{kind: c.kind, name: c.name}):
+		return "runs no packages, or is another one"
+	}
+	var names []string
+	for _, o := range a.offers {
+		if !o.runs && len(names) < mostNamed {
+			names = append(names, o.name)
+		}
+	}
+	return "has " + clip(strings.Join(names, ", "), mostQuoted)
+}
+
+// maxWaitBytes bounds a message that says why a job waits.
+const maxWaitBytes = 1000
+
+// oneLine makes one line of text that others wrote a part of.
+func oneLine(text string) string { return clip(strings.Join(strings.Fields(text), " "), maxWaitBytes) }
+
+func stamp(ts *timestamppb.Timestamp) string { return at(ts.AsTime()) }
+
+// at is a time in messages.
+func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

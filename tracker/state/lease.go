@@ -1,0 +1,144 @@
+package state
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// lease is work in an agent's hands until a deadline.
+type lease struct {
+	token    *tilthv1.LeaseToken
+	agent    *agent
+	work     work
+	deadline time.Time
+	// When it was granted, recovered or last listed in a heartbeat, and whether it ever was listed.
+	seen   time.Time
+	listed bool
+	// Heartbeats since then.
+	missed int
+	// Where its deadline is among the tracker's, while it is there.
+	place int
+	cost
+}
+
+func (l *lease) proto() *tilthv1.LeaseToken {
+	if l == nil {
+		return nil
+	}
+	return l.token
+}
+
+// grant leases work to an agent, for a request that waited, or, when to is nil, for one that does not.
+func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueue.Charge) *Effects {
+	effects, _ := m.Apply(func(c *Change) error {
+		var response *tilthv1.LeaseWorkResponse
+		h := w.held()
+		h.attempt++
+		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt, Life: c.life}
+		now := c.cfg.Clock()
+		h.lease = &lease{
+			token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now,
+			cost: q.begin(now, charge, w.size()),
+		}
+		c.leases[w.subject()] = h.lease
+		a.leases[w.subject()] = h.lease
+		c.deadlines.lease(h.lease)
+		switch w := w.(type) {
+		case *job:
+			response = c.leaseJob(w)
+		case *batch:
+			response = c.leaseBatch(w)
+		}
+		response.Lease = token
+		c.effects.Grant = &Grant{To: to, Response: response}
+		c.tell(Granted{a.spec.GetKind(), now.Sub(h.queued)})
+		return nil
+	})
+	return effects
+}
+
+func (c *Change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
+	if j.meta.GetStartedAt() == nil {
+		j.meta.StartedAt = c.now()
+	}
+	if !j.runs() {
+		c.beginTime(j)
+	}
+	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, "")
+	if j.runs() {
+		return c.leaseRun(j)
+	}
+	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Search{Search: c.searchWork(j)}}
+}
+
+func (c *Change) leaseBatch(b *batch) *tilthv1.LeaseWorkResponse {
+	c.move(b)
+	target := b.job.spec.GetTarget()
+	if b.stage == storev1.Stage_STAGE_BUILD {
+		return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Build{Build: &tilthv1.BuildWork{
+			BatchId: b.id, JobId: b.job.id, Target: target, Task: b.spec(), Candidates: b.pending(),
+		}}}
+	}
+	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: &tilthv1.MeasureWork{
+		BatchId: b.id, JobId: b.job.id, Target: target, Task: b.spec(), Candidates: b.pendingNames(), Artifacts: b.artifacts,
+		BestSeconds: b.job.progress[b.task].GetBestSeconds(), Best: bestOf(b.job.progress[b.task]), Mode: b.mode,
+		DriftLimit: c.cfg.Drift.Remeasure, BuiltBy: b.builtBy,
+	}}}
+}
+
+// lookUp returns the work whose lease the token names, if it is in force.
+func (m *Machine) lookUp(token *tilthv1.LeaseToken) work {
+	l := m.leases[token.GetSubject()]
+	if l == nil || !proto.Equal(l.token, token) {
+		return nil
+	}
+	return l.work
+}
+
+// release ends the lease of work, if any.
+func (c *Change) release(w work) {
+	h := w.held()
+	if h.lease == nil {
+		return
+	}
+	if j, ok := w.(*job); ok {
+		c.countTime(j, newSupplies())
+		j.counted, j.running = time.Time{}, false
+	}
+	delete(c.leases, w.subject())
+	c.deadlines.drop(h.lease)
+	a := h.lease.agent
+	delete(a.leases, w.subject())
+	if !h.lease.granted.IsZero() { // when one from before a restart was granted is not known
+		c.tell(Ended{a.spec.GetKind(), c.cfg.Clock().Sub(h.lease.granted)})
+	}
+	h.lease.settle(c.cfg.Clock())
+	h.lease = nil
+	if a.device != nil {
+		c.drained(a.device)
+	}
+	switch w := w.(type) {
+	case *job:
+		c.touch(w)
+	case *batch:
+		c.move(w)
+	}
+}
+
+// Stale refuses a call whose lease is no longer held.
+func Stale(call string, token *tilthv1.LeaseToken) error {
+	return refusal.Of(refusal.StaleLease, call, "lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
+}
+
+// GiveBack takes a lease back without blame; one that is no longer held changes nothing.
+func (c *Change) GiveBack(token *tilthv1.LeaseToken, why string) {
+	if w := c.lookUp(token); w != nil {
+		c.giveBack(w, why)
+	}
+}

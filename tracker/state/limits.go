@@ -1,0 +1,106 @@
+package state
+
+import (
+	"cmp"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// Limits bound what the tracker keeps in memory, whoever asks for it. A call beyond one is UNAVAILABLE: it may be
+// repeated later, and agents and clients do. Zero fields have the defaults of their comments.
+type Limits struct {
+	// Jobs bounds those that have not ended, 10,000; SpecBytes the sizes of all their specifications, 512 MiB.
+	Jobs      int
+	SpecBytes int64
+	// JobBatches bounds the batches of a job that are under way, 64; CandidateBytes the sizes of all candidates under
+	// way, 256 MiB, of which a job may have a quarter.
+	JobBatches     int
+	CandidateBytes int64
+	// Agents bounds the sessions, 50,000, and AgentWaits the requests for work of one that wait, 256.
+	Agents, AgentWaits int
+	// Gone bounds the agents that are remembered though they are gone, 50,000; AgentBytes the sizes of what all agents
+	// say of themselves, 512 MiB; Classes the toolchains, device classes and tuners that are offered or asked for,
+	// 200,000.
+	Gone       int
+	AgentBytes int64
+	Classes    int
+	// Ended bounds the jobs that have ended and are kept, 50,000, and EndedBytes what is stored of them, 16 GiB.
+	Ended      int
+	EndedBytes int64
+	// Watches bounds the streams of events, 10,000.
+	Watches int
+	// Calls bounds the calls that wait for the disk, 20,000.
+	Calls int
+}
+
+// WithDefaults has the defaults for what is zero.
+func (l Limits) WithDefaults() Limits {
+	return Limits{
+		Jobs: cmp.Or(l.Jobs, 10_000), SpecBytes: cmp.Or(l.SpecBytes, 512<<20),
+		JobBatches: cmp.Or(l.JobBatches, 64), CandidateBytes: cmp.Or(l.CandidateBytes, 256<<20),
+		Agents: cmp.Or(l.Agents, 50_000), AgentWaits: cmp.Or(l.AgentWaits, 256),
+		Gone: cmp.Or(l.Gone, 50_000), AgentBytes: cmp.Or(l.AgentBytes, 512<<20), Classes: cmp.Or(l.Classes, 200_000),
+		Ended: cmp.Or(l.Ended, 50_000), EndedBytes: cmp.Or(l.EndedBytes, 16<<30),
+		Watches: cmp.Or(l.Watches, 10_000), Calls: cmp.Or(l.Calls, 20_000),
+	}
+}
+
+// roomForJob refuses a job while the tracker has no room for it.
+func (m *Machine) roomForJob(specBytes int64) error {
+	l := m.cfg.Limits
+	switch {
+	case len(m.jobs) >= l.Jobs:
+		return overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(m.jobs))
+	case m.load.specBytes+specBytes > l.SpecBytes:
+		return overloaded("specs", "the tracker has jobs of %d bytes, and no room for %d more: try again when some have ended",
+			m.load.specBytes, specBytes)
+	}
+	return nil
+}
+
+// roomForBatch refuses candidates while the tracker has no room for them.
+func (m *Machine) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
+	l := m.cfg.Limits
+	if len(j.batches) >= l.JobBatches {
+		return overloaded("batches", "job %s has %d batches under way: propose more when some are done", j.id, len(j.batches))
+	}
+	more, own := candidateBytes(candidates), j.candidateBytes
+	if own > 0 && own+more > l.CandidateBytes/4 || m.load.candidateBytes > 0 && m.load.candidateBytes+more > l.CandidateBytes {
+		return overloaded("candidates", "candidates of %d bytes are under way, %d of job %s: propose %d more when some are done",
+			m.load.candidateBytes, own, j.id, more)
+	}
+	return nil
+}
+
+// roomForAgent refuses a session while the tracker has no room for it; one that takes another's place needs none.
+func (m *Machine) roomForAgent(a *agent) error {
+	l, had := m.cfg.Limits, int64(0)
+	old := m.agents[a.name()]
+	if old != nil {
+		had = old.specBytes
+	}
+	switch {
+	case (old == nil || old.gone) && len(m.sessions) >= l.Agents:
+		return overloaded("agents", "the tracker has %d agents, and no room for more: try again when some have left", len(m.sessions))
+	case m.load.agentBytes-had+a.specBytes > l.AgentBytes:
+		return overloaded("agent_bytes", "the tracker knows agents that say %d bytes of themselves, and has no room for %d more: try again when some have left",
+			m.load.agentBytes, a.specBytes)
+	case len(m.queues)+len(a.offers) > l.Classes:
+		return overloaded("classes", "the tracker has %d toolchains, device classes and tuners, and no room for more: try again when some agents have left",
+			len(m.queues))
+	}
+	return nil
+}
+
+// roomForWait refuses an agent's request for work when too many of it wait.
+func (m *Machine) roomForWait(a *agent) error {
+	if len(a.waiters) >= m.cfg.Limits.AgentWaits {
+		return overloaded("waits", "agent %s waits for work %d times: have fewer slots", a.name(), len(a.waiters))
+	}
+	return nil
+}
+
+func overloaded(of, format string, args ...any) error {
+	return refusal.Of(refusal.Overloaded, of, format, args...)
+}

@@ -1,0 +1,64 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// AgentNames, DeviceNames and OwnerNames are those of all agents and devices that are known, and of the owners of jobs
+// that have not ended, in any order.
+func (m *Machine) AgentNames() []string { return slices.Collect(maps.Keys(m.agents)) }
+
+// DeviceNames: see AgentNames.
+func (m *Machine) DeviceNames() []string { return slices.Collect(maps.Keys(m.devices)) }
+
+// OwnerNames: see AgentNames.
+func (m *Machine) OwnerNames() []string { return slices.Collect(maps.Keys(m.owners)) }
+
+// Agent is an agent as clients see it.
+func (m *Machine) Agent(name string) (*tilthv1.Agent, error) {
+	a := m.agents[name]
+	if a == nil {
+		return nil, refusal.Unknown("agent", name)
+	}
+	return a.shown(), nil
+}
+
+// Session is the agent of a session that is not void, and the identity that it joined with.
+func (m *Machine) Session(session string) (agent, identity string, ok bool) {
+	a := m.sessions[session]
+	if a == nil {
+		return "", "", false
+	}
+	return a.name(), a.identity, true
+}
+
+// Owner is what an owner has and may have; nil when no job of it is open. waiting is what Waiting says.
+func (m *Machine) Owner(name string, waiting map[string]int) *tilthv1.Owner {
+	has := m.owners[name]
+	if has == nil {
+		return nil
+	}
+	may := m.cfg.Shares.Of(name)
+	ended, endedBytes := m.archive.Of(name)
+	return &tilthv1.Owner{
+		Name: name, Weight: may.Weight,
+		Jobs: uint32(has.Jobs), MaxJobs: uint32(may.Jobs),
+		Trials: uint64(has.Trials), MaxTrials: uint64(may.Trials),
+		ArtifactBytes: uint64(has.ArtifactBytes), MaxArtifactBytes: uint64(may.ArtifactBytes),
+		Waiting: uint32(waiting[name]), EndedJobs: uint32(ended), KeepJobs: uint32(max(m.cfg.Keep.Jobs, 0)),
+		StoredBytes: uint64(has.StoredBytes + endedBytes), MaxStoredBytes: uint64(may.StoredBytes),
+	}
+}
+
+// Waiting is how much of each owner's work waits for an agent.
+func (m *Machine) Waiting() map[string]int {
+	n := map[string]int{}
+	for _, q := range m.queues {
+		q.work.EachWaiting(func(owner string, items int) { n[owner] += items })
+	}
+	return n
+}

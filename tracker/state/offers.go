@@ -1,0 +1,36 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// offersOf returns the classes of work that an agent can be given, each once.
+func offersOf(spec *tilthv1.AgentSpec) (out []class) {
+	known := map[class]bool{}
+	add := func(c class) {
+		if !known[c] {
+			known[c] = true
+			out = append(out, c)
+		}
+	}
+	for _, name := range slices.Concat(spec.GetTuners(), spec.GetToolchains()) {
+		add(class{kind: spec.GetKind(), name: name})
+	}
+	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
+	for _, d := range spec.GetDeviceClasses() {
+		add(class{kind: spec.GetKind(), name: d.GetName()})
+		if runs {
+			add(class{kind: spec.GetKind(), name: d.GetName(), runs: true})
+			add(class{kind: spec.GetKind(), name: d.GetName(), runs: true, device: spec.GetName()})
+		}
+	}
+	return out
+}
+
+// offered is how many toolchains, device classes or tuners an agent offers, whichever are the most.
+func offered(spec *tilthv1.AgentSpec) int {
+	return max(len(spec.GetTuners()), len(spec.GetToolchains()), len(spec.GetDeviceClasses()))
+}

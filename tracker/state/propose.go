@@ -1,0 +1,71 @@
+package state
+
+import (
+	"cmp"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.ProposeBatchResponse {
+	p := j.progress[req.GetTaskIndex()]
+	b := &batch{
+		id: batchIn(j.id, j.proposals, c.life), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
+		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
+		candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
+	}
+	for i, candidate := range b.candidates {
+		candidate.Trial = b.firstTrial + uint32(i)
+	}
+	j.proposals++
+	j.faults, j.failures, j.failedBy = 0, 0, nil
+	c.owners[j.spec.GetOwner()].Trials += j.claimMore(len(b.candidates))
+	p.Proposed += uint32(len(b.candidates))
+	j.proposed += len(b.candidates)
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
+		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
+		Remeasured: b.remeasured,
+	}}
+	b.eventSequence = e.GetSequence()
+	c.store(j, e)
+	c.write.PutProgress(j.id, b.task, p)
+	c.addBatch(b)
+	c.move(b)
+	c.enqueue(b, false)
+	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
+}
+
+// Proposal is what came of a proposal.
+type Proposal struct {
+	*tilthv1.ProposeBatchResponse
+	// Closed is set, and nothing else, when the batch was proposed before and is no longer under way: it begins the
+	// name by which the store knows it.
+	Closed string
+}
+
+// Propose makes a batch of a tuner's candidates, or finds the one that the same proposal made before.
+func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
+	j, ok := c.lookUp(req.GetLease()).(*job)
+	if !ok {
+		return Proposal{}, Stale("ProposeBatch", req.GetLease())
+	}
+	switch n := req.GetProposal(); {
+	case n < j.proposals:
+		// A batch that is not in memory any more is closed, and on disk when this change is.
+		c.Repeated("ProposeBatch")
+		if b := j.batchOf(n); b != nil {
+			return Proposal{ProposeBatchResponse: &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}}, nil
+		}
+		return Proposal{Closed: batchID(j.id, n)}, nil
+	case n > j.proposals:
+		return Proposal{}, refusal.New(refusal.NotNow, "proposal: is %d, the job's next is %d", n, j.proposals)
+	case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
+		return Proposal{}, refusal.Field("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
+	}
+	if err := cmp.Or(c.checkCandidatesQuota(j, req.GetCandidates()), c.roomForBatch(j, req.GetCandidates())); err != nil {
+		return Proposal{}, err
+	}
+	return Proposal{ProposeBatchResponse: c.propose(j, req)}, nil
+}

@@ -1,0 +1,191 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Rows is what a machine reads of a store in order to go on where the one before it ended.
+type Rows interface {
+	// LastJobID is that of the newest job; empty when there never was one.
+	LastJobID() (string, error)
+	// OpenJobs and OpenBatches are those under way; those that are damaged say so.
+	OpenJobs() ([]*records.OpenJob, error)
+	OpenBatches() ([]*records.OpenBatch, error)
+	// EndedJobs are the jobs that have ended and are kept, in any order.
+	EndedJobs(take func(id string, row *storev1.EndedRow)) error
+	// ClosedJobs are the jobs of which closed batches are kept, with their numbers of proposals.
+	ClosedJobs() (ids []string, proposals []uint64, err error)
+	// Agents and Devices are all that are known.
+	Agents(take func(*tilthv1.Agent)) error
+	Devices(take func(name string, row *storev1.DeviceRow)) error
+	// Events are so many of a job's, from a sequence on.
+	Events(jobID string, from uint64, most int) ([]*tilthv1.JobEvent, error)
+}
+
+// Recover loads what is under way: agents, open jobs and their batches. Sessions and leases from before stay valid for
+// the grace, so agents that outlived the tracker go on with what they hold. mend is a change that is to be applied
+// next: it puts right what cannot stay as it is stored.
+func (m *Machine) Recover(rows Rows) (mend func(c *Change) error, err error) {
+	last, err := rows.LastJobID()
+	if err != nil {
+		return nil, err
+	}
+	if last != "" {
+		if _, err := fmt.Sscanf(last, "job-%d", &m.nextJob); err != nil {
+			return nil, fmt.Errorf("job id %q: %w", last, err)
+		}
+	}
+	shortened, err := m.recoverAgents(rows)
+	if err != nil {
+		return nil, err
+	}
+	jobs, damaged, err := m.recoverJobs(rows)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := rows.OpenBatches()
+	if err != nil {
+		return nil, err
+	}
+	lost, err := m.recoverBatches(batches)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(m.recoverArchive(rows), m.recoverClosed(rows)); err != nil {
+		return nil, err
+	}
+	if jobs > 0 {
+		m.log.Info("recovered", "jobs", jobs, "batches", len(batches), "leases", len(m.leases))
+	}
+	return func(c *Change) error {
+		for _, a := range shortened {
+			c.write.PutAgent(a.proto())
+		}
+		c.endLost(damaged, lost)
+		return nil
+	}, nil
+}
+
+// recoverAgents returns those of whom something was left out.
+func (m *Machine) recoverAgents(rows Rows) (shortened []*agent, err error) {
+	if err := m.recoverDevices(rows); err != nil {
+		return nil, err
+	}
+	err = rows.Agents(func(stored *tilthv1.Agent) {
+		cut := shorten(stored.GetSpec())
+		a := newAgent(stored.GetSpec(), stored.GetSession())
+		a.identity, a.truncated = stored.GetIdentity(), cut || stored.GetTruncated()
+		a.joined, a.gone = stored.GetJoinedAt(), stored.GetState() == tilthv1.AgentState_AGENT_STATE_GONE
+		a.seen, a.heard, a.deadline = stored.GetSeenAt().AsTime(), m.cfg.Clock(), m.graceUntil()
+		a.unheard = !a.gone
+		if a.gone {
+			a.deadline = m.keptUntil(a)
+		}
+		m.admit(a)
+		if cut {
+			m.log.Warn("agent joined before there were bounds: what it says of itself is shortened", "agent", a.name())
+			shortened = append(shortened, a)
+		}
+	})
+	return shortened, err
+}
+
+// recoverJobs recovers the jobs that can go on, and returns those that cannot.
+func (m *Machine) recoverJobs(rows Rows) (all int, damaged []*records.OpenJob, err error) {
+	jobs, err := rows.OpenJobs()
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, stored := range jobs {
+		if stored.Damage == nil {
+			stored.Damage = m.recoverJob(rows, stored)
+		}
+		switch {
+		case errors.Is(stored.Damage, records.ErrDamaged), errors.Is(stored.Damage, records.ErrNotFound):
+			damaged = append(damaged, stored)
+		case stored.Damage != nil:
+			return 0, nil, stored.Damage
+		}
+	}
+	return len(jobs), damaged, nil
+}
+
+func (m *Machine) recoverJob(rows Rows, stored *records.OpenJob) error {
+	row := stored.Row
+	j := &job{
+		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
+		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
+	}
+	j.storedBytes = max(int64(row.GetStoredBytes()), j.specBytes) // rows from before it was counted have none
+	for _, p := range j.progress {
+		j.proposed += int(p.GetProposed())
+	}
+	j.attempt, j.faults, j.failures, j.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFaults(), row.GetFailedBy()
+	if err := m.recoverTime(rows, j); err != nil {
+		return err
+	}
+	m.addJob(j)
+	m.artifacts.Pin(runDigests(j.spec.GetRun())...)
+	m.recoverLease(j, row.GetLease())
+	return nil
+}
+
+func (m *Machine) recoverBatch(stored *records.OpenBatch) error {
+	b, err := m.restore(m.jobs[stored.Row.GetJobId()], stored)
+	if err != nil {
+		return err
+	}
+	m.addBatch(b)
+	if stored.Row.GetLease() == nil && b.stage == storev1.Stage_STAGE_MEASURE {
+		c := &Change{Machine: m}
+		if !c.artifactsThere(b) {
+			c.toBuild(b)
+		}
+	}
+	m.recoverLease(b, stored.Row.GetLease())
+	return nil
+}
+
+// restore makes a job's batch of what is stored of it.
+func (*Machine) restore(j *job, stored *records.OpenBatch) (*batch, error) {
+	row := stored.Row
+	if j == nil || len(row.GetRecorded()) != len(stored.Candidates) || int(row.GetTaskIndex()) >= len(j.spec.GetTasks()) {
+		return nil, fmt.Errorf("batch %s: %w: it does not fit its job", stored.ID, records.ErrDamaged)
+	}
+	b := &batch{
+		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
+		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates, sizeBytes: candidateBytes(stored.Candidates),
+		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
+		settled: row.GetSettled(),
+	}
+	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()
+	b.failures = max(row.GetFailures(), row.GetFaults()) // rows from before they were told apart have faults only
+	b.open = len(b.pending())
+	return b, nil
+}
+
+// recoverLease puts work back into the hands that held it, or into its queue.
+func (m *Machine) recoverLease(w work, token *tilthv1.LeaseToken) {
+	a := m.sessions[token.GetSession()]
+	if a == nil {
+		w.held().elsewhere = m.cfg.Clock().Add(m.cfg.LeaseTimeout)
+		m.push(w, false)
+		return
+	}
+	now, q := m.cfg.Clock(), m.queue(w.class())
+	l := &lease{
+		token: token, agent: a, work: w, deadline: m.graceUntil(), seen: now,
+		cost: q.begin(now, q.work.Begin(m.flow(w)), w.size()),
+	}
+	w.held().lease = l
+	m.leases[w.subject()] = l
+	a.leases[w.subject()] = l
+	m.deadlines.lease(l)
+}

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/policy/retention"
+)
+
+// whyDamaged is the reason of jobs that cannot go on.
+const whyDamaged = "rows of it in the records file are damaged: submit it again; what was measured is kept"
+
+// endLost ends the jobs that cannot go on since rows of theirs, or of their batches, are damaged. The others go on.
+func (c *Change) endLost(jobs []*records.OpenJob, batches []*records.OpenBatch) {
+	lost := map[string]*job{}
+	for _, b := range batches {
+		c.log.Error("batch cannot go on", "batch", b.ID, "error", b.Damage)
+		c.write.DropBatch(b.ID)
+		id, _, _ := strings.Cut(b.ID, ".")
+		if j := c.jobs[id]; j != nil {
+			lost[id] = j
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(lost)) {
+		c.end(lost[id], tilthv1.JobState_JOB_STATE_FAILED, whyDamaged)
+	}
+	for _, j := range jobs {
+		c.log.Error("job cannot go on", "job", j.ID, "error", j.Damage)
+		row := c.endedRow(j)
+		c.write.PutJob(row)
+		c.keepEnded(&retention.Job{ID: j.ID, Owner: j.Spec.GetOwner(), Ended: row.GetJob().GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
+	}
+}
+
+// endedRow is that of a job that cannot go on, with what can be read of the one that it had.
+func (c *Change) endedRow(stored *records.OpenJob) *storev1.JobRow {
+	row := stored.Row
+	if row.GetJob() == nil || row.GetJob().GetId() != stored.ID {
+		row = &storev1.JobRow{Job: &tilthv1.Job{Id: stored.ID, CreatedAt: c.now()}}
+	}
+	row.Lease = nil
+	row.Job.State, row.Job.Reason, row.Job.EndedAt = tilthv1.JobState_JOB_STATE_FAILED, whyDamaged, c.now()
+	return row
+}
+
+// recoverBatches recovers the batches of jobs that go on, and returns those that cannot.
+func (m *Machine) recoverBatches(stored []*records.OpenBatch) (damaged []*records.OpenBatch, err error) {
+	for _, b := range stored {
+		if b.Damage == nil {
+			b.Damage = m.recoverBatch(b)
+		}
+		switch {
+		case errors.Is(b.Damage, records.ErrDamaged):
+			damaged = append(damaged, b)
+		case b.Damage != nil:
+			return nil, b.Damage
+		}
+	}
+	return damaged, nil
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// built takes in a build: candidates that failed are recorded, the others go to a runner.
+func (c *Change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
+	// Before they are looked for, so that none is evicted in between.
+	digests := digestsOf(req.GetArtifacts())
+	c.artifacts.Pin(digests...)
+	defer c.artifacts.Unpin(digests...)
+	outcomes, err := c.matchOutcomes(b, req)
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		b.lease.spend(c.cfg.Clock(), o.GetBuildSeconds())
+	}
+	builtBy := b.lease.agent.owner()
+	c.succeed(b)
+	b.buildSeconds = make([]float64, len(b.candidates))
+	var trials []*tilthv1.JobEvent
+	for i, o := range outcomes {
+		if o == nil {
+			continue
+		}
+		b.buildSeconds[i] = o.GetBuildSeconds()
+		c.tell(Built(o.GetBuildSeconds()))
+		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			trials = append(trials, c.recordTrial(b, i, &tilthv1.Measurement{
+				Error: o.GetError(), Message: o.GetMessage(), BuildSeconds: o.GetBuildSeconds(),
+			}))
+		}
+	}
+	c.storeTrials(b, trials)
+	if b.open == 0 {
+		c.closeBatch(b)
+		return nil
+	}
+	b.stage, b.failedBy = storev1.Stage_STAGE_MEASURE, nil
+	b.artifacts, b.builtBy = req.GetArtifacts(), builtBy
+	c.pin(b)
+	c.enqueue(b, false)
+	return nil
+}
+
+// matchOutcomes returns the outcomes by candidate: exactly one for each that is not recorded.
+func (c *Change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*tilthv1.BuildOutcome, error) {
+	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
+	places := b.places()
+	for n, o := range req.GetOutcomes() {
+		i, known := places[o.GetCandidate()]
+		if !known || b.recorded[i] != 0 {
+			return nil, refusal.Item("outcomes", n, "candidate", "%s is not to be built in batch %s", o.GetCandidate(), b.id)
+		}
+		if outcomes[i] != nil {
+			return nil, refusal.Item("outcomes", n, "candidate", "%s comes twice", o.GetCandidate())
+		}
+		outcomes[i] = o
+	}
+	for i, candidate := range b.candidates {
+		if b.recorded[i] == 0 && outcomes[i] == nil {
+			return nil, refusal.Field("outcomes", "lacks candidate %s", candidate.GetDigest())
+		}
+	}
+	for _, a := range req.GetArtifacts() {
+		complete, size := c.artifacts.Stat(a.GetDigest())
+		if !complete {
+			return nil, refusal.Artifact(a.GetDigest())
+		}
+		a.SizeBytes = uint64(size)
+	}
+	return outcomes, nil
+}
+
+// ReportBuild takes in a build, or why there is none; known is false when the machine knows nothing of the lease.
+func (c *Change) ReportBuild(req *tilthv1.ReportBuildRequest) (known bool, err error) {
+	return c.report("ReportBuild", req.GetLease(), storev1.Stage_STAGE_BUILD, func(b *batch) error {
+		if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			b.settle()
+			c.lose(b, class, req.GetInfraMessage())
+			return nil
+		}
+		return c.built(b, req)
+	})
+}
+
+// report runs a report under the batch's lease; one that was accepted before is accepted again and changes nothing.
+// known is false when the batch is no longer under way.
+func (c *Change) report(call string, token *tilthv1.LeaseToken, stage storev1.Stage, step func(b *batch) error) (known bool, err error) {
+	if b, ok := c.lookUp(token).(*batch); ok && b.stage == stage {
+		c.keepAlive(b.lease.agent)
+		return true, step(b)
+	}
+	b := c.batches[token.GetSubject()]
+	if b == nil {
+		return false, nil
+	}
+	if !Holds(b.settled, token) {
+		return true, Stale(call, token)
+	}
+	c.Repeated(call)
+	return true, nil
+}

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"slices"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// measured takes in measurements; those of trials that are recorded already are passed over.
+func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
+	for n, m := range req.GetMeasurements() {
+		if b.place(m.GetCandidate()) < 0 {
+			return refusal.Item("measurements", n, "candidate", "%s, trial %d, is not in batch %s",
+				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
+		}
+	}
+	a := b.lease.agent
+	b.lease.deadline = later(b.lease.deadline, a.heard.Add(c.cfg.LeaseTimeout))
+	if b.knows(req.GetMeasurements()) && req.GetInfraError() == tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		c.Repeated("ReportMeasurements")
+	}
+	var trials []*tilthv1.JobEvent
+	for _, m := range req.GetMeasurements() {
+		if i := b.place(m.GetCandidate()); b.recorded[i] == 0 {
+			b.lease.spend(a.heard, m.GetRunSeconds())
+			trials = append(trials, c.recordTrial(b, i, b.attribute(i, a, m)))
+		}
+	}
+	c.storeTrials(b, trials)
+	infra := req.GetInfraError()
+	switch {
+	case b.open == 0:
+		c.succeed(b)
+		c.closeBatch(b)
+	case infra != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED:
+		b.settle()
+		c.lose(b, infra, req.GetInfraMessage())
+	}
+	return nil
+}
+
+// knows says whether all the trials are recorded already.
+func (b *batch) knows(measured []*tilthv1.Measurement) bool {
+	return !slices.ContainsFunc(measured, func(m *tilthv1.Measurement) bool {
+		return b.recorded[b.place(m.GetCandidate())] == 0
+	})
+}
+
+// attribute makes a measurement the tracker's. A runner speaks for its device only: who measured is the lease's to
+// say, what building took is the builder's, and only the tracker doubts a measurement, whatever the report says.
+func (b *batch) attribute(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
+	m.Device, m.Suspected, m.BuildSeconds = a.name(), "", 0
+	if len(b.buildSeconds) > 0 {
+		m.BuildSeconds = b.buildSeconds[i]
+	}
+	return m
+}
+
+// ReportMeasurements takes in measurements, or why there are none; known is false when the machine knows nothing of
+// the lease.
+func (c *Change) ReportMeasurements(req *tilthv1.ReportMeasurementsRequest) (known bool, err error) {
+	return c.report("ReportMeasurements", req.GetLease(), storev1.Stage_STAGE_MEASURE, func(b *batch) error { return c.measured(b, req) })
+}

@@ -1,0 +1,55 @@
+package state
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const (
+	// MostAgentBytes bounds what is kept of what an agent says of itself, so that a few of them fit a message.
+	MostAgentBytes = 1 << 20
+	// mostHostBytes bounds the host and the version of an agent that is shortened.
+	mostHostBytes = 256
+)
+
+// shorten makes the spec of an agent that joined before there were bounds one that is kept, and says whether it was
+// too large. Whatever fits stays, in its order; labels, which describe a device to people, go.
+func shorten(spec *tilthv1.AgentSpec) bool {
+	if proto.Size(spec) <= MostAgentBytes && offered(spec) <= wire.MostOffers {
+		return false
+	}
+	left := MostAgentBytes / 2
+	fits := func(size int) bool {
+		if size > left {
+			return false
+		}
+		left -= size
+		return true
+	}
+	short := func(name string) bool { return len(name) <= records.MaxNameBytes && fits(len(name)) }
+	spec.Host, spec.Version = clip(spec.GetHost(), mostHostBytes), clip(spec.GetVersion(), mostHostBytes)
+	spec.Labels, spec.Sandbox = nil, nil
+	spec.Tuners = few(spec.GetTuners(), short)
+	spec.Toolchains = few(spec.GetToolchains(), short)
+	spec.Capabilities = few(spec.GetCapabilities(), short)
+	spec.DeviceClasses = few(spec.GetDeviceClasses(), func(d *tilthv1.DeviceClass) bool {
+		return len(d.GetName()) <= records.MaxNameBytes && fits(proto.Size(d))
+	})
+	return true
+}
+
+// few returns the first items that fit.
+func few[T any](items []T, fits func(T) bool) (out []T) {
+	for _, item := range items {
+		if len(out) == wire.MostOffers {
+			break
+		}
+		if fits(item) {
+			out = append(out, item)
+		}
+	}
+	return out
+}

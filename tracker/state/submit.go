@@ -1,0 +1,64 @@
+package state
+
+import (
+	"cmp"
+	"errors"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// request is what makes a call to submit a job safe to repeat: an owner's request id.
+type request struct{ owner, id string }
+
+// Submission is a job that somebody wants, with all that takes its time: it is made before anybody else has to wait.
+type Submission struct {
+	request
+	spec     *tilthv1.JobSpec
+	progress []*tilthv1.TaskProgress
+	encoded  *records.NewJob
+}
+
+// NewSubmission is a job that its owner wants by a request id. progress is what is known of its tasks already. All of
+// it is the machine's from then on.
+func NewSubmission(requestID string, spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *Submission {
+	return &Submission{
+		request: request{spec.GetOwner(), requestID}, spec: spec, progress: progress, encoded: records.EncodeJob(spec, progress),
+	}
+}
+
+// Submit makes a job, or returns the one that the request made before, or its id if it is in the store only.
+func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err error) {
+	if j := c.requests[s.request]; j != nil {
+		c.Repeated("SubmitJob")
+		return c.shown(j), "", nil
+	}
+	before, err = c.cfg.Requested(s.owner, s.id)
+	if err == nil {
+		c.Repeated("SubmitJob")
+		return nil, before, nil
+	}
+	if !errors.Is(err, records.ErrNotFound) {
+		return nil, "", refusal.Store(err)
+	}
+	if err := cmp.Or(c.checkQuota(s.spec, s.encoded.SpecBytes()), c.roomForJob(s.encoded.SpecBytes())); err != nil {
+		return nil, "", err
+	}
+	if err := c.keepRun(s.spec.GetRun()); err != nil {
+		return nil, "", err
+	}
+	c.nextJob++
+	j := &job{
+		id: jobID(c.nextJob, c.life), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(), storedBytes: s.encoded.SpecBytes(),
+		progress: s.progress, batches: map[string]*batch{},
+	}
+	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
+	c.write.PutNew(j.id, j.requestKey, s.encoded)
+	c.addJob(j)
+	c.requests[j.request] = j
+	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
+	c.enqueue(j, false)
+	c.retainOf(s.owner)
+	return c.shown(j), "", nil
+}

@@ -1,0 +1,105 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// waitsForOthers says why nothing of a job is being done although agents for it are there; nil while something is.
+func (m *Machine) waitsForOthers(j *job, detail bool) *tilthv1.Wait {
+	reason, w := m.holdUp(j)
+	if reason == 0 {
+		return nil
+	}
+	return &tilthv1.Wait{Reason: reason, Message: oneLine(m.describeHeld(reason, w, detail)), Since: m.sinceQueued(w.held())}
+}
+
+func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) string {
+	h, owner := w.held(), w.parent().spec.GetOwner()
+	switch reason {
+	case tilthv1.WaitReason_WAIT_REASON_SILENT:
+		a := h.lease.agent
+		text := fmt.Sprintf("%s has it and is silent since %s", a.name(), at(a.seen))
+		if o := m.outage; o != nil {
+			return text + fmt.Sprintf(", as are %d of %d agents; they are waited for until %s", o.silent, o.agents, at(o.shownUntil))
+		}
+		left := h.lease.deadline.Sub(m.cfg.Clock())
+		return text + "; it is waited for until " + at(m.cfg.Now().Add(max(left, 0)))
+	case tilthv1.WaitReason_WAIT_REASON_RETRY:
+		left := h.retry.due.Sub(m.cfg.Clock())
+		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), mostNamed)], ", "),
+			at(m.cfg.Now().Add(max(left, 0))))
+	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
+		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
+			clip(owner, mostQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
+	}
+	return m.describeTurn(w, detail)
+}
+
+// describeTurn says for whom the agents are at work, and who has the next turns.
+func (m *Machine) describeTurn(w work, detail bool) string {
+	text := fmt.Sprintf("queued for a %s", w.class().what())
+	q := m.queues[w.class()]
+	if !detail || q == nil {
+		return text
+	}
+	busy, owners := 0, map[string]int{}
+	for a := range q.offering {
+		for _, l := range a.leases {
+			if l.queue == q {
+				busy++
+				owners[l.work.parent().spec.GetOwner()]++
+			}
+		}
+	}
+	if busy > 0 {
+		text += fmt.Sprintf(": %d in hand, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
+	}
+	others, own := q.work.Before(m.flow(w))
+	var before []string
+	for _, o := range others[:min(len(others), mostNamed)] {
+		before = append(before, fmt.Sprintf("%d of %s", o.Items, clip(o.Owner, mostQuoted)))
+	}
+	if len(others) > mostNamed {
+		before = append(before, fmt.Sprintf("those of %d more owners", len(others)-mostNamed))
+	}
+	if own > 0 {
+		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), mostQuoted)))
+	}
+	if before != nil {
+		text += "; before it come " + strings.Join(before, ", ")
+	}
+	return text
+}
+
+// listed names the first of some owners, and counts the others.
+func listed(count int, names []string) string {
+	var out []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		out = append(out, clip(name, mostQuoted))
+	}
+	if more := count - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more owners", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// waitReasons counts the jobs that wait, by each reason that there is.
+func (m *Machine) waitReasons() map[tilthv1.WaitReason]int {
+	known, counts := newSupplies(), map[tilthv1.WaitReason]int{}
+	for number := range tilthv1.WaitReason_name {
+		if reason := tilthv1.WaitReason(number); reason != tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED {
+			counts[reason] = 0
+		}
+	}
+	for _, j := range m.jobs {
+		if reason := m.waitReason(known, j); reason != 0 {
+			counts[reason]++
+		}
+	}
+	return counts
+}

@@ -1,0 +1,53 @@
+package telemetry
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func newCalls() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tilth_tracker_calls_total", Help: "Calls answered, streams not counted, by method and gRPC status.",
+	}, []string{"call", "code"})
+}
+
+func newCallSeconds() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "tilth_tracker_call_seconds", Help: "Time to answer a call, by method; requests for work, which wait for some, are not counted.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+	}, []string{"call"})
+}
+
+// Count is an interceptor of the server's calls.
+func (m *Metrics) Count(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	began := time.Now()
+	response, err := next(ctx, req)
+	name := path.Base(info.FullMethod)
+	m.calls.WithLabelValues(name, status.Code(err).String()).Inc()
+	if info.FullMethod != tilthv1.AgentService_LeaseWork_FullMethodName {
+		m.callSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+	}
+	return response, err
+}
+
+// RefusedCall counts a call that was refused before it came to a service.
+func (m *Metrics) RefusedCall(fullMethod string, err error) {
+	m.calls.WithLabelValues(path.Base(fullMethod), status.Code(err).String()).Inc()
+}
+
+// RefusedCaller counts a call or a page that was refused for who called, or how often.
+func (m *Metrics) RefusedCaller(code codes.Code) { m.refusedCalls.WithLabelValues(code.String()).Inc() }
+
+// RefusedPeer counts a connection that was closed at once because there were too many.
+func (m *Metrics) RefusedPeer() { m.refusedPeers.Inc() }
+
+// NoRoom counts a call that was refused for want of room for its request or its answer.
+func (m *Metrics) NoRoom(of string) { m.refused.WithLabelValues("load_" + of).Inc() }

@@ -1,0 +1,59 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// shownDevices bounds the devices that have metrics of their own: of more, those that drifted furthest do.
+const shownDevices = 100
+
+// deviceCollector tells how devices are, by what their calibrations say.
+type deviceCollector struct {
+	devices               func(most int) (map[tilthv1.DeviceState]int, int, []state.DeviceFigures)
+	states, drifts, noise *prometheus.Desc
+	warned                *prometheus.Desc
+}
+
+func newDeviceCollector(s Sources) *deviceCollector {
+	desc := func(name, help, label string) *prometheus.Desc {
+		return prometheus.NewDesc("tilth_tracker_"+name, help, []string{label}, nil)
+	}
+	return &deviceCollector{
+		devices: s.Devices,
+		states:  desc("devices", "Devices that ever joined, by state.", "state"),
+		warned: prometheus.NewDesc("tilth_tracker_warned_devices",
+			"Devices that measure badly and are given work all the same, as the only ones of their class.", nil, nil),
+		drifts: desc("device_drift_ratio",
+			"By how much a device was slower than its reference at its last calibration, 0.04 for 4 %; absent until it has one, and only for those that drifted furthest.", "device"),
+		noise: desc("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.", "device"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *deviceCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.states, c.warned, c.drifts, c.noise} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *deviceCollector) Collect(ch chan<- prometheus.Metric) {
+	states, warned, furthest := c.devices(shownDevices)
+	ch <- prometheus.MustNewConstMetric(c.warned, prometheus.GaugeValue, float64(warned))
+	gauge := func(d *prometheus.Desc, value float64, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
+	}
+	for number := range tilthv1.DeviceState_name {
+		if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
+			gauge(c.states, float64(states[state]), names.DeviceState(state))
+		}
+	}
+	for _, d := range furthest {
+		gauge(c.drifts, d.Drift, d.Name)
+		gauge(c.noise, d.Noise, d.Name)
+	}
+}

@@ -1,0 +1,20 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
+func securityMetrics(from Sources) []prometheus.Collector {
+	held := func(name, help string, bytes func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(bytes()) })
+	}
+	all := []prometheus.Collector{
+		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", from.RequestBytes),
+		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", from.AnswerBytes),
+	}
+	if from.CertificateExpiry == nil {
+		return all
+	}
+	return append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tilth_tracker_certificate_expiry_timestamp_seconds", Help: "When the tracker's certificate expires, as Unix time.",
+	}, func() float64 { return float64(from.CertificateExpiry().Unix()) }))
+}

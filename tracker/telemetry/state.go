@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// stateCollector tells what is in the tracker's memory.
+type stateCollector struct {
+	figures                               func() state.Figures
+	streams                               func() int
+	queued, jobs, batches, agents, leases *prometheus.Desc
+	retries, silent                       *prometheus.Desc
+	ownerJobs, ownerTrials, ownerBytes    *prometheus.Desc
+	specBytes, candidateBytes             *prometheus.Desc
+	ended, endedBytes                     *prometheus.Desc
+	waits, watches                        *prometheus.Desc
+	waiting                               *prometheus.Desc
+}
+
+func newStateCollector(from Sources) *stateCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
+	}
+	return &stateCollector{
+		figures:        from.State,
+		streams:        from.Streams,
+		queued:         desc("queue_depth", "Work that waits for an agent, by the kind and class it needs.", "kind", "class"),
+		jobs:           desc("open_jobs", "Jobs that have not ended, by state.", "state"),
+		batches:        desc("batches", "Batches under way, by stage.", "stage"),
+		agents:         desc("agents", "Agents that ever joined, by kind and state.", "kind", "state"),
+		leases:         desc("leases", "Leases in force."),
+		retries:        desc("retries_waiting", "Work that failed and waits to be tried again."),
+		silent:         desc("outage_silent_agents", "Agents that are waited for since most fell silent at once; 0 while there is no outage."),
+		ownerJobs:      desc("owner_jobs", "Jobs that have not ended, by owner.", "owner"),
+		ownerTrials:    desc("owner_trials", "Trials that the jobs which have not ended may come to, by owner.", "owner"),
+		ownerBytes:     desc("owner_artifact_bytes", "Artifacts of batches that wait for a runner or are with one, by owner.", "owner"),
+		specBytes:      desc("spec_bytes", "Specifications of jobs in memory."),
+		candidateBytes: desc("candidate_bytes", "Candidates of batches under way in memory."),
+		ended:          desc("ended_jobs", "Jobs that have ended and are kept."),
+		endedBytes:     desc("ended_jobs_bytes", "What is stored of them, without records."),
+		waits:          desc("waiting_agents", "Requests for work that wait."),
+		waiting:        desc("waiting_jobs", "Jobs of which nothing is being done, by what they wait for.", "reason"),
+		watches:        desc("watch_streams", "Streams of events."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.retries, s.silent,
+		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.ended, s.endedBytes, s.waits, s.watches, s.waiting} {
+		ch <- d
+	}
+}
+
+// mostSeries bounds the owners and the classes that have metrics of their own: of more, those with the most jobs, or
+// with the most work that waits, do. Names are anybody's to invent.
+const mostSeries = 1000
+
+// Collect implements prometheus.Collector.
+func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	f := s.figures()
+	gauge(s.leases, int64(f.Leases))
+	gauge(s.retries, int64(f.Retries))
+	gauge(s.specBytes, f.SpecBytes)
+	gauge(s.candidateBytes, f.CandidateBytes)
+	gauge(s.ended, int64(f.Ended))
+	gauge(s.endedBytes, f.EndedBytes)
+	gauge(s.watches, int64(s.streams()))
+	for _, owner := range greatest(f.Owners, func(u quota.Usage) int { return u.Jobs }) {
+		u := f.Owners[owner]
+		gauge(s.ownerJobs, int64(u.Jobs), owner)
+		gauge(s.ownerTrials, int64(u.Trials), owner)
+		gauge(s.ownerBytes, u.ArtifactBytes, owner)
+	}
+	gauge(s.waits, int64(f.Waiters))
+	gauge(s.silent, int64(f.Silent))
+	for _, need := range greatest(f.Queues, func(n int) int { return n }) {
+		gauge(s.queued, int64(f.Queues[need]), names.AgentKind(need.Kind), need.Class)
+	}
+	for a, n := range f.Agents {
+		gauge(s.agents, int64(n), names.AgentKind(a.Kind), names.AgentState(a.State))
+	}
+	for state, n := range f.Jobs {
+		gauge(s.jobs, int64(n), names.JobState(state))
+	}
+	for reason, n := range f.Reasons {
+		gauge(s.waiting, int64(n), names.WaitReason(reason))
+	}
+	for stage, n := range f.Batches {
+		gauge(s.batches, int64(n), stageName(stage))
+	}
+}
+
+// greatest are the keys of the greatest values, as many as have metrics of their own.
+func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
+	keys := slices.Collect(maps.Keys(of))
+	if len(keys) > mostSeries {
+		slices.SortFunc(keys, func(a, b K) int { return cmp.Compare(size(of[b]), size(of[a])) })
+		keys = keys[:mostSeries]
+	}
+	return keys
+}
+
+func stageName(s storev1.Stage) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_"))
+}

@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// storeCollector measures what the tracker has on disk.
+type storeCollector struct {
+	from                            Sources
+	size, reusable, artifacts, free *prometheus.Desc
+	damaged                         *prometheus.Desc // rows of the records file
+	// Of the artifacts.
+	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
+}
+
+func newStoreCollector(from Sources) *storeCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
+	}
+	return &storeCollector{
+		from:       from,
+		size:       desc("store_size_bytes", "Size of the records file."),
+		reusable:   desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
+		damaged:    desc("store_damaged_rows_total", "Rows of the records file that were found damaged."),
+		artifacts:  desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
+		files:      desc("artifacts_files", "Artifacts that are stored."),
+		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
+		unfinished: desc("artifacts_unfinished_bytes", "Room that unfinished uploads take."),
+		dropped:    desc("artifacts_dropped_total", "Artifacts, and parts of uploads, that were dropped, by why.", "reason"),
+		refused:    desc("artifacts_refused_total", "Uploads that were refused, for want of room or for others of the same identity.", "reason"),
+		checked:    desc("artifacts_checked_bytes_total", "Bytes of artifacts that were read and compared with their digests."),
+		unchecked:  desc("artifacts_unchecked_seconds", "Time since the artifact was checked that was checked longest ago."),
+		free:       desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		s.size, s.reusable, s.damaged, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
+	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	tell(s.size, prometheus.GaugeValue, float64(s.from.Store.SizeBytes()))
+	tell(s.reusable, prometheus.GaugeValue, float64(s.from.Store.FreeBytes()))
+	tell(s.damaged, prometheus.CounterValue, float64(s.from.Store.Damaged()))
+	stats := s.from.Artifacts()
+	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
+	tell(s.files, prometheus.GaugeValue, float64(stats.Files))
+	tell(s.uploads, prometheus.GaugeValue, float64(stats.Uploads))
+	tell(s.unfinished, prometheus.GaugeValue, float64(stats.UnfinishedBytes))
+	tell(s.checked, prometheus.CounterValue, float64(stats.CheckedBytes))
+	tell(s.unchecked, prometheus.GaugeValue, max(time.Since(stats.OldestCheck), 0).Seconds())
+	for why, n := range stats.Dropped {
+		tell(s.dropped, prometheus.CounterValue, float64(n), why)
+	}
+	for why, n := range stats.Refused {
+		tell(s.refused, prometheus.CounterValue, float64(n), why)
+	}
+	free, err := s.from.FreeBytes()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(s.free, err)
+		return
+	}
+	tell(s.free, prometheus.GaugeValue, float64(free))
+}
