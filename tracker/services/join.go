@@ -1,13 +1,11 @@
 package services
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -30,50 +28,4 @@ func (s *Services) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1
 	return &tilthv1.JoinResponse{
 		Session: session, HeartbeatInterval: durationpb.New(joined.HeartbeatInterval), Calibrate: joined.Calibrate,
 	}, nil
-}
-
-func checkAgent(spec *tilthv1.AgentSpec) error {
-	if err := checkName("spec.name", spec.GetName()); err != nil {
-		return err
-	}
-	switch spec.GetKind() {
-	case tilthv1.AgentKind_AGENT_KIND_TUNER:
-		if len(spec.GetTuners()) == 0 {
-			return invalid("spec.tuners", "is empty: a tuner offers at least one")
-		}
-	case tilthv1.AgentKind_AGENT_KIND_BUILDER:
-		if len(spec.GetToolchains()) == 0 {
-			return invalid("spec.toolchains", "is empty: a builder offers at least one")
-		}
-	case tilthv1.AgentKind_AGENT_KIND_RUNNER:
-		if len(spec.GetDeviceClasses()) == 0 {
-			return invalid("spec.device_classes", "is empty: a runner offers at least one")
-		}
-	default:
-		return invalid("spec.kind", "is %v", spec.GetKind())
-	}
-	return cmp.Or(checkAgentBytes(spec), checkOfferCount(spec), checkOffers(spec))
-}
-
-// checkOffers refuses an agent that offers what its kind cannot do.
-func checkOffers(spec *tilthv1.AgentSpec) error {
-	for _, offer := range []struct {
-		field string
-		count int
-		kind  tilthv1.AgentKind
-	}{
-		{"spec.tuners", len(spec.GetTuners()), tilthv1.AgentKind_AGENT_KIND_TUNER},
-		{"spec.toolchains", len(spec.GetToolchains()), tilthv1.AgentKind_AGENT_KIND_BUILDER},
-		{"spec.device_classes", len(spec.GetDeviceClasses()), tilthv1.AgentKind_AGENT_KIND_RUNNER},
-	} {
-		if offer.count > 0 && spec.GetKind() != offer.kind {
-			return invalid(offer.field, "is set, but the agent is a %s", names.AgentKind(spec.GetKind()))
-		}
-	}
-	for i, d := range spec.GetDeviceClasses() {
-		if d.GetName() == "" {
-			return invalidItem("spec.device_classes", i, "name", "is empty")
-		}
-	}
-	return nil
 }

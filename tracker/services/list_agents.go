@@ -23,14 +23,3 @@ func (s *Services) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest)
 	s.engine.Read(func(m *state.Machine) { response.Outage = m.Outage() })
 	return response, nil
 }
-
-// GetAgent implements tilthv1.AgentServiceServer.
-func (s *Services) GetAgent(_ context.Context, req *tilthv1.GetAgentRequest) (response *tilthv1.GetAgentResponse, err error) {
-	s.engine.Read(func(m *state.Machine) {
-		var a *tilthv1.Agent
-		if a, err = m.Agent(req.GetName()); err == nil {
-			response = &tilthv1.GetAgentResponse{Agent: a}
-		}
-	})
-	return response, s.status(err)
-}

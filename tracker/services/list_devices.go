@@ -18,14 +18,3 @@ func (s *Services) ListDevices(_ context.Context, req *tilthv1.ListDevicesReques
 	}
 	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, nil
 }
-
-// GetDevice implements tilthv1.DeviceServiceServer.
-func (s *Services) GetDevice(_ context.Context, req *tilthv1.GetDeviceRequest) (response *tilthv1.GetDeviceResponse, err error) {
-	s.engine.Read(func(m *state.Machine) {
-		var d *tilthv1.Device
-		if d, _, err = m.Device(req.GetName()); err == nil {
-			response = &tilthv1.GetDeviceResponse{Device: d}
-		}
-	})
-	return response, s.status(err)
-}

@@ -15,11 +15,3 @@ func (s *Services) ReturnLease(ctx context.Context, req *tilthv1.ReturnLeaseRequ
 	}
 	return &tilthv1.ReturnLeaseResponse{}, nil
 }
-
-// Leave implements tilthv1.AgentServiceServer. Leaving twice changes nothing.
-func (s *Services) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilthv1.LeaveResponse, error) {
-	if err := s.update(ctx, func(c *state.Change) { c.Leave(req.GetSession()) }); err != nil {
-		return nil, err
-	}
-	return &tilthv1.LeaveResponse{}, nil
-}

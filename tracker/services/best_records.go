@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -82,52 +81,4 @@ func (s *Services) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecor
 	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
 	best, next, err := s.engine.Store().BestPage(req.GetTarget(), string(mark), most, mostListBytes)
 	return &tilthv1.BestRecordsResponse{Records: best, NextPageToken: hex.EncodeToString([]byte(next))}, storeError(err)
-}
-
-// ListRecords implements tilthv1.RecordServiceServer.
-func (s *Services) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.ServerStreamingServer[tilthv1.ListRecordsResponse]) error {
-	err := s.engine.Store().List(stream.Context(), req.GetTarget(), req.GetWorkloadDigest(), func(r *tilthv1.Record) error {
-		if err := records.TooLarge(r); err != nil {
-			s.log.Warn("record left out of a listing", "error", err)
-			return nil
-		}
-		return stream.Send(&tilthv1.ListRecordsResponse{Record: r})
-	})
-	if errors.Is(err, records.ErrDamaged) {
-		return storeError(err)
-	}
-	return err
-}
-
-// PruneRecords implements tilthv1.AdminServiceServer.
-func (s *Services) PruneRecords(ctx context.Context, req *tilthv1.PruneRecordsRequest) (*tilthv1.PruneRecordsResponse, error) {
-	removed, kept, err := s.engine.Store().Prune(ctx, records.PruneOptions{
-		KeepBest: int(req.GetKeepBest()), KeepRecent: int(req.GetKeepRecent()), Target: req.GetTarget(), Workload: req.GetWorkloadDigest(),
-	})
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, status.FromContextError(ctx.Err()).Err()
-		}
-		return nil, storeError(err)
-	}
-	s.log.Info("records pruned", "removed", removed, "kept", kept)
-	return &tilthv1.PruneRecordsResponse{Removed: removed, Kept: kept}, nil
-}
-
-// ImportRecords implements tilthv1.RecordServiceServer.
-func (s *Services) ImportRecords(stream grpc.ClientStreamingServer[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]) error {
-	imported, skipped, err := s.engine.Store().Import(stream.Context(), func() (*tilthv1.Record, error) {
-		m, err := stream.Recv()
-		return m.GetRecord(), err
-	})
-	if errors.Is(err, records.ErrInvalid) {
-		return invalid("record", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
-	}
-	if _, isStatus := status.FromError(err); err != nil && !isStatus {
-		return wire.Refuse(codes.Unavailable, wire.ReasonUnwritten, "import records: %v", err)
-	}
-	if err != nil {
-		return err
-	}
-	return stream.SendAndClose(&tilthv1.ImportRecordsResponse{Imported: imported, Skipped: skipped})
 }

@@ -2,7 +2,6 @@ package services
 
 import (
 	"context"
-	"errors"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -10,23 +9,6 @@ import (
 )
 
 const defaultJobsLimit = 100
-
-// GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
-func (s *Services) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
-	j, err := s.engine.Store().Job(req.GetJobId())
-	if errors.Is(err, records.ErrNotFound) {
-		return nil, notFound("job", req.GetJobId())
-	}
-	if err != nil {
-		return nil, storeError(err)
-	}
-	response := &tilthv1.GetJobResponse{Job: j}
-	s.engine.Read(func(m *state.Machine) {
-		m.AddWaits(true, j)
-		response.Outage = m.Outage()
-	})
-	return response, nil
-}
 
 // ListJobs implements tilthv1.JobServiceServer.
 func (s *Services) ListJobs(_ context.Context, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
@@ -77,17 +59,4 @@ func (s *Services) someJobs(req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResp
 		jobs, next, err = s.engine.Store().Jobs(q)
 	}
 	return s.listed(jobs, next, err)
-}
-
-// CancelJob implements tilthv1.JobServiceServer.
-func (s *Services) CancelJob(ctx context.Context, req *tilthv1.CancelJobRequest) (*tilthv1.CancelJobResponse, error) {
-	err := s.update(ctx, func(c *state.Change) { c.Cancel(req.GetJobId(), req.GetReason()) })
-	if err != nil {
-		return nil, err
-	}
-	got, err := s.GetJob(ctx, &tilthv1.GetJobRequest{JobId: req.GetJobId()})
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.CancelJobResponse{Job: got.GetJob()}, nil
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// PauseJob implements tilthv1.JobServiceServer.
-func (s *Services) PauseJob(ctx context.Context, req *tilthv1.PauseJobRequest) (*tilthv1.PauseJobResponse, error) {
-	j, err := s.control(ctx, req.GetJobId(), func(c *state.Change) (bool, error) { return c.Pause(req.GetJobId(), req.GetReason()), nil })
-	return &tilthv1.PauseJobResponse{Job: j}, err
-}
-
-// ResumeJob implements tilthv1.JobServiceServer.
-func (s *Services) ResumeJob(ctx context.Context, req *tilthv1.ResumeJobRequest) (*tilthv1.ResumeJobResponse, error) {
-	j, err := s.control(ctx, req.GetJobId(), func(c *state.Change) (bool, error) { return c.Resume(req.GetJobId(), req.GetReason()), nil })
-	return &tilthv1.ResumeJobResponse{Job: j}, err
-}
-
 // control changes a job that has not ended, which step tells, and returns it as it is stored then.
 func (s *Services) control(ctx context.Context, id string, step func(*state.Change) (ok bool, err error)) (*tilthv1.Job, error) {
 	open := false

@@ -1,0 +1,36 @@
+package services
+
+import (
+	"context"
+
+	"github.com/tilth-dev/tilth/access"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// decision is a request that changes a device's state.
+type decision interface {
+	GetBy() string
+	GetReason() string
+}
+
+// who is the authenticated name of the caller, or, on a tracker that asks nobody who they are, the one that the caller
+// gives.
+func who(ctx context.Context, said decision) string {
+	if id, ok := access.From(ctx); ok {
+		return id.Name
+	}
+	return said.GetBy()
+}
+
+// decide has something decided of a device, and returns it as it is then.
+func (s *Services) decide(ctx context.Context, step func(c *state.Change) (*tilthv1.Device, error)) (out *tilthv1.Device, err error) {
+	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		out, err = step(c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,27 @@
+package services
+
+import (
+	"context"
+	"errors"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
+func (s *Services) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
+	j, err := s.engine.Store().Job(req.GetJobId())
+	if errors.Is(err, records.ErrNotFound) {
+		return nil, notFound("job", req.GetJobId())
+	}
+	if err != nil {
+		return nil, storeError(err)
+	}
+	response := &tilthv1.GetJobResponse{Job: j}
+	s.engine.Read(func(m *state.Machine) {
+		m.AddWaits(true, j)
+		response.Outage = m.Outage()
+	})
+	return response, nil
+}
