@@ -26,8 +26,8 @@ type (
 	Repeated struct{ Call string }
 	// Trial is the outcome of a candidate that was recorded.
 	Trial struct{ *tilthv1.Measurement }
-	// Built is a candidate's share of a build, in seconds.
-	Built float64
+	// Built are candidates' shares of a build, in seconds.
+	Built []float64
 	// GaveUp is a batch that became a dead letter.
 	GaveUp tilthv1.ErrorClass
 	// Dropped is a job that is no longer kept, by why.

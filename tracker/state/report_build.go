@@ -22,19 +22,21 @@ func (c *Change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 	builtBy := b.lease.agent.owner()
 	c.succeed(b)
 	b.buildSeconds = make([]float64, len(b.candidates))
+	shares := make(Built, 0, len(b.candidates))
 	var trials []*tilthv1.JobEvent
 	for i, o := range outcomes {
 		if o == nil {
 			continue
 		}
 		b.buildSeconds[i] = o.GetBuildSeconds()
-		c.tell(Built(o.GetBuildSeconds()))
+		shares = append(shares, o.GetBuildSeconds())
 		if o.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 			trials = append(trials, c.recordTrial(b, i, &tilthv1.Measurement{
 				Error: o.GetError(), Message: o.GetMessage(), BuildSeconds: o.GetBuildSeconds(),
 			}))
 		}
 	}
+	c.tell(shares)
 	c.storeTrials(b, trials)
 	if b.open == 0 {
 		c.closeBatch(b)

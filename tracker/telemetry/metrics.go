@@ -195,7 +195,9 @@ func (m *Metrics) Observe(f state.Fact) {
 	case state.Trial:
 		m.trial(f.Measurement)
 	case state.Built:
-		m.buildSeconds.Observe(float64(f))
+		for _, seconds := range f {
+			m.buildSeconds.Observe(seconds)
+		}
 	case state.GaveUp:
 		m.deadLetters.WithLabelValues(errorName(tilthv1.ErrorClass(f))).Inc()
 	case state.Dropped:
