@@ -1,3 +1,4 @@
-// Package agent is what tuners, builders and runners share: joining a tracker, keeping leases alive, surviving its
-// restarts, and draining. What to do with a lease is a Handler's.
+// Package agent is what tuners, builders and runners share: joining a tracker, keeping leases alive, surviving
+// restarts of the tracker, and draining. It knows the wire; what to do with a lease is up to a Handler. Begin with
+// Run.
 package agent

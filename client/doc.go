@@ -1,3 +1,4 @@
-// Package client is what asks a tracker for something from outside the farm: it submits jobs, follows them through
-// restarts and broken connections, and reads devices and records.
+// Package client is what somebody outside the farm asks of a tracker: submitting jobs, following them through restarts
+// and broken connections, reading devices and records, running packages. It knows the wire, and no services. Begin
+// with Client.
 package client

@@ -1,2 +1,2 @@
-// Package proto is where the wire's Go code is generated from; the code itself is in tilth/v1.
+// Package proto is where the wire's Go code is generated; the code itself is in tilth/v1.
 package proto

@@ -1,6 +1,7 @@
-// Package sandbox starts programs that nobody vouches for: as another user, in namespaces of their own, with a tree of
-// files reduced to what they need, without privileges, with few system calls and bounded means. It knows nothing of
-// what the programs do.
+// Package sandbox starts untrusted programs: as another user, in namespaces of their own, with only the files that
+// they need, without privileges, with few system calls and limited resources. It knows nothing of what the programs
+// do.
 //
-// What a machine or the runner's rights do not allow is left out, and said: see Open, States and docs/sandbox.md.
+// Layers that the machine or the runner's rights do not allow are left out and reported: see States and
+// docs/sandbox.md. Begin with Open and Sandbox.
 package sandbox

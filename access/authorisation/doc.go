@@ -1,7 +1,7 @@
-// Package authorisation is the one place that decides which calls a tracker answers: who calls (a token or a
-// certificate), whether that role may call the method, whether what the call is about is the caller's, and what of it
-// the audit log gets.
+// Package authorisation decides which calls a tracker answers: who calls, by a token or a certificate; whether the
+// role may call the method, by the table in rules.go; how often; whether the job or session in question is the
+// caller's; and what the audit log gets.
 //
-// A call is admitted when its headers have come, before anything of its message is read; whose job or session it is
-// about is looked at when the message is there.
+// A call is admitted when its headers arrive, before its message is read. Ownership is checked when the message has
+// arrived. Begin with Gate.
 package authorisation

@@ -1,2 +1,3 @@
-// Package caller is the side of those who call a tracker: how they check whom they speak to, and prove who they are.
+// Package caller is the client's side of authentication: how a caller checks the tracker and proves who it is. Begin
+// with Proof.
 package caller

@@ -1,2 +1,2 @@
-// Package failure tells a tracker why an agent did not do its work, and who is to blame.
+// Package failure says why an agent did not do its work, and whose fault that is, in the classes of the wire.
 package failure

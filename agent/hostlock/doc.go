@@ -1,3 +1,3 @@
-// Package hostlock keeps what computes on a host apart from what is timed there. Runners hold the lock alone while
-// they time; builders and tuners share it while they compute. It works between processes and within one.
+// Package hostlock keeps computing and timing apart on a host. Runners hold the lock alone while they time; builders
+// and tuners share it while they compute. It works between processes and within one. Begin with Lock.
 package hostlock

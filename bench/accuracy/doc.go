@@ -1,4 +1,4 @@
-// Package accuracy says how well cost models rank candidates of tasks that they were not trained on. Measurements come
-// from recorded sets and from exported records; the tasks are divided into folds, and each fold is ranked by models of
-// the others.
+// Package accuracy measures how well cost models rank candidates of tasks that they were not trained on. Measurements
+// come from recorded sets and from exported records; the tasks are divided into folds, and models of the other folds
+// rank each fold. Begin with Compare.
 package accuracy

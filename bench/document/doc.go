@@ -1,2 +1,2 @@
-// Package document writes generated parts into documents.
+// Package document replaces generated parts of documents.
 package document

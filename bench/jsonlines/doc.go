@@ -1,2 +1,2 @@
-// Package jsonlines keeps rows in a file, a line of JSON each, to which runs append.
+// Package jsonlines keeps rows in a file to which runs append: a line of JSON each.
 package jsonlines

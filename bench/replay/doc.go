@@ -1,4 +1,4 @@
-// Package replay compares searches without a device. A set holds what was measured of every candidate of a part of one
-// workload's space, so that any search may propose what it likes and hears what a device said; Evaluate runs searches
-// on sets and tells how many trials they take.
+// Package replay has recorded sets: the measurements of every candidate of a part of one workload's space, on which
+// searches are compared without a device. A search may propose any of these candidates and gets what the device
+// measured. Package record makes sets, package contest runs searches on them. Begin with Set.
 package replay

@@ -1,5 +1,4 @@
-// Package simulate puts load on a real tracker: a process of its own over a real records file, asked over real
-// connections by agents that are real but for their work. They neither compile nor measure; they wait as long as that
-// would take, fail as often, and vanish and come back. What the tracker acknowledged is remembered and compared with
-// the records file after the tracker was killed.
+// Package simulate puts load on a real tracker: a process of its own with a real records file and real connections.
+// Only the agents' work is simulated: they wait as long as building and measuring would take, fail as often, vanish
+// and come back. At the end what the tracker acknowledged is compared with the records file. Begin with Run.
 package simulate

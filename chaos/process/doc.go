@@ -1,2 +1,2 @@
-// Command process is a process of a campaign's farm: its tracker, a pretending agent, or what starts all of them.
+// Command process is a process of a campaign's farm: its tracker, a simulated agent, or the one that starts them all.
 package main

@@ -1,2 +1,2 @@
-// Package array holds dense tensors as the compiler passes them around: an element type, a shape and raw bytes.
+// Package array holds dense tensors: an element type, a shape and raw bytes. It knows nothing of the compiler.
 package array

@@ -1,3 +1,3 @@
-// Package features is the form in which backends describe candidates to cost models: rows of numbers, with the names
-// of their columns.
+// Package features is the form in which backends describe candidates to cost models: rows of numbers with named
+// columns.
 package features

@@ -1,3 +1,3 @@
-// Package packing lays constants out as kernels read them: what a layout holds, how to compute it in Go, and the
-// kernel that does the same.
+// Package packing lays constants out as kernels read them: it describes a layout, fills it in Go, and makes the kernel
+// that does the same.
 package packing

@@ -1,3 +1,4 @@
-// Package roofline tells the least time that a workload can take on a machine: by its arithmetic and by its bytes
-// (Williams, Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache).
+// Package roofline computes the least time that a workload can take on a machine, by its arithmetic and by its bytes
+// (Williams, Waterman and Patterson, "Roofline", CACM 2009, with a rate for each cache). It knows workloads and
+// measured rates, and no backend.
 package roofline

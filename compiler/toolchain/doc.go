@@ -1,2 +1,3 @@
-// Package toolchain compiles C: it finds a compiler, runs it within limits and tells whose fault a failure is.
+// Package toolchain compiles C: it finds a compiler, runs it in a sandbox within limits, and says whose fault a
+// failure is. Begin with Find and Toolchain.
 package toolchain

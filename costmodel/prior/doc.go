@@ -1,3 +1,3 @@
-// Package prior has the cost models that come with the program. A search of a machine that nothing is known of begins
-// with what was measured on others like it.
+// Package prior has the cost models that come with the program: searches on a machine without records begin with
+// measurements of similar machines.
 package prior

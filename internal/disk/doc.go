@@ -1,2 +1,3 @@
-// Package disk tells about file systems, and has them keep the names of folders.
+// Package disk asks file systems for free space and attributes, and syncs folders so that names in them survive a
+// power cut.
 package disk

@@ -1,2 +1,2 @@
-// Package health serves what a process says of itself over HTTP: whether it lives, and whether it can do its work.
+// Package health serves the health of a process over HTTP: whether it is alive, and whether it is ready.
 package health

@@ -1,2 +1,2 @@
-// Package lrudir bounds a folder of files that can be made again: the least recently used go when it outgrows its cap.
+// Package lrudir bounds a cache folder: the least recently used files are deleted when it outgrows its limit.
 package lrudir

@@ -1,3 +1,3 @@
-// Package reload keeps what was made of files, and makes it anew when one of them changes: certificates and tokens are
-// replaced without a restart.
+// Package reload keeps a value that was read from files, and reads it again when one of them changes, so that
+// certificates and tokens are replaced without a restart.
 package reload

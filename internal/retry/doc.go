@@ -1,2 +1,3 @@
-// Package retry repeats calls that failed for want of the other side, with jittered exponential back-off.
+// Package retry repeats calls that failed because the other side was unavailable, with exponential back-off and
+// jitter.
 package retry

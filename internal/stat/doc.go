@@ -1,2 +1,2 @@
-// Package stat sums up samples.
+// Package stat summarises samples: medians, quartiles, and confidence intervals.
 package stat

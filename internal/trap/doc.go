@@ -1,2 +1,2 @@
-// Package trap keeps the compiler's own bugs from taking an agent down with them.
+// Package trap turns panics of the compiler into errors, so that its bugs do not take an agent down.
 package trap

@@ -1,2 +1,3 @@
-// Package wire holds what both sides of tilth.v1 agree on beyond its messages.
+// Package wire has what both sides of tilth.v1 agree on besides its messages: addresses, limits, words, and how errors
+// are told. Package names has the names of enums, package bounds the sizes of requests.
 package wire

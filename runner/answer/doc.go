@@ -1,3 +1,3 @@
-// Package answer judges what kernels put out: it lies in memory that a runner shares with the process in which they
-// run, and is compared with what the reference put out in a process of its own.
+// Package answer judges the outputs of kernels. They lie in memory that a runner shares with the kernels' process, and
+// are compared with those of the reference, which runs in another process. Begin with Memory.
 package answer

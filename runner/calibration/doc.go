@@ -1,4 +1,3 @@
-// Package calibration times two pieces of fixed work, one bound by the processor and one by the memory, so that
-// whoever keeps the times can tell that a device is not what it was. It needs no compiler and no artifact: the work is
-// the program's own.
+// Package calibration times two pieces of fixed work, one bound by the processor and one by memory, by which drift of
+// a device can be told. It needs no compiler and no artifact: the work is the program's own. Begin with Run.
 package calibration

@@ -1,4 +1,4 @@
-// Package execute runs model packages in a process of their own: what nobody vouches for does not share one with a
-// runner. The process is this program again, which serves one request on its standard input and output (see Serve);
-// Run starts it in a sandbox and reads its answer.
+// Package execute runs model packages, which nobody vouches for, in a process apart from the runner. That process is
+// this program again and serves one request on its standard input and output (Serve); Run starts it in a sandbox and
+// reads its answer.
 package execute

@@ -1,3 +1,3 @@
-// Package surroundings reads what a machine shows of what makes it faster or slower: temperatures, clocks and who sets
-// them, and how often it was throttled. What a machine does not show is left out; nothing here fails.
+// Package surroundings reads what may make a machine faster or slower: temperatures, clocks and their governors, and
+// throttling. What a machine does not show is left out; nothing here fails. Begin with Reader.
 package surroundings

@@ -1,7 +1,7 @@
-// Package knowledge is what searches know beside their own trials: what was measured of other tasks, in the same job
-// and before it, and the cost model learnt from all of that.
+// Package knowledge is what searches know besides their own trials: measurements of other tasks, in the same job and
+// before it, and the cost model learnt from them (transfer learning).
 //
-// A History is what was measured before; it never changes and may be shared by any number of jobs. A Job adds what is
-// measured while it runs. Everything is a function of the history and the order of the job's trials, so that a job
-// that is resumed, or handed to another process, goes on alike.
+// A History has the earlier measurements; it never changes, and jobs may share it. A Job adds those made while it
+// runs. Everything is a function of the history and the order of the job's trials, so that a job that is resumed, or
+// handed to another process, continues in the same way.
 package knowledge

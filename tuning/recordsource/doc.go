@@ -1,2 +1,2 @@
-// Package recordsource reads and adds records where they are: in a file, or at a tracker.
+// Package recordsource reads and adds records wherever they are: in a file, or at a tracker. Begin with Source.
 package recordsource

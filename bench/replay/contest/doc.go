@@ -1,3 +1,3 @@
-// Package contest compares searches on recorded sets: how many trials each takes to come near the best schedule that
-// is known.
+// Package contest compares searches on recorded sets: how many trials each takes to get close to the best known
+// schedule. Begin with Run.
 package contest

@@ -1,3 +1,3 @@
-// Package record makes the sets that searches are compared on: it builds, verifies and times every candidate of a part
-// of a workload's space on this machine, the way a trial of a tuning job is.
+// Package record makes the sets that searches are compared on. On this machine it builds, verifies and times every
+// candidate of a part of a workload's space, as a tuning job does. Begin with Recorder.
 package record

@@ -1,2 +1,3 @@
-// Package profile tells where a model's time goes: what each kernel call takes, and what the machine could do at best.
+// Package profile says where a model's time goes: what each kernel call takes, against the machine's limits. Begin
+// with Of.
 package profile

@@ -1,2 +1,2 @@
-// Package backendtest is what tests need of backends.
+// Package backendtest helps tests that need a backend.
 package backendtest

@@ -1,4 +1,4 @@
-// Package reference is a backend that computes every workload in plain scalar C, whatever the schedule: what
-// candidates of other backends are verified against. It has one candidate for each workload. Packages compiled by it
-// are slow, and as right as rounding lets them be: sums are taken in double.
+// Package reference is a backend that computes every workload in plain scalar C, whatever the schedule: candidates of
+// other backends are verified against it. Each workload has one candidate. Its packages are slow, and as exact as
+// rounding allows: sums are in double.
 package reference

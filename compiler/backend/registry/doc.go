@@ -1,3 +1,3 @@
-// Package registry lists the backends that the program has. One that is added here is there for all: targets may name
-// it, and whatever is done with such a target is done by it.
+// Package registry lists the backends of the program. A backend that is added here is known everywhere: targets may
+// name it.
 package registry

@@ -1,2 +1,2 @@
-// Package exprtest has workloads that tests of several packages begin with.
+// Package exprtest has workloads that tests of several packages share.
 package exprtest

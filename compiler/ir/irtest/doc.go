@@ -1,2 +1,2 @@
-// Package irtest compares programs with those that files have.
+// Package irtest compares programs with golden files.
 package irtest

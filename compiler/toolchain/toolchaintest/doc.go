@@ -1,2 +1,2 @@
-// Package toolchaintest is what tests need that compile for the machine they run on.
+// Package toolchaintest helps tests that compile for the machine they run on.
 package toolchaintest

@@ -1,2 +1,2 @@
-// Package plot draws how the latency of a job came down, as an SVG file: over time and over trials, side by side.
+// Package plot draws the latency of a job as an SVG file, over time and over trials.
 package plot

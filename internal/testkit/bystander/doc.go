@@ -1,2 +1,2 @@
-// Package bystander is for tests of what hostile programs can reach.
+// Package bystander is a victim for tests of what hostile programs can reach.
 package bystander

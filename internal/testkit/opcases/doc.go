@@ -1,3 +1,3 @@
-// Package opcases has applications of single operators with the results that ONNX Runtime gives, for tests of
-// everything between a model and the kernels compiled from it.
+// Package opcases has single operators with the results of ONNX Runtime, for tests of everything between a model and
+// its kernels.
 package opcases

@@ -1,4 +1,4 @@
-// Package bounds has the one table of what a request to a tracker may hold: every text, list and map of every message,
-// and each method's whole message. Checker holds what comes over the wire against it, before anything of it is
-// decoded. It also says what making each method's answer may take.
+// Package bounds has the table of what a request to a tracker may hold: every text, list and map of every message, and
+// each method's whole message. Checker checks a message before any of it is decoded. Another table has the memory that
+// making each method's answer may take.
 package bounds

@@ -1,2 +1,2 @@
-// Package retry says how long what failed waits before it is tried again.
+// Package retry says how long a failed batch waits before it is retried.
 package retry

@@ -1,2 +1,2 @@
-// Package rates measures what a processor does at most: multiply-adds in registers and reads of each of its stores.
+// Package rates measures the limits of a processor: multiply-adds in registers, and reads from each level of memory.
 package rates

@@ -1,3 +1,2 @@
-// Package runtime holds the C sources that run kernels: the thread pool that the measuring harness and compiled
-// packages share.
+// Package runtime holds the C sources that run kernels: the thread pool that the harness and compiled packages share.
 package runtime
