@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -49,7 +50,7 @@ func newFarm(t *testing.T) *farm {
 
 func (f *farm) start() {
 	f.Helper()
-	db, err := records.Open(filepath.Join(f.dir, "records.db"), records.Options{})
+	db, err := bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -51,7 +51,7 @@ var program = struct {
 }{
 	"github.com/tilth-dev/tilth/chaos/process",
 	[]string{
-		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/artifact",
+		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/artifact",
 	},
 }
 

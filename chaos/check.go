@@ -9,6 +9,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // Verdict is what became of the promises in a round.
@@ -29,7 +30,7 @@ type Verdict struct {
 // checker holds the records file against the journals.
 type checker struct {
 	Verdict
-	db        *records.DB
+	db        *bolt.DB
 	artifacts string
 	calls     []*call
 	leases    map[string]leased
@@ -96,7 +97,7 @@ func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobE
 	if err := consistent(path); err != nil {
 		c.violation("records file: %v", err)
 	}
-	if c.db, err = records.OpenReadOnly(path, records.Options{}); err != nil {
+	if c.db, err = bolt.OpenReadOnly(path, bolt.Options{}); err != nil {
 		return err
 	}
 	stored, _, err := c.db.Jobs(records.JobQuery{Most: jobsPerRound + 1, MostBytes: 1 << 30})

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // network is hosts, each a network namespace of its own, at a switch, which is one too. Nothing of it is in the
@@ -221,7 +221,7 @@ func (n *network) judge(data, journals string, watched map[string][]*tilthv1.Job
 // recordedOutcomes are the records but for what measuring again changes.
 func recordedOutcomes(t *testing.T, path string) (out []string) {
 	t.Helper()
-	db, err := records.OpenReadOnly(path, records.Options{})
+	db, err := bolt.OpenReadOnly(path, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // loss is a farm's records being lost, amid its work, and a backup taking their place.
@@ -158,7 +158,7 @@ func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 // restore puts the backup in the place of the records, as soon as the disk has room.
 func (r *round) restore(ctx context.Context, backup, path string) error {
 	for {
-		_, err := records.Restore(ctx, backup, path, time.Now())
+		_, err := bolt.Restore(ctx, backup, path, time.Now())
 		if !errors.Is(err, unix.ENOSPC) || retry.Sleep(ctx, 50*time.Millisecond) != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/chaos/powercut"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -102,7 +103,7 @@ func (f *recordedFarm) judge(disk *powercut.Disk, data string) error {
 
 // openTracker has a tracker recover from data, and stop.
 func openTracker(data string) error {
-	db, err := records.Open(filepath.Join(data, recordsName), records.Options{})
+	db, err := bolt.Open(filepath.Join(data, recordsName), bolt.Options{})
 	if err != nil {
 		return err
 	}

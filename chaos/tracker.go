@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -52,14 +52,14 @@ func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Write
 		return err
 	}
 	defer clock.follow(log)()
-	db, err := records.Open(filepath.Join(dir, recordsName), records.Options{LockTimeout: 10 * time.Second})
+	db, err := bolt.Open(filepath.Join(dir, recordsName), bolt.Options{LockTimeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}
 	return errors.Join(serve(ctx, db, dir, listen, secrets, ready, log, clock), db.Close())
 }
 
-func serve(ctx context.Context, db *records.DB, dir, listen, secrets string, ready io.Writer, log *slog.Logger, clock *shiftedClock) error {
+func serve(ctx context.Context, db *bolt.DB, dir, listen, secrets string, ready io.Writer, log *slog.Logger, clock *shiftedClock) error {
 	var security tracker.Security
 	if secrets != "" {
 		var err error

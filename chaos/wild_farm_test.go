@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
@@ -45,7 +46,7 @@ func makeCallers(t *rapid.T, dir string) map[access.Role]string {
 
 // serveWild serves a tracker over the data in dir, behind its gate.
 func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
-	db, err := records.Open(filepath.Join(dir, recordsName), records.Options{})
+	db, err := bolt.Open(filepath.Join(dir, recordsName), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func checkStore(t *rapid.T, path string) {
 	if err := consistent(path); err != nil {
 		t.Fatal(err)
 	}
-	db, err := records.OpenReadOnly(path, records.Options{})
+	db, err := bolt.OpenReadOnly(path, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
@@ -82,7 +83,7 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	if err := l.Stop(); err != nil {
 		t.Error(err)
 	}
-	db, err := records.OpenReadOnly(cfg.Records, records.Options{})
+	db, err := bolt.OpenReadOnly(cfg.Records, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 
 // checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for
 // ever.
-func checkLeftBehind(t *testing.T, cfg LocalConfig, db *records.DB) {
+func checkLeftBehind(t *testing.T, cfg LocalConfig, db *bolt.DB) {
 	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {

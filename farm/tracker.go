@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/artifact"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
@@ -57,7 +57,7 @@ const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 
 // RunTracker is the life of a tracker, until ctx ends or its disk fails.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
-	db, err := records.Open(cfg.Records, records.Options{ReserveBytes: reserveBytes})
+	db, err := bolt.Open(cfg.Records, bolt.Options{ReserveBytes: reserveBytes})
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	return errors.Join(err, db.Close(), closer.Close())
 }
 
-func serve(ctx context.Context, cfg TrackerConfig, db *records.DB, security tracker.Security) error {
+func serve(ctx context.Context, cfg TrackerConfig, db *bolt.DB, security tracker.Security) error {
 	registry := newRegistry()
 	t, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,

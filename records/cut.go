@@ -52,15 +52,16 @@ func TooLarge(r *tilthv1.Record) error {
 		r.GetMeasurement().GetCandidate().GetDigest(), r.GetWorkloadDigest(), n, MaxRecordBytes)
 }
 
-func cutMeasurement(m *tilthv1.Measurement) {
+// CutMeasurement cuts the message of a measurement to what is stored of it.
+func CutMeasurement(m *tilthv1.Measurement) {
 	if len(m.GetMessage()) > MaxMessageBytes {
 		m.Message = Cut(m.GetMessage(), MaxMessageBytes)
 	}
 }
 
-// cutEvent makes an event one that a connection takes. Of candidates their digests are left at least.
-func cutEvent(e *tilthv1.JobEvent) {
-	cutMeasurement(e.GetTrial().GetMeasurement())
+// CutEvent makes an event one that a connection takes. Of candidates their digests are left at least.
+func CutEvent(e *tilthv1.JobEvent) {
+	CutMeasurement(e.GetTrial().GetMeasurement())
 	if s := e.GetState(); s != nil {
 		s.Reason = Cut(s.GetReason(), MaxReasonBytes)
 	}
@@ -75,8 +76,8 @@ func cutEvent(e *tilthv1.JobEvent) {
 	}
 }
 
-// cutJob cuts the texts of a job that only people read.
-func cutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
+// CutJob cuts the texts of a job that only people read.
+func CutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
 	if job := row.GetJob(); job != nil {
 		job.Reason = Cut(job.GetReason(), MaxReasonBytes)
 	}
@@ -89,8 +90,8 @@ func cutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
 	}
 }
 
-// cutListed makes a job one of which several fit a page.
-func cutListed(job *tilthv1.Job) {
+// CutListed makes a job one of which several fit a page.
+func CutListed(job *tilthv1.Job) {
 	if proto.Size(job) <= maxListedBytes {
 		return
 	}

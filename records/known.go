@@ -1,13 +1,6 @@
 package records
 
-import (
-	"bytes"
-	"errors"
-
-	"go.etcd.io/bbolt"
-
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-)
+import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
 // Known is what the records say of a workload on a target.
 type Known struct {
@@ -17,82 +10,4 @@ type Known struct {
 	Best *tilthv1.Measurement
 	// CandidateSeconds is the last verified latency of the candidate asked for; 0 = none.
 	CandidateSeconds float64
-}
-
-// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of
-// numerics allows (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those.
-// It decodes few of them.
-func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known Known, err error) {
-	level, err := AllowedLevel(numerics)
-	if err != nil {
-		return known, err
-	}
-	group := groupKey(target, workloadDigest)
-	var read int64
-	defer func() { db.touch(read) }()
-	err = db.view(func(tx *txn) error {
-		best, err := bestOf(tx, group, level)
-		if err == nil {
-			known.Best = best.GetMeasurement()
-		} else if !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		number := tx.groupNumber(group)
-		if number == nil {
-			return nil
-		}
-		rows := tx.table(bucketRecords)
-		c := rows.cursor()
-		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < most; k, v = c.Prev() {
-			read += int64(len(v))
-			value, err := rows.open(k, v)
-			if tx.passOver(err) {
-				continue
-			}
-			known.Trials++
-			if err := known.look(rows, k, value, candidate); err != nil && !tx.passOver(err) {
-				return err
-			}
-		}
-		return nil
-	})
-	return known, err
-}
-
-// lastOf moves to the last key with a prefix, or to what is before where it would be.
-func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
-	if beyond := following(prefix); beyond != nil {
-		if k, _ := c.Seek(beyond); k != nil {
-			return c.Prev()
-		}
-	}
-	return c.Last()
-}
-
-// following is the least key after all with a prefix; nil when there is none.
-func following(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			next := bytes.Clone(prefix[:i+1])
-			next[i]++
-			return next
-		}
-	}
-	return nil
-}
-
-// look reads a record's latency if it is the candidate's and the last verified one; most are told apart by their
-// bytes, undecoded.
-func (k *Known) look(rows table, key, value []byte, candidate string) error {
-	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(value, []byte(candidate)) {
-		return nil
-	}
-	r := &tilthv1.Record{}
-	if err := rows.parse(key, value, r); err != nil {
-		return err
-	}
-	if m := r.GetMeasurement(); m.GetCandidate().GetDigest() == candidate && m.GetLatencySeconds() > 0 {
-		k.CandidateSeconds = m.GetLatencySeconds()
-	}
-	return nil
 }

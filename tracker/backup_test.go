@@ -15,6 +15,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -61,7 +62,7 @@ func TestABackupHasAllThatWasAcknowledgedBeforeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Restoring is using the file: a tracker goes on with what was under way.
-	db := must[*records.DB](t)(records.Open(path, records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(path, bolt.Options{}))
 	defer db.Close()
 	must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))
 	batches := must[[]*records.OpenBatch](t)(db.OpenBatches())

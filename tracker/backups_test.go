@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
@@ -52,7 +52,7 @@ func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 			t.Errorf("after 37 hours: %v", all)
 		}
 		for _, path := range all {
-			if report, err := records.Verify(t.Context(), path); err != nil || report.Damaged > 0 {
+			if report, err := bolt.Verify(t.Context(), path); err != nil || report.Damaged > 0 {
 				t.Errorf("%s: %+v, %v", path, report, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -76,7 +77,7 @@ func benchmarkBatches(b *testing.B, underWay int) {
 
 // trackerWithObject returns a tracker, and a file that it has for what is built.
 func trackerWithObject(b *testing.B) (*tracker.Tracker, *tilthv1.ArtifactRef) {
-	db := must[*records.DB](b)(records.Open(filepath.Join(b.TempDir(), "r.db"), records.Options{}))
+	db := must[*bolt.DB](b)(bolt.Open(filepath.Join(b.TempDir(), "r.db"), bolt.Options{}))
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			b.Error(err)

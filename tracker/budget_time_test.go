@@ -12,6 +12,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -210,7 +211,7 @@ func TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft(t *testing.T) {
 		f.live(20 * time.Second)
 		f.propose(f.work.GetLease(), 0, 0, "a") // its last event
 		f.end()
-		db := must[*records.DB](f)(records.Open(f.dir+"/records.db", records.Options{}))
+		db := must[*bolt.DB](f)(bolt.Open(f.dir+"/records.db", bolt.Options{}))
 		row := must[*storev1.JobRow](f)(db.JobRow(f.job.GetId()))
 		row.GetJob().TimeSpent = nil
 		w := &records.Write{}

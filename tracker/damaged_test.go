@@ -12,6 +12,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -112,7 +113,7 @@ func oneSetAside(t *testing.T, f *farm, registry *prometheus.Registry) {
 		t.Errorf("%v damaged rows are counted", n)
 	}
 	f.stop()
-	report := must[*records.Report](t)(records.Verify(t.Context(), f.file()))
+	report := must[*records.Report](t)(bolt.Verify(t.Context(), f.file()))
 	if report.Damaged != 0 || report.SetAside != 1 {
 		t.Errorf("afterwards it has %+v", report)
 	}

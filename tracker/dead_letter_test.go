@@ -10,6 +10,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -113,7 +114,7 @@ func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 		Lease: w.GetLease(), InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA,
 	}))
 	f.stop()
-	db := must[*records.DB](t)(records.Open(filepath.Join(f.dir, "records.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{}))
 	var old records.Write
 	old.CloseBatch(w.GetBuild().GetBatchId(), &storev1.BatchRow{JobId: job, Stage: storev1.Stage_STAGE_CLOSED})
 	if err := errors.Join(db.Commit(&old).Wait(t.Context()), db.Close()); err != nil {

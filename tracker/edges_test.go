@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -54,7 +55,7 @@ func TestRecordsComeAndGoOverTheWire(t *testing.T) {
 }
 
 func TestMetricsHealthAndStatusPage(t *testing.T) {
-	db := must[*records.DB](t)(records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{}))
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir(), Registerer: prometheus.NewRegistry()}))
 	must[*tilthv1.SubmitJobResponse](t)(tr.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")}))
@@ -78,7 +79,7 @@ func TestMetricsHealthAndStatusPage(t *testing.T) {
 }
 
 func TestAStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
-	db := must[*records.DB](t)(records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{MaxSizeBytes: 128 << 10}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{MaxSizeBytes: 128 << 10}))
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))
 	ran := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -31,7 +31,7 @@ func newTimedAs(t *testing.T, cfg tracker.Config) *timed {
 
 func (f *timed) start() {
 	f.t.Helper()
-	db := must[*records.DB](f.t)(records.Open(filepath.Join(f.path, "r.db"), records.Options{}))
+	db := must[*bolt.DB](f.t)(bolt.Open(filepath.Join(f.path, "r.db"), bolt.Options{}))
 	f.cfg.Store, f.cfg.ArtifactsDir = db, filepath.Join(f.path, "artifacts")
 	f.cfg.LeaseTimeout, f.cfg.Grace = 30*time.Second, 2*time.Minute
 	f.Tracker = must[*tracker.Tracker](f.t)(tracker.New(f.cfg))

@@ -12,12 +12,12 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
 func TestATrackerSaysWhyItIsNotReady(t *testing.T) {
-	db := must[*records.DB](t)(records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{}))
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))
 	expect := func(path string, code int, says string) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -24,7 +24,7 @@ const trackerProcessEnv = "TILTH_TEST_TRACKER"
 
 // trackerProcess is the test binary run again as a tracker, on a folder, until it is killed.
 func trackerProcess(dir string) {
-	db, err := records.Open(filepath.Join(dir, "records.db"), records.Options{LockTimeout: 10 * time.Second})
+	db, err := bolt.Open(filepath.Join(dir, "records.db"), bolt.Options{LockTimeout: 10 * time.Second})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -52,7 +52,7 @@ func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 			saved := filepath.Join(t.TempDir(), "saved.db")
 			copyFile(t, f.file(), saved)
 			if marked {
-				if err := records.MarkCopy(saved, time.Now()); err != nil {
+				if err := bolt.MarkCopy(saved, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -52,7 +52,7 @@ func TestListenTakesOverOnlyADeadSocket(t *testing.T) {
 
 func TestServeAnswersOnBothListenersAndStops(t *testing.T) {
 	dir := t.TempDir()
-	db := must[*records.DB](t)(records.Open(filepath.Join(dir, "r.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{}))
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "a")}))
 	rpc := must[net.Listener](t)(tracker.Listen("127.0.0.1:0"))
@@ -85,7 +85,7 @@ func TestServeAnswersOnBothListenersAndStops(t *testing.T) {
 func TestATrackerThatIsStoppedAtOnceEndsWell(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
-		db := must[*records.DB](t)(records.Open(filepath.Join(dir, "r.db"), records.Options{}))
+		db := must[*bolt.DB](t)(bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{}))
 		tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "a")}))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

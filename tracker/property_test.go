@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -22,7 +23,7 @@ import (
 type chaos struct {
 	t   *rapid.T
 	dir string
-	db  *records.DB
+	db  *bolt.DB
 	tr  *tracker.Tracker
 
 	metrics *prometheus.Registry
@@ -92,7 +93,7 @@ func (c *chaos) must(err error) {
 
 func (c *chaos) start() {
 	var err error
-	c.db, err = records.Open(filepath.Join(c.dir, "r.db"), records.Options{})
+	c.db, err = bolt.Open(filepath.Join(c.dir, "r.db"), bolt.Options{})
 	c.must(err)
 	c.metrics = prometheus.NewRegistry()
 	c.tr, err = tracker.New(tracker.Config{

@@ -8,6 +8,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // sleepOver stops the tracker, lets time pass, and starts it again for long enough to forget.
@@ -82,7 +83,7 @@ func TestTheClosedBatchesOfAnEndedJobAreForgottenAfterAWhile(t *testing.T) {
 				_, err := f.ReportBuild(t.Context(), report)
 				wantStale(t, err)
 				f.stop()
-				db := must[*records.DB](t)(records.OpenReadOnly(f.path+"/r.db", records.Options{}))
+				db := must[*bolt.DB](t)(bolt.OpenReadOnly(f.path+"/r.db", bolt.Options{}))
 				if _, err := db.ClosedBatch(b.GetBatchId()); !errors.Is(err, records.ErrNotFound) {
 					t.Errorf("the closed batch is still there: %v", err)
 				}

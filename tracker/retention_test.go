@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
@@ -39,10 +40,10 @@ func (f *farm) watched(id string) error {
 }
 
 // stored reads the farm's records file after its tracker has stopped, and starts it again.
-func (f *farm) stored(read func(db *records.DB)) {
+func (f *farm) stored(read func(db *bolt.DB)) {
 	f.Helper()
 	f.stop()
-	db := must[*records.DB](f)(records.OpenReadOnly(filepath.Join(f.dir, "records.db"), records.Options{}))
+	db := must[*bolt.DB](f)(bolt.OpenReadOnly(filepath.Join(f.dir, "records.db"), bolt.Options{}))
 	read(db)
 	if err := db.Close(); err != nil {
 		f.Error(err)
@@ -167,7 +168,7 @@ func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 	}
 	wantStatus(t, remove("job-00000099"), codes.NotFound, "", "does not exist")
 	wantStatus(t, remove("garbage"), codes.NotFound, "", "does not exist")
-	f.stored(func(db *records.DB) {
+	f.stored(func(db *bolt.DB) {
 		if events, err := db.Events(id, 1, 10); err != nil || len(events) > 0 {
 			t.Errorf("%d events are left, %v", len(events), err)
 		}

@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
 // unpack puts an old records file where a farm's tracker finds it.
 func (f *farm) unpack(name string) {
 	f.Helper()
-	in, err := os.Open(filepath.Join("..", "records", "testdata", name))
+	in, err := os.Open(filepath.Join("..", "records", "bolt", "testdata", name))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (f *farm) unpack(name string) {
 // and one that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for
 // good.
 func TestATrackerGoesOnFromOldFiles(t *testing.T) {
-	for schema := 1; schema <= records.SchemaVersion; schema++ {
+	for schema := 1; schema <= bolt.SchemaVersion; schema++ {
 		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })
 	}
 }

@@ -36,7 +36,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -99,7 +99,7 @@ func (c *closed) start() {
 	file, err := audit.OpenFile(c.path("audit.jsonl"), auditLines, 1)
 	c.check(err)
 	c.cfg.Security.Audit = audit.New(file, discard)
-	c.cfg.Store, err = records.Open(c.path("records.db"), records.Options{})
+	c.cfg.Store, err = bolt.Open(c.path("records.db"), bolt.Options{})
 	c.check(err)
 	c.cfg.ArtifactsDir = c.path("artifacts")
 	tr, err := tracker.New(c.cfg)
@@ -172,7 +172,7 @@ func wantCode(t testing.TB, what string, err error, code codes.Code, text string
 func services(t *testing.T) []string {
 	t.Helper()
 	f := newFarm(t, tracker.Config{})
-	db := must[*records.DB](t)(records.Open(filepath.Join(f.TempDir(), "r.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(f.TempDir(), "r.db"), bolt.Options{}))
 	t.Cleanup(func() { db.Close() })
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))
 	server := tr.NewServer()
@@ -538,7 +538,7 @@ func TestRefusalsOfOneHostAreNotAllWrittenDown(t *testing.T) {
 
 func TestAPagesPeerThatStandsStillIsDropped(t *testing.T) {
 	dir := t.TempDir()
-	db := must[*records.DB](t)(records.Open(filepath.Join(dir, "r.db"), records.Options{}))
+	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{}))
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: filepath.Join(dir, "a"),

@@ -12,6 +12,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -20,7 +21,7 @@ import (
 func (f *farm) store(fill func(w *records.Write)) {
 	f.Helper()
 	f.stop()
-	db := must[*records.DB](f)(records.Open(filepath.Join(f.dir, "records.db"), records.Options{}))
+	db := must[*bolt.DB](f)(bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{}))
 	w := &records.Write{}
 	fill(w)
 	if err := db.Commit(w).Wait(f.Context()); err != nil {

@@ -34,8 +34,9 @@ import (
 
 // Config is what a tracker needs. Store and ArtifactsDir are required; every other field has a default.
 type Config struct {
-	// Store is the open records file; the caller closes it after the tracker's servers have stopped.
-	Store *records.DB
+	// Store is open; the caller closes it after the tracker's servers have stopped. What only a file needs, backups
+	// among it, is done for a records.File.
+	Store records.Store
 	// ArtifactsDir holds the artifacts.
 	ArtifactsDir string
 	// Artifacts bound them; Dir, Damaged, Logger and Now are set here.
@@ -139,6 +140,10 @@ func New(cfg Config) (*Tracker, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("tracker needs a records store")
 	}
+	file, _ := cfg.Store.(records.File)
+	if file == nil && cfg.Backups.Dir != "" {
+		return nil, errors.New("a store that keeps no file cannot be backed up: choose another store, or no backups")
+	}
 	checker, err := bounds.New()
 	if err != nil {
 		return nil, err
@@ -157,7 +162,7 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
 	t.upkeep = upkeep.New(upkeep.Upkeep{
-		Store: cfg.Store, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
+		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})
 	t.Services = services.New(t.engine, t.upkeep, t.metrics, cfg.Logger)
@@ -184,6 +189,9 @@ func (t *Tracker) sources() telemetry.Sources {
 		},
 		Streams: t.engine.Watches().Count, Store: t.cfg.Store, Artifacts: t.engine.Artifacts().Stats, FreeBytes: t.engine.FreeBytes,
 		RequestBytes: t.held((*connlimit.Guard).HeldBytes), AnswerBytes: t.held((*connlimit.Guard).AnswerBytes),
+	}
+	if file, ok := t.cfg.Store.(records.File); ok {
+		from.File = file
 	}
 	if t.cfg.Backups.Dir != "" {
 		from.BackupEvery = t.cfg.Backups.Every

@@ -10,11 +10,12 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // Watching jobs that have ended or never were, over and over, must not fill the tracker's memory.
 func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
-	db, err := records.Open(filepath.Join(t.TempDir(), "tilth.db"), records.Options{})
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "tilth.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -38,7 +38,7 @@ type farm struct {
 func newFarm(t *testing.T) *farm {
 	t.Helper()
 	dir := t.TempDir()
-	db, err := records.Open(filepath.Join(dir, "tilth.db"), records.Options{})
+	db, err := bolt.Open(filepath.Join(dir, "tilth.db"), bolt.Options{})
 	check(t, err)
 	tr, err := tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "artifacts")})
 	check(t, err)

@@ -9,6 +9,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // fill adds records to the file at path, as if the jobs of an earlier farm had made them until now: of all workloads
 // in turns, a microsecond apart.
 func (o *Options) fill(ctx context.Context, path string) error {
-	db, err := records.Open(path, records.Options{})
+	db, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // collectPercent is how much may be made before the collector looks for garbage, in parts of what is in use.
@@ -151,7 +151,7 @@ func (p *process) restart(ctx context.Context) (float64, error) {
 
 // check compares what was acknowledged with the records file.
 func (o *Options) check(path string, l *ledger, d *Details) error {
-	db, err := records.OpenReadOnly(path, records.Options{})
+	db, err := bolt.OpenReadOnly(path, bolt.Options{})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // TestMain lets this binary be the tracker's process.
@@ -73,7 +74,7 @@ func TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome(t *testing.T) {
 }
 
 func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
-	db, err := records.Open(filepath.Join(t.TempDir(), "r.db"), records.Options{})
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // verdict is what became of what was acknowledged.
@@ -19,7 +20,7 @@ type verdict struct {
 const eventsPerRead = 4096
 
 // compare holds the ledger against the store.
-func (l *ledger) compare(db *records.DB) (v verdict, err error) {
+func (l *ledger) compare(db *bolt.DB) (v verdict, err error) {
 	for id, acknowledged := range l.jobs {
 		stored, err := readLog(db, id, len(acknowledged.recorded), &v)
 		if errors.Is(err, records.ErrNotFound) {
@@ -38,7 +39,7 @@ func (l *ledger) compare(db *records.DB) (v verdict, err error) {
 }
 
 // readLog reads what the store has of a job. Every trial's record is read with its event.
-func readLog(db *records.DB, id string, tasks int, v *verdict) (*account, error) {
+func readLog(db *bolt.DB, id string, tasks int, v *verdict) (*account, error) {
 	if _, err := db.JobRow(id); err != nil {
 		return nil, err
 	}

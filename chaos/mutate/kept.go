@@ -8,7 +8,7 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestARequestIsItsOwners",
 	},
 	{
-		name: "a request in an old file is everybody's", file: "records/requests.go",
+		name: "a request in an old file is everybody's", file: "records/bolt/requests.go",
 		from: "if err == nil && whose == owner {", to: "if err == nil && whose != \"\\x00\" {",
 		pkg: "./tracker", test: "TestARequestInAnOldFileIsItsOwners",
 	},
@@ -38,7 +38,7 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestAJobIsDeletedWithItsEventsAndWithoutItsRecords",
 	},
 	{
-		name: "a deleted job answers its request", file: "records/ended.go",
+		name: "a deleted job answers its request", file: "records/bolt/ended.go",
 		from: "err == nil && len(row.GetRequestKey()) > 0 {", to: "err == nil && len(row.GetRequestKey()) == 0 {",
 		pkg: "./tracker", test: "TestAJobIsDeletedWithItsEventsAndWithoutItsRecords",
 	},

@@ -4,7 +4,7 @@ import "slices"
 
 // restored are mutations of what promises 1 and 2 say of copies: backups, what is verified, and lives that are lost.
 var restored = slices.Concat(
-	in("records", []mutation{
+	in("records/bolt", []mutation{
 		{
 			name: "verifying passes over rows whose checksum is wrong", file: "verify.go",
 			from: "\t\t\tr.damaged(err)\n\t\t\treturn\n", to: "\t\t\treturn\n",
@@ -17,8 +17,8 @@ var restored = slices.Concat(
 		},
 		{
 			name: "a backup is restored under a tracker that runs", file: "restore.go",
-			from: "case errors.Is(err, ErrLocked):\n\t\treturn heldFile{}, fmt.Errorf(\"%w: stop the tracker first\", ErrLocked)",
-			to:   "case errors.Is(err, ErrLocked):\n\t\treturn heldFile{}, nil",
+			from: "case errors.Is(err, records.ErrLocked):\n\t\treturn heldFile{}, fmt.Errorf(\"%w: stop the tracker first\", records.ErrLocked)",
+			to:   "case errors.Is(err, records.ErrLocked):\n\t\treturn heldFile{}, nil",
 			test: "TestARestoredBackupSaysWhatIsLost",
 		},
 		{
@@ -44,12 +44,12 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
-			name: "a restored backup honours the sessions of the lost life", file: "records/life.go",
+			name: "a restored backup honours the sessions of the lost life", file: "records/bolt/life.go",
 			from: "return errors.Join(tx.voidSessions(), meta.Delete(keyCopied))", to: "return meta.Delete(keyCopied)",
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
-			name: "who asks for a best that is damaged gets none", file: "records/best_allowed.go",
+			name: "who asks for a best that is damaged gets none", file: "records/bolt/best_allowed.go",
 			from: "if !tx.passOver(err) {\n\t\treturn key, r, err", to: "if !tx.passOver(err) || err != nil {\n\t\treturn key, r, err",
 			pkg: "./tracker", test: "TestADamagedBestGivesWayToTheNext",
 		},

@@ -4,7 +4,7 @@ import "slices"
 
 // stored are mutations of what promises 1 and 2 say of rows: damage, and records that stay.
 var stored = slices.Concat(
-	in("records", []mutation{
+	in("records/bolt", []mutation{
 		{
 			name: "a row's checksum is not compared", file: "seal.go",
 			from: "binary.BigEndian.Uint32(sealed[n:]) != checksum(bucket, key, sealed[:n])", to: "binary.BigEndian.Uint32(sealed[n:]) == 0",
@@ -23,7 +23,7 @@ var stored = slices.Concat(
 	}),
 	[]mutation{
 		{
-			name: "two measurements of one instant are one", file: "records/apply.go",
+			name: "two measurements of one instant are one", file: "records/bolt/apply.go",
 			from: "\t\tif tx.table(bucketRecords).has(recordKey(g.number, key)) {\n\t\t\tkey", to: "\t\tif len(key) == 0 {\n\t\t\tkey",
 			pkg: "./tracker", test: "TestTwoMeasurementsOfOneInstantAreTwoRecords",
 		},

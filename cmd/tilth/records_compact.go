@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const compactLong = `Rewrite a records file without the free space that removed and replaced entries left.
@@ -29,7 +29,7 @@ func newRecordsCompact(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		before, after, err := records.Compact(path)
+		before, after, err := bolt.Compact(path)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const pruneLong = `Remove records that are no longer needed.
@@ -63,7 +64,7 @@ func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (
 	if err != nil {
 		return 0, 0, err
 	}
-	db, err := records.OpenExisting(path, records.Options{})
+	db, err := bolt.OpenExisting(path, bolt.Options{})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const recordsVerifyLong = `Read all pages and rows of a records file, and report what is damaged.
@@ -38,7 +39,7 @@ func newRecordsVerify(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		report, err := records.Verify(ctx, path)
+		report, err := bolt.Verify(ctx, path)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func showReport(w io.Writer, path string, r *records.Report) error {
 		}
 	}
 	sums := "with checksums"
-	if !r.Sealed() {
+	if !r.Sealed {
 		sums = "without checksums, which the next tracker or import gives them"
 	}
 	_, err := fmt.Fprintf(w, "%s: %s, %d pages, %d rows %s; %d damaged, %d set aside before\n",

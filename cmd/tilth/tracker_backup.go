@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const backupLong = `Write a tracker's records file, as it is at one instant, while the tracker runs.
@@ -47,7 +47,7 @@ func newTrackerBackup(a *app) *cobra.Command {
 			return err
 		}
 		if info, err := os.Stat(output); err == nil && info.Mode().IsRegular() { // neither /dev/stdout nor -
-			if _, err := records.SealCopy(ctx, output, time.Now()); err != nil {
+			if _, err := bolt.SealCopy(ctx, output, time.Now()); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const restoreLong = `Replace a tracker's records file by a backup, and report what is lost.
@@ -35,7 +35,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 			return err
 		}
 		path := filepath.Join(dir, recordsName)
-		done, err := records.Restore(ctx, args[0], path, time.Now())
+		done, err := bolt.Restore(ctx, args[0], path, time.Now())
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 }
 
 // showRestoration prints what was restored, and what is lost.
-func showRestoration(w io.Writer, backup, path string, r *records.Restoration) error {
+func showRestoration(w io.Writer, backup, path string, r *bolt.Restoration) error {
 	lines := []string{fmt.Sprintf("restored %s from %s: %s, %d rows, no damage", path, backup, show.Bytes(r.Report.SizeBytes), r.Report.Rows)}
 	if r.Aside != "" {
 		lines = append(lines, "the file that was there is kept as "+r.Aside)

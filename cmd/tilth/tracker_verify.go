@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256, then its records file as
@@ -44,7 +45,7 @@ func newTrackerVerify(a *app) *cobra.Command {
 
 // verifyRecords checks a records file, unless a tracker has it.
 func (a *app) verifyRecords(ctx context.Context, path string) error {
-	report, err := records.Verify(ctx, path)
+	report, err := bolt.Verify(ctx, path)
 	if errors.Is(err, records.ErrLocked) {
 		_, err = fmt.Fprintf(a.stdout, "%s: not checked, a tracker has it: verify a backup of it\n", path)
 		return err

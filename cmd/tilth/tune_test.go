@@ -11,6 +11,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // A client whose log could not be written used to leave its job behind without a word.
@@ -34,7 +35,7 @@ func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 	if err := local.cmd.Wait(); err == nil {
 		t.Fatal("a full log is no error")
 	}
-	file, err := records.OpenReadOnly(db, records.Options{})
+	file, err := bolt.OpenReadOnly(db, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

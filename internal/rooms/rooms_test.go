@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ var rooms = []struct {
 	{"internal/testkit", []string{"internal", "compiler"}},
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
+	{"records/bolt", []string{"proto", "internal", "records"}},
 	{"artifact", []string{"proto", "internal", "records"}},
 	{"agent", []string{"proto", "internal"}},
 	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},
@@ -47,16 +49,17 @@ var rooms = []struct {
 		"proto", "internal", "access", "records", "artifact",
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
-	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records"}},
+	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt"}},
 	{"internal/display", []string{"proto", "internal", "tuning"}},
 	{"farm", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "records", "artifact", "agent", "tuner", "builder", "runner", "client", "tracker",
-		"tracker/policy", "tracker/upkeep",
+		"proto", "internal", "access", "compiler", "sandbox", "records", "records/bolt", "artifact", "agent", "tuner", "builder", "runner",
+		"client", "tracker", "tracker/policy", "tracker/upkeep",
 	}},
 	{"bench", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "artifact", "agent", "tuner", "builder", "runner", "tuning", "farm",
+		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",
+		"runner", "tuning", "farm",
 	}},
-	{"chaos", []string{"proto", "internal", "access", "records", "artifact", "agent", "client", "tracker"}},
+	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
 	{"cmd", nil}, // everything
 }
 
@@ -129,5 +132,21 @@ func TestPackagesImportWhatTheirRoomKnows(t *testing.T) {
 	})
 	if err != nil || arrows < 1000 {
 		t.Errorf("%d arrows were looked at: %v", arrows, err)
+	}
+}
+
+// TestDigestsLinkNoStore holds what only needs digests, and rules of records, free of a database; and the tracker,
+// which is given its store.
+func TestDigestsLinkNoStore(t *testing.T) {
+	for _, pkg := range []string{"records", "artifact", "client", "tracker"} {
+		linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dep := range strings.Fields(string(linked)) {
+			if strings.HasPrefix(dep, "go.etcd.io/bbolt") || strings.HasPrefix(dep, module+"records/") {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+		}
 	}
 }

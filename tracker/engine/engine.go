@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// State is what the machine goes by; Artifacts, Requested and Life are set here.
 	State state.Config
-	// Store is the open records file; the caller closes it after the engine's users have stopped.
-	Store *records.DB
+	// Store is open; the caller closes it after the engine's users have stopped.
+	Store records.Store
 	// Artifacts bound the artifacts in their Dir; Damaged, Logger and Now are set here.
 	Artifacts artifact.Options
 	// Calls bounds the calls that wait for the disk, and Watches the streams of events.
@@ -30,7 +30,7 @@ type Config struct {
 type Engine struct {
 	cfg       Config
 	log       *slog.Logger
-	store     *records.DB
+	store     records.Store
 	artifacts *artifact.Store
 	watches   *Watches
 	calls     atomic.Int64 // that wait for the disk
@@ -71,7 +71,10 @@ func New(cfg Config) (*Engine, error) {
 
 // Recover goes on where the store ends.
 func (e *Engine) Recover() error {
-	e.store.OnDamage(e.tellDamage)
+	file, isFile := e.store.(records.File)
+	if isFile {
+		file.OnDamage(e.tellDamage)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	mend, err := e.machine.Recover(e.store)
@@ -81,8 +84,8 @@ func (e *Engine) Recover() error {
 	if err := e.applyNow(mend); err != nil {
 		return err
 	}
-	if at := e.store.Restored(); !at.IsZero() {
-		e.log.Warn("the records file is a restored backup: what came after it is lost, all agents join anew", "of", at.UTC())
+	if isFile && !file.Restored().IsZero() {
+		e.log.Warn("the records file is a restored backup: what came after it is lost, all agents join anew", "of", file.Restored().UTC())
 	}
 	return e.retainAll()
 }
@@ -123,8 +126,8 @@ func (e *Engine) Read(look func(m *state.Machine)) {
 // Members counts the sessions of each identity; its methods wait for nobody.
 func (e *Engine) Members() *state.Members { return e.machine.Members() }
 
-// Store is the records file.
-func (e *Engine) Store() *records.DB { return e.store }
+// Store is the store.
+func (e *Engine) Store() records.Store { return e.store }
 
 // Artifacts are the artifacts.
 func (e *Engine) Artifacts() *artifact.Store { return e.artifacts }

@@ -50,10 +50,11 @@ func (e *Engine) Ready(ctx context.Context) error {
 
 // FreeBytes is the room for records and artifacts, the lesser of the two.
 func (e *Engine) FreeBytes() (int64, error) {
-	own, err := disk.FreeBytes(e.store.Path())
-	if err != nil {
-		return 0, err
-	}
 	artifacts, err := disk.FreeBytes(e.cfg.Artifacts.Dir)
+	file, ok := e.store.(records.File)
+	if err != nil || !ok {
+		return artifacts, err
+	}
+	own, err := disk.FreeBytes(file.Path())
 	return min(own, artifacts), err
 }

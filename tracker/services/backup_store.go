@@ -14,6 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 const (
@@ -26,6 +27,10 @@ var errSlowBackup = errors.New("the receiver took nothing for too long")
 
 // BackupStore implements tilthv1.AdminServiceServer.
 func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.ServerStreamingServer[tilthv1.BackupStoreResponse]) error {
+	file, ok := s.engine.Store().(records.File)
+	if !ok {
+		return status.Error(codes.FailedPrecondition, "the tracker keeps its records in memory: there is no file to back up")
+	}
 	end, ok := s.backups.Begin()
 	if !ok {
 		return status.Error(codes.ResourceExhausted, "a backup is under way: wait for its end")
@@ -38,7 +43,7 @@ func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.Server
 	var err error
 	go func() {
 		defer close(chunks.out)
-		size, err = s.engine.Store().Backup(chunks)
+		size, err = file.Backup(chunks)
 		if err == nil {
 			err = chunks.flush()
 		}

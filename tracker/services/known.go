@@ -48,7 +48,7 @@ type knowing struct {
 	look lookUp
 }
 
-// lookUp is records.DB.Known.
+// lookUp is Known of records.Measurements.
 type lookUp func(target, workload, numerics, candidate string, most int) (records.Known, error)
 
 func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {

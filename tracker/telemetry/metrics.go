@@ -55,8 +55,10 @@ type Sources struct {
 	Devices func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
 	// Streams are those of events that are sent.
 	Streams func() int
-	// Store is the records file, Artifacts are those beside it, and FreeBytes is the room for both.
+	// Store is the records, and File the file that has them, nil when there is none. Artifacts are those beside it,
+	// and FreeBytes is the room for both.
 	Store     Store
+	File      File
 	Artifacts func() artifact.Stats
 	FreeBytes func() (int64, error)
 	// RequestBytes and AnswerBytes are what requests and answers hold of memory.
@@ -67,14 +69,19 @@ type Sources struct {
 	BackupEvery time.Duration
 }
 
-// Store is what is told of a records file.
+// Store is what is told of all stores.
 type Store interface {
-	// SizeBytes is its size, FreeBytes the part of it that is used again, and Damaged how many rows were found so.
+	// SizeBytes is how much it takes.
 	SizeBytes() int64
-	FreeBytes() int64
-	Damaged() uint64
 	// Observe has every transaction told.
 	Observe(func(records.Transaction))
+}
+
+// File is what is told of a records file.
+type File interface {
+	// FreeBytes is the part of it that is used again, and Damaged how many rows were found so.
+	FreeBytes() int64
+	Damaged() uint64
 }
 
 // New returns metrics that are registered.

@@ -51,8 +51,10 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
 	tell(s.size, prometheus.GaugeValue, float64(s.from.Store.SizeBytes()))
-	tell(s.reusable, prometheus.GaugeValue, float64(s.from.Store.FreeBytes()))
-	tell(s.damaged, prometheus.CounterValue, float64(s.from.Store.Damaged()))
+	if file := s.from.File; file != nil {
+		tell(s.reusable, prometheus.GaugeValue, float64(file.FreeBytes()))
+		tell(s.damaged, prometheus.CounterValue, float64(file.Damaged()))
+	}
 	stats := s.from.Artifacts()
 	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
 	tell(s.files, prometheus.GaugeValue, float64(stats.Files))

@@ -89,8 +89,8 @@ type Observer interface {
 
 // Upkeep looks after a records file.
 type Upkeep struct {
-	// Store is the file.
-	Store *records.DB
+	// File is nil when the store keeps none: there is nothing to be done then.
+	File records.File
 	// Policy says when backups are made.
 	Policy Backups
 	// ScrubBytes are checked in a second; 0 = none.
@@ -111,6 +111,9 @@ func New(u Upkeep) *Upkeep {
 
 // Run makes backups and checks rows, until ctx ends.
 func (u *Upkeep) Run(ctx context.Context) {
+	if u.File == nil {
+		return
+	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { u.scrub(ctx) })
@@ -163,7 +166,7 @@ func (u *Upkeep) backUp(ctx context.Context) error {
 		return err
 	}
 	path := filepath.Join(policy.Dir, backupPrefix+begin.UTC().Format(backupTime)+backupSuffix)
-	report, err := u.Store.BackupTo(ctx, path, begin)
+	report, err := u.File.BackupTo(ctx, path, begin)
 	if err != nil {
 		return err
 	}

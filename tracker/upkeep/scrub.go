@@ -18,7 +18,7 @@ func (u *Upkeep) scrub(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		begin := u.Clock()
-		err := u.Store.Scrub(ctx, func(rows, sizeBytes int) error {
+		err := u.File.Scrub(ctx, func(rows, sizeBytes int) error {
 			u.Observer.RowsChecked(rows)
 			return waits.Sleep(ctx, time.Duration(float64(sizeBytes)/rate*float64(time.Second)))
 		})

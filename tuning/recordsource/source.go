@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 // Source has records.
@@ -29,11 +30,11 @@ type Source interface {
 // OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
 // is none.
 func OpenFile(path string, writable bool) (Source, error) {
-	open := records.OpenReadOnly
+	open := bolt.OpenReadOnly
 	if writable {
-		open = records.Open
+		open = bolt.Open
 	}
-	db, err := open(path, records.Options{})
+	db, err := open(path, bolt.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Source, er
 	return remote{c}, nil
 }
 
-type file struct{ *records.DB }
+type file struct{ *bolt.DB }
 
 // Best implements Source.
 func (f file) Best(_ context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {

@@ -1,0 +1,79 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Backup writes the whole file as it is at one instant, with all that was committed before the call, and returns its
+// size. Commits go on meanwhile; what they replace takes room in the file until the backup has ended. What was written
+// is itself a records file.
+func (db *DB) Backup(w io.Writer) (sizeBytes int64, err error) {
+	err = db.view(func(tx *txn) error {
+		sizeBytes, err = tx.WriteTo(w)
+		return err
+	})
+	return sizeBytes, err
+}
+
+const partialSuffix = ".partial"
+
+// BackupTo makes a backup in a file, which appears when all of it is on the disk, was read again, and is without
+// damage. A file that is there is replaced. What a backup that was killed leaves ends in ".partial".
+func (db *DB) BackupTo(ctx context.Context, path string, at time.Time) (*records.Report, error) {
+	partial := path + partialSuffix
+	report, err := db.backUpTo(ctx, partial, at)
+	if err == nil {
+		err = errors.Join(os.Rename(partial, path), disk.SyncFolder(filepath.Dir(path)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("back up the records to %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(partial))))
+	}
+	return report, nil
+}
+
+func (db *DB) backUpTo(ctx context.Context, path string, at time.Time) (*records.Report, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.Backup(contextWriter{ctx, f})
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	return SealCopy(ctx, path, at)
+}
+
+// SealCopy marks a file as a copy that was made at a time (see MarkCopy), and verifies it. Damage is an error.
+func SealCopy(ctx context.Context, path string, at time.Time) (*records.Report, error) {
+	if err := MarkCopy(path, at); err != nil {
+		return nil, err
+	}
+	report, err := Verify(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return report, report.Failure(path)
+}
+
+// contextWriter writes until a context ends.
+type contextWriter struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+// Write implements io.Writer.
+func (w contextWriter) Write(b []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	return w.to.Write(b)
+}

@@ -1,0 +1,239 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Best returns the fastest verified record of a workload on a target, with the workload's canonical form. ErrNotFound
+// when there is none. The look-up does not depend on how many records there are.
+func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
+	return db.BestAllowed(target, workloadDigest, "")
+}
+
+// BestAll returns the fastest verified record of every workload, ordered by target and workload; an empty target means
+// every target.
+func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
+	err = db.view(func(tx *txn) error {
+		return eachGroup(tx, target, "", func(group []byte) error {
+			record, err := bestOf(tx, group, records.Levels-1)
+			if errors.Is(err, records.ErrNotFound) {
+				return nil
+			}
+			best = append(best, record)
+			return err
+		})
+	})
+	return best, err
+}
+
+// BestPage returns some of what BestAll does: at most so many records and so many bytes of them encoded, but for one
+// that is larger by itself, from the first after a mark on (empty = the beginning). next is the mark for the page that
+// follows, empty after the last one. Records that come meanwhile may or may not be met.
+func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+	var prefix []byte
+	if target != "" {
+		prefix = groupKey(target, "")
+	}
+	err = db.view(func(tx *txn) error {
+		last, size := "", 0
+		groups := tx.table(bucketGroups)
+		c := groups.cursor()
+		group, stored := c.Seek([]byte(max(string(prefix), after)))
+		if after != "" && string(group) == after {
+			group, stored = c.Next()
+		}
+		for ; group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+			if _, err := groups.open(group, stored); tx.passOver(err) {
+				continue
+			}
+			record, err := bestOf(tx, group, records.Levels-1)
+			if errors.Is(err, records.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if size += proto.Size(record); len(best) > 0 && (len(best) == most || size > mostBytes) {
+				next = last
+				return nil
+			}
+			best, last = append(best, record), string(group)
+		}
+		return nil
+	})
+	return best, next, err
+}
+
+func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
+	target, workload, _ := bytes.Cut(group, []byte{0})
+	var record *tilthv1.Record
+	if number := tx.groupNumber(group); number != nil {
+		var err error
+		if _, record, err = bestAllowed(tx, number, level); err != nil {
+			return nil, err
+		}
+	}
+	if record == nil {
+		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workload, target, records.ErrNotFound)
+	}
+	complete(tx, record, group, true)
+	return record, nil
+}
+
+// complete fills in what a stored record leaves to its key.
+func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
+	target, workload, _ := bytes.Cut(group, []byte{0})
+	r.Target, r.WorkloadDigest = string(target), string(workload)
+	records.CutMeasurement(r.GetMeasurement())
+	if withWorkload {
+		canonical, err := tx.table(bucketWorkloads).get(workload)
+		tx.passOver(err)
+		r.Workload = bytes.Clone(canonical)
+	}
+}
+
+// groupNumber is the number of a (target, workload) pair; nil when it has none.
+func (tx *txn) groupNumber(group []byte) []byte {
+	number, err := tx.table(bucketGroups).get(group)
+	tx.passOver(err)
+	return number
+}
+
+// eachGroup calls visit with the key of every group that matches; an empty target or workload matches all.
+func eachGroup(tx *txn, target, workload string, visit func(group []byte) error) error {
+	var prefix []byte
+	if target != "" {
+		prefix = groupKey(target, workload)
+	}
+	groups := tx.table(bucketGroups)
+	c := groups.cursor()
+	for group, stored := c.Seek(prefix); group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+		if _, err := groups.open(group, stored); tx.passOver(err) {
+			continue
+		}
+		if _, digest, _ := bytes.Cut(group, []byte{0}); workload != "" && string(digest) != workload {
+			continue
+		}
+		if err := visit(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// So many records are read at once, and no more after so many bytes of them.
+const (
+	recordsPerView = 512
+	bytesPerView   = 2 << 20
+)
+
+// List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an
+// empty target or workload matches all. The first record of each group carries the workload's canonical form. Records
+// that are added meanwhile may or may not be met. No read transaction stays open while visit runs.
+func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	var groups [][]byte
+	err := db.view(func(tx *txn) error {
+		return eachGroup(tx, target, workload, func(group []byte) error {
+			groups = append(groups, bytes.Clone(group))
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := db.listGroup(ctx, group, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.Record) error) error {
+	first := true
+	return db.eachPage(ctx, group, func(_ []byte, r *tilthv1.Record) error {
+		if first {
+			first = false
+			if err := db.view(func(tx *txn) error {
+				complete(tx, r, group, true)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return visit(r)
+	})
+}
+
+// eachPage calls visit with the records of a group and their keys, oldest first, all but the workload filled in. No
+// read transaction stays open while visit runs.
+func (db *DB) eachPage(ctx context.Context, group []byte, visit func(key []byte, r *tilthv1.Record) error) error {
+	for from := []byte(nil); ; {
+		p, err := db.groupPage(group, from)
+		if err != nil {
+			return err
+		}
+		db.touch(p.sizeBytes)
+		for i, r := range p.records {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := visit(p.keys[i], r); err != nil {
+				return err
+			}
+		}
+		if p.next == nil {
+			return nil
+		}
+		from = p.next
+	}
+}
+
+// page is some of a group's records.
+type page struct {
+	keys      [][]byte
+	records   []*tilthv1.Record
+	sizeBytes int64
+	next      []byte // where the next page begins; nil after the last
+}
+
+// groupPage returns some records of a group from a key on (nil = the first).
+func (db *DB) groupPage(group, from []byte) (p page, err error) {
+	err = db.view(func(tx *txn) error {
+		number := tx.groupNumber(group)
+		if number == nil {
+			return nil
+		}
+		if from == nil {
+			from = number
+		}
+		all := tx.table(bucketRecords)
+		c := all.cursor()
+		for k, v := c.Seek(from); bytes.HasPrefix(k, number); k, v = c.Next() {
+			if len(p.records) == recordsPerView || p.sizeBytes > bytesPerView {
+				p.next = bytes.Clone(k)
+				return nil
+			}
+			r := &tilthv1.Record{}
+			if err := all.read(k, v, r); err != nil {
+				if tx.passOver(err) {
+					continue
+				}
+				return err
+			}
+			complete(tx, r, group, false)
+			p.keys, p.records = append(p.keys, bytes.Clone(k)), append(p.records, r)
+			p.sizeBytes += int64(len(v))
+		}
+		return nil
+	})
+	return p, err
+}

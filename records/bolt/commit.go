@@ -1,0 +1,179 @@
+package bolt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// maxCommitsPerTransaction bounds how long the first of many writers waits for the others.
+const maxCommitsPerTransaction = 4096
+
+// commit is a write, or the store's own work, under way.
+type commit struct {
+	write   *records.Write
+	own     []func(*txn) error
+	pending *records.Pending
+}
+
+func (c *commit) isEmpty() bool { return len(c.write.Ops()) == 0 && len(c.own) == 0 }
+
+func (c *commit) apply(tx *txn) error {
+	for _, op := range c.write.Ops() {
+		if err := tx.apply(op); err != nil {
+			return err
+		}
+	}
+	for _, op := range c.own {
+		if err := op(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit hands in a write. Writes reach the disk in the order of the calls, each whole or not at all. After one has
+// failed (disk full, damaged file) every later one fails with the same error: what follows may build on what was lost.
+func (db *DB) Commit(w *records.Write) *records.Pending {
+	return db.hand(commit{write: w, pending: records.NewPending()})
+}
+
+// maintain hands in the store's own work, of one transaction.
+func (db *DB) maintain(ops ...func(*txn) error) *records.Pending {
+	return db.hand(commit{write: &records.Write{}, own: ops, pending: records.NewPending()})
+}
+
+func (db *DB) hand(c commit) *records.Pending {
+	db.mu.Lock()
+	err := db.failed
+	if err == nil && (db.closing || db.stopped == nil) {
+		err = records.ErrClosed
+	}
+	if err != nil {
+		db.mu.Unlock()
+		c.pending.Settle(err)
+		return c.pending
+	}
+	db.queue = append(db.queue, c)
+	db.mu.Unlock()
+	db.wakeLoop()
+	return c.pending
+}
+
+// Observe has f told of every later transaction that wrote. One observer at a time; f must not block.
+func (db *DB) Observe(f func(records.Transaction)) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.observe = f
+}
+
+func (db *DB) wakeLoop() {
+	select {
+	case db.wake <- struct{}{}:
+	default:
+	}
+}
+
+// commitLoop is the only writer: it commits what has gathered since the last transaction, all in one.
+func (db *DB) commitLoop() {
+	defer close(db.stopped)
+	for {
+		group, closing := db.take()
+		if len(group) == 0 {
+			if closing {
+				return
+			}
+			<-db.wake
+			continue
+		}
+		db.commitGroup(group)
+	}
+}
+
+func (db *DB) take() (group []commit, closing bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	n := min(len(db.queue), maxCommitsPerTransaction)
+	group, db.queue = db.queue[:n:n], db.queue[n:]
+	if len(db.queue) == 0 {
+		db.queue = nil
+	}
+	return group, db.closing
+}
+
+func (db *DB) commitGroup(group []commit) {
+	db.mu.Lock()
+	err := db.failed
+	db.mu.Unlock()
+	if err == nil {
+		err = db.transact(group)
+	}
+	if err != nil {
+		db.mu.Lock()
+		if db.failed == nil {
+			db.failed = err
+		}
+		db.mu.Unlock()
+	}
+	for _, c := range group {
+		if err == nil {
+			c.write.Committed()
+		}
+		c.pending.Settle(err)
+	}
+}
+
+// transact runs the group's operations in one transaction; a group without any touches no disk.
+func (db *DB) transact(group []commit) error {
+	if !slices.ContainsFunc(group, func(c commit) bool { return !c.isEmpty() }) {
+		return nil
+	}
+	begin := time.Now()
+	before, synced := db.pagesWritten(), db.syncTime()
+	// gofail: var beforeTransaction struct{}
+	err := guard(func() error {
+		return db.bolt.Update(func(tx *bbolt.Tx) error {
+			return apply(&txn{Tx: tx, db: db, groups: db.groups}, group)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("write records file %s: %w", db.path, err)
+	}
+	// gofail: var afterTransaction struct{}
+	db.touch(db.pagesWritten() - before)
+	db.mu.Lock()
+	observe := db.observe
+	db.mu.Unlock()
+	if observe != nil {
+		observe(records.Transaction{Took: time.Since(begin), Sync: db.syncTime() - synced, Commits: len(group)})
+	}
+	return nil
+}
+
+// syncTime is what all transactions since the file was opened took to reach the disk, each by two fsyncs.
+func (db *DB) syncTime() time.Duration {
+	stats := db.bolt.Stats()
+	return stats.TxStats.GetWriteTime()
+}
+
+// pagesWritten is the size of all pages written since the file was opened.
+func (db *DB) pagesWritten() int64 {
+	stats := db.bolt.Stats()
+	return stats.TxStats.GetPageAlloc()
+}
+
+func apply(tx *txn, group []commit) error {
+	// Keys of these two only ever grow, so their pages may be filled.
+	tx.Bucket(bucketEvents).FillPercent = 0.9
+	tx.Bucket(bucketRecords).FillPercent = 0.9
+	for _, c := range group {
+		if err := c.apply(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

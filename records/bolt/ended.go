@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// EndedJobs calls visit with every job that has ended and is kept, by id.
+func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
+	return db.view(func(tx *txn) error {
+		ended := tx.table(bucketEnded)
+		return ended.each(func(id, value []byte, err error) error {
+			row := &storev1.EndedRow{}
+			if err == nil {
+				err = ended.parse(id, value, row)
+			}
+			if !tx.passOver(err) {
+				visit(string(id), row)
+			}
+			return nil
+		})
+	})
+}
+
+// dropJob removes a job that has ended, but for what Sweep does.
+func (tx *txn) dropJob(id string) error {
+	key := []byte(id)
+	var row storev1.JobRow
+	if err := lookUp(tx, bucketJobs, id, &row); err == nil && len(row.GetRequestKey()) > 0 {
+		if err := tx.table(bucketRequests).remove(row.GetRequestKey()); err != nil {
+			return err
+		}
+	}
+	meta := tx.table(bucketMeta)
+	if last, err := meta.get(keyLastJob); err != nil || string(last) < id {
+		if err := meta.put(keyLastJob, []byte(id)); err != nil { // numbers do not begin again
+			return err
+		}
+	}
+	if err := tx.table(bucketDropping).put(key, nil); err != nil {
+		return err
+	}
+	for _, bucket := range [][]byte{bucketJobs, bucketSpecs, bucketOpen, bucketEnded} {
+		if err := tx.table(bucket).remove(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when
+// it is interrupted goes with the next.
+func (db *DB) Sweep(ctx context.Context) error {
+	for {
+		var id []byte
+		err := db.view(func(tx *txn) error {
+			k, _ := tx.table(bucketDropping).cursor().First()
+			id = bytes.Clone(k)
+			return nil
+		})
+		if err != nil || id == nil {
+			return err
+		}
+		if err := db.maintain(func(tx *txn) error { return tx.sweep(id) }).Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep removes some rows of a job, and its mark with the last.
+func (tx *txn) sweep(id []byte) error {
+	left := removedAtOnce
+	for _, of := range []struct {
+		bucket []byte
+		behind byte // what follows the job's id in a key
+	}{{bucketProgress, 0}, {bucketEvents, 0}, {bucketBatches, '.'}, {bucketClosed, '.'}} {
+		prefix := append(bytes.Clone(id), of.behind)
+		c := tx.table(of.bucket).cursor()
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Seek(prefix) {
+			if left--; left < 0 {
+				return nil
+			}
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.table(bucketDropping).remove(id)
+}
+
+// indexEnded makes the bucket of jobs that have ended of a file that has none, from the rows of all jobs. How much
+// their events take is not known.
+func (tx *txn) indexEnded() error {
+	if _, err := tx.CreateBucket(bucketEnded); err != nil {
+		return err
+	}
+	ended, specs := tx.table(bucketEnded), tx.table(bucketSpecs)
+	return tx.table(bucketJobs).each(func(id, value []byte, err error) error {
+		var row storev1.JobRow
+		if err == nil {
+			err = tx.table(bucketJobs).parse(id, value, &row)
+		}
+		if tx.passOver(err) || !records.Final(row.GetJob().GetState()) {
+			return nil
+		}
+		spec, err := specs.get(id)
+		tx.passOver(err)
+		at := row.GetJob().GetEndedAt()
+		if at == nil {
+			at = &timestamppb.Timestamp{}
+		}
+		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec), EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
+	})
+}
+
+// addBuckets makes the buckets that files of earlier versions lack.
+func (tx *txn) addBuckets() error {
+	if tx.Bucket(bucketEnded) == nil {
+		if err := tx.indexEnded(); err != nil {
+			return err
+		}
+	}
+	return makeBuckets(tx.Tx, later)
+}
+
+func makeBuckets(tx *bbolt.Tx, names [][]byte) error {
+	for _, name := range names {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

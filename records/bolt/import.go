@@ -1,0 +1,238 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const (
+	// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its
+	// own.
+	chunkRecords, chunkBytes = 500, 1 << 20
+	// importWrites may be under way at a time.
+	importWrites = 4
+)
+
+// Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in
+// the file, chunk by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves
+// the store as it was. Then the import is marked as whole, which is what decides, and is brought to its end even when
+// ctx ends, or, after a crash, when the file is opened next. Whoever reads meanwhile may see some of the records.
+// Those that are already there are skipped. However many there are, few are in memory.
+func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	incoming, err := records.NewIncoming()
+	if err != nil {
+		return 0, 0, err
+	}
+	db.mu.Lock()
+	db.imports++
+	i := &importing{db: db, incoming: incoming, number: db.imports}
+	db.mu.Unlock()
+	if err := i.collect(ctx, next); err != nil {
+		_ = i.drop() // or else when the file is opened next
+		return 0, 0, err
+	}
+	whole := func(tx *txn) error { return tx.put(bucketImports, i.key(), nil) }
+	if err := errors.Join(i.commit(whole), i.await()); err != nil {
+		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
+	}
+	if err := i.finish(); err != nil {
+		return 0, 0, fmt.Errorf("import into records file %s, which goes on when it is opened next: %w", db.path, err)
+	}
+	return i.imported, i.skipped, nil
+}
+
+// importing is an import under way. In the file it is its chunks, and its mark once all of them are there.
+type importing struct {
+	db       *DB
+	incoming *records.Incoming
+	number   uint64
+	chunks   uint64             // set aside so far
+	under    []*records.Pending // few
+	// The counts belong to the writer while writes are under way.
+	imported, skipped uint64
+}
+
+// key is that of the import's mark, which begins those of its chunks.
+func (i *importing) key() []byte { return binary.BigEndian.AppendUint64(nil, i.number) }
+
+// collect sets all records aside.
+func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, error)) error {
+	var chunk bytes.Buffer
+	for n := 1; ; n++ {
+		record, err := next()
+		if errors.Is(err, io.EOF) {
+			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
+		}
+		if err == nil {
+			err = i.incoming.Admit(record)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
+			return fmt.Errorf("keep records to import: %w", err)
+		}
+		if n%chunkRecords == 0 || chunk.Len() >= chunkBytes {
+			if err := errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx)); err != nil {
+				return err
+			}
+			chunk.Reset()
+		}
+	}
+}
+
+// setAside keeps a chunk in the file.
+func (i *importing) setAside(chunk []byte) error {
+	key, rows := binary.BigEndian.AppendUint64(i.key(), i.chunks), bytes.Clone(chunk)
+	i.chunks++
+	return i.commit(func(tx *txn) error { return tx.put(bucketImports, key, rows) })
+}
+
+// commit hands a write in, and waits for those under way when they are many.
+func (i *importing) commit(ops ...func(*txn) error) error {
+	if i.under = append(i.under, i.db.maintain(ops...)); len(i.under) < importWrites {
+		return nil
+	}
+	return i.await()
+}
+
+// await waits for the writes under way.
+func (i *importing) await() error {
+	for _, p := range i.under {
+		if err := p.Wait(context.Background()); err != nil {
+			return err
+		}
+	}
+	i.under = nil
+	return nil
+}
+
+// finish adds the records of all chunks, in whose place they come, and takes the mark away.
+func (i *importing) finish() error {
+	return i.clear(i.addChunk)
+}
+
+// drop removes what was set aside.
+func (i *importing) drop() error {
+	return i.clear(func([]byte) ([]func(*txn) error, error) { return nil, nil })
+}
+
+// clear removes all chunks, each in a write with what add makes of it, and in the end the mark.
+func (i *importing) clear(add func(chunk []byte) ([]func(*txn) error, error)) error {
+	if err := i.await(); err != nil {
+		return err
+	}
+	for key := i.key(); ; {
+		var chunk []byte
+		err := i.db.view(func(tx *txn) error {
+			rows := tx.table(bucketImports)
+			c := rows.cursor()
+			k, v := c.Seek(key)
+			if bytes.Equal(k, key) {
+				k, v = c.Next()
+			}
+			if !bytes.HasPrefix(k, i.key()) {
+				key = nil
+				return nil
+			}
+			value, err := rows.open(k, v)
+			tx.passOver(err)
+			key, chunk = bytes.Clone(k), bytes.Clone(value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if key == nil {
+			break
+		}
+		ops, err := add(chunk)
+		if err != nil {
+			return err
+		}
+		if err := i.commit(append(ops, removeImport(key))...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(i.commit(removeImport(i.key())), i.await())
+}
+
+func removeImport(key []byte) func(*txn) error {
+	return func(tx *txn) error { return tx.table(bucketImports).remove(key) }
+}
+
+// addChunk is what adds the records of a chunk.
+func (i *importing) addChunk(chunk []byte) (ops []func(*txn) error, err error) {
+	in := bytes.NewReader(chunk)
+	for {
+		record := &tilthv1.Record{}
+		err := protodelim.UnmarshalOptions{MaxSize: -1}.UnmarshalFrom(in, record)
+		if errors.Is(err, io.EOF) {
+			return ops, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: a record to be imported: %v", records.ErrDamaged, err)
+		}
+		ops = append(ops, i.addRecord(records.NewAddRecord(record)))
+	}
+}
+
+func (i *importing) addRecord(add records.AddRecord) func(*txn) error {
+	return func(tx *txn) error {
+		added, err := tx.addRecord(add)
+		if added {
+			i.imported++
+		} else {
+			i.skipped++
+		}
+		return err
+	}
+}
+
+// settleImports brings the imports that a process left to their end: those that are whole are finished, the others
+// dropped.
+func (db *DB) settleImports() error {
+	whole, parts, err := db.importsLeft()
+	for _, i := range whole {
+		err = errors.Join(err, i.finish())
+	}
+	for _, i := range parts {
+		err = errors.Join(err, i.drop())
+	}
+	return err
+}
+
+// importsLeft returns the imports that are in the file: those that are whole, and the others.
+func (db *DB) importsLeft() (whole, parts []*importing, err error) {
+	err = db.view(func(tx *txn) error {
+		left := tx.table(bucketImports)
+		if left.bucket == nil {
+			return nil // by a version that had no such bucket
+		}
+		c := left.cursor()
+		for k, v := c.First(); k != nil; {
+			if _, err := left.open(k, v); tx.passOver(err) {
+				k, v = c.Next()
+				continue
+			}
+			i := &importing{db: db, number: binary.BigEndian.Uint64(k)}
+			if len(k) == len(i.key()) {
+				whole = append(whole, i)
+			} else {
+				parts = append(parts, i)
+			}
+			k, v = c.Seek(binary.BigEndian.AppendUint64(nil, i.number+1))
+		}
+		return nil
+	})
+	return whole, parts, err
+}

@@ -1,0 +1,171 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+const (
+	importProcessEnv = "TILTH_TEST_IMPORT"
+	importKillEnv    = "TILTH_TEST_IMPORT_KILL"
+	// More chunks than are written at a time, so that some are on the disk before the last has come.
+	importSize = 2100
+)
+
+// numbered yields n records, which repeat themselves after importSize, and then err.
+func numbered(n int64, err error) func() (*tilthv1.Record, error) {
+	at := int64(0)
+	return func() (*tilthv1.Record, error) {
+		if at++; at > n {
+			return nil, err
+		}
+		return storetest.Record("cpu", fmt.Sprint("w", at%3), 1+at%importSize, 0.5), nil
+	}
+}
+
+// importProcess is the test binary run again to import records. It kills itself once so many transactions are on the
+// disk.
+func importProcess(path string) {
+	db, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	left, _ := strconv.Atoi(os.Getenv(importKillEnv))
+	db.Observe(func(records.Transaction) {
+		if left--; left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	})
+	_, _, err = db.Import(context.Background(), numbered(importSize, io.EOF))
+	if err = errors.Join(err, db.Close()); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each of its transactions in turn. The next to open
+// the file, if only to read, finds none of its records or all, and doing it again gives each of them once.
+func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
+	outcomes := map[int]int{}
+	for kill := 1; ; kill++ {
+		path := filepath.Join(t.TempDir(), "r.db")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), importProcessEnv+"="+path, fmt.Sprintf("%s=%d", importKillEnv, kill))
+		out, err := cmd.Output()
+		if err == nil {
+			break // it made fewer transactions
+		}
+		if status, is := cmd.ProcessState.Sys().(syscall.WaitStatus); !is || status.Signal() != syscall.SIGKILL {
+			t.Fatalf("the import ended by itself: %v, %s", err, out)
+		}
+		db, err := bolt.OpenReadOnly(path, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(list(t, db, "", ""))
+		if n != 0 && n != importSize {
+			t.Errorf("killed after %d transactions: %d records", kill, n)
+		}
+		outcomes[n]++
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = openDB(t, path)
+		imported, skipped, err := db.Import(t.Context(), numbered(importSize, io.EOF))
+		if err != nil || imported != uint64(importSize-n) || skipped != uint64(n) || len(list(t, db, "", "")) != importSize {
+			t.Errorf("killed after %d transactions with %d records there: then imported %d, skipped %d, %v", kill, n, imported, skipped, err)
+		}
+	}
+	if outcomes[0] == 0 || outcomes[importSize] == 0 {
+		t.Errorf("none and all are to be met, each at some transaction: %v", outcomes)
+	}
+}
+
+func TestAnImportThatFailsLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.db")
+	db := openDB(t, path)
+	add(t, db, storetest.Record("cpu", "mine", 1, 0.5))
+	broken := errors.New("the line broke")
+	if _, _, err := db.Import(t.Context(), numbered(700, broken)); !errors.Is(err, broken) {
+		t.Errorf("the import failed with %v", err)
+	}
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	next := numbered(700, io.EOF)
+	_, _, err := db.Import(cancelled, func() (*tilthv1.Record, error) {
+		cancel(broken)
+		return next()
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("the import that was cancelled failed with %v", err)
+	}
+	if n := len(list(t, db, "", "")); n != 1 {
+		t.Errorf("%d records are there, want the one from before", n)
+	}
+	if n, err := bucketSize(path, db); err != nil || n != 0 {
+		t.Errorf("%d entries of the imports are left, %v", n, err)
+	}
+}
+
+func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.db")
+	db := openDB(t, path)
+	imported, skipped, err := db.Import(t.Context(), numbered(6000, io.EOF))
+	if err != nil || imported != importSize || skipped != 6000-importSize {
+		t.Errorf("imported %d, skipped %d, %v", imported, skipped, err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("the folder has %v, %v", names, err)
+	}
+	if n, err := bucketSize(path, db); err != nil || n != 0 {
+		t.Errorf("%d entries of the imports are left, %v", n, err)
+	}
+}
+
+// bucketSize closes the store, and counts what its file has in the bucket of imports.
+func bucketSize(path string, db *bolt.DB) (n int, err error) {
+	if err := db.Close(); err != nil {
+		return 0, err
+	}
+	file, err := bbolt.Open(path, 0o644, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	err = file.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("imports")).ForEach(func(_, _ []byte) error {
+			n++
+			return nil
+		})
+	})
+	return n, err
+}
+
+// A file may come from anybody, as a call may.
+func TestAnImportKeepsToTheBoundsOfTheWire(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+	r := storetest.Record("cpu", "w", 1, 0.5)
+	r.Measurement.SamplesSeconds = slices.Repeat([]float64{0.5}, 1<<20)
+	_, _, err := db.Import(t.Context(), func() (*tilthv1.Record, error) { return r, nil })
+	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "measurement.samples_seconds: has more than 16384 items") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,106 @@
+package bolt
+
+import (
+	"errors"
+	"slices"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// mostJobsSeen bounds how many jobs one look-up passes over.
+const mostJobsSeen = 20000
+
+// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what
+// Before is for the page that follows; it is empty after the last one. A page may have fewer jobs than asked for, or
+// none, and others follow.
+func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
+	q := jobQuery(query)
+	err = db.view(func(tx *txn) error {
+		size := 0
+		c := q.bucket(tx).cursor()
+		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
+			if len(jobs) >= q.Most || seen >= mostJobsSeen {
+				return nil
+			}
+			seen++
+			job, err := q.load(tx, string(k))
+			if tx.passOver(err) || errors.Is(err, records.ErrNotFound) {
+				job = damagedJob(string(k))
+			} else if err != nil {
+				return err
+			}
+			if job != nil {
+				if size += proto.Size(job); size > q.MostBytes && len(jobs) > 0 {
+					return nil
+				}
+				jobs = append(jobs, job)
+			}
+			next = string(k)
+		}
+		next = ""
+		return nil
+	})
+	return jobs, next, err
+}
+
+type jobQuery records.JobQuery
+
+// bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is
+// wanted.
+func (q *jobQuery) bucket(tx *txn) table {
+	if len(q.States) > 0 && !slices.ContainsFunc(q.States, records.Final) {
+		return tx.table(bucketOpen)
+	}
+	return tx.table(bucketJobs)
+}
+
+// first is the newest id wanted.
+func (q *jobQuery) first(c *bbolt.Cursor) []byte {
+	if q.Before == "" {
+		k, _ := c.Last()
+		return k
+	}
+	if k, _ := c.Seek([]byte(q.Before)); k == nil {
+		k, _ = c.Last()
+		return k
+	}
+	k, _ := c.Prev()
+	return k
+}
+
+// damagedJob stands for a job that cannot be read.
+func damagedJob(id string) *tilthv1.Job {
+	return &tilthv1.Job{
+		Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the records file are damaged", Spec: &tilthv1.JobSpec{},
+	}
+}
+
+// load returns a job if it is in one of the states wanted.
+func (q *jobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
+	var row storev1.JobRow
+	if err := lookUp(tx, bucketJobs, id, &row); err != nil {
+		return nil, err
+	}
+	if len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState()) {
+		return nil, nil
+	}
+	stored, err := loadJob(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	job := stored.Row.GetJob()
+	job.Spec, job.Progress = stored.Spec, stored.Progress
+	for _, t := range job.GetSpec().GetTasks() {
+		t.Workload = nil
+	}
+	for _, p := range job.GetResult().GetPackages() {
+		p.Profile, p.Manifest = nil, nil
+	}
+	records.CutListed(job)
+	return job, nil
+}

@@ -1,0 +1,271 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Job returns a job with its specification and progress. ErrNotFound when there is none.
+func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
+	err = db.view(func(tx *txn) error {
+		open, err := loadJob(tx, id)
+		if err != nil {
+			return err
+		}
+		job = open.Row.GetJob()
+		job.Spec = open.Spec
+		job.Progress = open.Progress
+		return nil
+	})
+	return job, err
+}
+
+// JobRow returns a job's row: its state and lease without specification and progress. ErrNotFound when there is none.
+func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
+	row := &storev1.JobRow{}
+	err := db.view(func(tx *txn) error { return lookUp(tx, bucketJobs, id, row) })
+	return row, err
+}
+
+// OpenJobs returns all jobs that have not ended, oldest first.
+func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
+	err = db.view(func(tx *txn) error {
+		ids, err := openIDs(tx)
+		for _, id := range ids {
+			job, err := loadJob(tx, id)
+			if err != nil && !errors.Is(err, records.ErrDamaged) && !errors.Is(err, records.ErrNotFound) {
+				return err
+			}
+			tx.passOver(err)
+			job.Damage = err
+			jobs = append(jobs, job)
+		}
+		return err
+	})
+	return jobs, err
+}
+
+// openIDs are the ids of the jobs that have not ended. Where a row of the open ones is damaged, the rows of all jobs
+// say it.
+func openIDs(tx *txn) (ids []string, err error) {
+	damaged := false
+	err = tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
+		ids = append(ids, string(id))
+		damaged = tx.passOver(err) || damaged
+		return nil
+	})
+	if err != nil || !damaged {
+		return ids, err
+	}
+	ids = nil
+	err = tx.table(bucketJobs).each(func(id, value []byte, err error) error {
+		var row storev1.JobRow
+		if err == nil {
+			err = tx.table(bucketJobs).parse(id, value, &row)
+		}
+		if tx.passOver(err) || !records.Final(row.GetJob().GetState()) {
+			ids = append(ids, string(id))
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// LastJobID returns the id of the newest job that there ever was; empty when there was none.
+func (db *DB) LastJobID() (id string, err error) {
+	err = db.view(func(tx *txn) error {
+		jobs := tx.table(bucketJobs)
+		c := jobs.cursor()
+		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+			if _, err := jobs.open(k, v); !tx.passOver(err) {
+				id = string(k)
+				break
+			}
+		}
+		last, err := tx.table(bucketMeta).get(keyLastJob)
+		if !tx.passOver(err) {
+			id = max(id, string(last))
+		}
+		return nil
+	})
+	return id, err
+}
+
+func loadJob(tx *txn, id string) (*records.OpenJob, error) {
+	job := &records.OpenJob{ID: id, Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
+	if err := lookUp(tx, bucketJobs, id, job.Row); err != nil {
+		return job, err
+	}
+	if err := lookUp(tx, bucketSpecs, id, job.Spec); err != nil {
+		return job, err
+	}
+	records.CutJob(job.Row, job.Spec)
+	progress := tx.table(bucketProgress)
+	for i := range job.Spec.GetTasks() {
+		p := &tilthv1.TaskProgress{}
+		if err := progress.load(progressKey(id, uint32(i)), p); err != nil {
+			return job, err
+		}
+		job.Progress = append(job.Progress, p)
+	}
+	var err error
+	job.LastSequence, err = lastSequence(tx, id)
+	return job, err
+}
+
+// lastSequence finds the last key of the job's events: the one before where the next job's would begin. The row of
+// that key is checked, whosever it is: a damaged key may have been the job's.
+func lastSequence(tx *txn, jobID string) (uint64, error) {
+	events := tx.table(bucketEvents)
+	c := events.cursor()
+	var v []byte
+	k, _ := c.Seek(append([]byte(jobID), 1))
+	if k == nil {
+		k, v = c.Last()
+	} else {
+		k, v = c.Prev()
+	}
+	if k != nil {
+		if _, err := events.open(k, v); err != nil {
+			return 0, err
+		}
+	}
+	prefix := append([]byte(jobID), 0)
+	if !bytes.HasPrefix(k, prefix) || len(k) != len(prefix)+8 {
+		return 0, nil
+	}
+	return binary.BigEndian.Uint64(k[len(prefix):]), nil
+}
+
+// OpenBatches returns all batches under way with their candidates, in the order of their ids.
+func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
+	err = db.view(func(tx *txn) error {
+		return tx.table(bucketBatches).each(func(id, value []byte, err error) error {
+			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}, Damage: err}
+			if err == nil {
+				b.Damage = loadBatch(tx, b, value)
+			}
+			tx.passOver(b.Damage)
+			batches = append(batches, b)
+			return nil
+		})
+	})
+	return batches, err
+}
+
+// DeadBatch returns a batch that the farm gave up, with its candidates. ErrNotFound when it is none.
+func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
+	b := &records.OpenBatch{ID: id, Row: &storev1.BatchRow{}}
+	err := db.view(func(tx *txn) error {
+		if err := lookUp(tx, bucketClosed, id, b.Row); err != nil {
+			return err
+		}
+		if b.Row.GetStage() != storev1.Stage_STAGE_DEAD {
+			return fmt.Errorf("dead letter %q: %w", id, records.ErrNotFound)
+		}
+		return loadCandidates(tx, b)
+	})
+	return b, err
+}
+
+func loadBatch(tx *txn, b *records.OpenBatch, row []byte) error {
+	if err := tx.table(bucketBatches).parse([]byte(b.ID), row, b.Row); err != nil {
+		return err
+	}
+	return loadCandidates(tx, b)
+}
+
+func loadCandidates(tx *txn, b *records.OpenBatch) error {
+	var event storev1.EventRow
+	key := eventKey(b.Row.GetJobId(), b.Row.GetEventSequence())
+	if err := tx.table(bucketEvents).load(key, &event); err != nil {
+		return fmt.Errorf("candidates of batch %s: %w", b.ID, err)
+	}
+	b.Candidates = event.GetEvent().GetProposed().GetCandidates()
+	return nil
+}
+
+// ClosedBatch returns what is kept of a batch that ended. ErrNotFound when there is none, or it is still under way.
+func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
+	row := &storev1.BatchRow{}
+	err := db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
+	return row, err
+}
+
+// ClosedProposal returns what is kept of a batch that ended, and its id, by what its id is or begins with before a
+// hyphen. ErrNotFound when there is none, or it is still under way.
+func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, err error) {
+	row = &storev1.BatchRow{}
+	err = db.view(func(tx *txn) error {
+		closed := tx.table(bucketClosed)
+		k, v := closed.cursor().Seek([]byte(begin))
+		if id = string(k); id != begin && !strings.HasPrefix(id, begin+"-") {
+			return fmt.Errorf("%s %q: %w", bucketClosed, begin, records.ErrNotFound)
+		}
+		return closed.read(k, v, row)
+	})
+	return id, row, err
+}
+
+// ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches
+// that each has proposed. It looks at one row of each.
+func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
+	err = db.view(func(tx *txn) error {
+		closed := tx.table(bucketClosed)
+		c := closed.cursor()
+		for k, v := c.First(); k != nil; {
+			var batch storev1.BatchRow
+			if err := closed.read(k, v, &batch); tx.passOver(err) {
+				k, v = c.Next()
+				continue
+			} else if err != nil {
+				return err
+			}
+			var row storev1.JobRow
+			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.passOver(err) && !errors.Is(err, records.ErrNotFound) {
+				return err
+			}
+			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())
+			// Batches of the job begin with its id and a point, which the next character follows.
+			k, v = c.Seek([]byte(batch.GetJobId() + "/"))
+		}
+		return nil
+	})
+	return ids, proposals, err
+}
+
+// Agents calls visit with every agent that is kept, by name. One of them is in memory at a time.
+func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
+	return db.view(func(tx *txn) error {
+		return tx.table(bucketAgents).each(func(name, value []byte, err error) error {
+			a := &tilthv1.Agent{}
+			if err == nil {
+				err = tx.table(bucketAgents).parse(name, value, a)
+			}
+			if !tx.passOver(err) {
+				visit(a)
+			}
+			return nil
+		})
+	})
+}
+
+func lookUp(tx *txn, bucket []byte, key string, into proto.Message) error {
+	value, err := tx.table(bucket).get([]byte(key))
+	if err == nil && value == nil {
+		return fmt.Errorf("%s %q: %w", bucket, key, records.ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.table(bucket).parse([]byte(key), value, into)
+}

@@ -1,0 +1,73 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// entries sums up the values of a bucket by reading all of them.
+func entries(t *testing.T, db *DB, bucket []byte) (n int) {
+	t.Helper()
+	err := db.view(func(tx *txn) error {
+		return tx.table(bucket).each(func(_, value []byte, err error) error {
+			n += len(value)
+			return err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPagesThatWereGivenBackAreReadAgain(t *testing.T) {
+	db, err := Open(filepath.Join(t.TempDir(), "r.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for round := range 3 {
+		fill := func(tx *txn) (err error) {
+			for i := range 500 {
+				err = errors.Join(err, tx.put(bucketWorkloads, fmt.Append(nil, round, i), make([]byte, 1000)))
+			}
+			return err
+		}
+		if err := db.maintain(fill).Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db.touch(mostMappedBytes)
+		if got, want := entries(t, db, bucketWorkloads), (round+1)*500*1000; got != want {
+			t.Errorf("round %d: %d bytes, want %d", round, got, want)
+		}
+	}
+}
+
+// AddressesProcessEnv has this binary be AddressesProcess; see TestMain.
+const AddressesProcessEnv = "TILTH_TEST_ADDRESSES"
+
+// AddressesProcess opens a file with more addresses than the process may have.
+func AddressesProcess(path string) {
+	err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 8 << 30, Max: 8 << 30})
+	if err == nil {
+		var db *DB
+		if db, err = Open(path, Options{ReserveBytes: 64 << 30}); err == nil {
+			err = db.Close()
+		}
+	}
+	fmt.Print(err)
+}
+
+func TestAProcessThatMayNotReserveAddressesOpensTheFileAllTheSame(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), AddressesProcessEnv+"="+filepath.Join(t.TempDir(), "r.db"))
+	if out, err := cmd.Output(); err != nil || string(out) != "<nil>" {
+		t.Errorf("the process said %q, %v", out, err)
+	}
+}

@@ -1,0 +1,155 @@
+package bolt_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+// model is what a store should say, worked out the long way.
+type model struct {
+	groups map[string]*modelGroup // by workload
+}
+
+// modelGroup is a workload's records in the order of their times, and the best at each level.
+type modelGroup struct {
+	records []*tilthv1.Record
+	best    [3]*tilthv1.Record
+}
+
+var modelLevels = []string{"strict", "default", "fast"}
+
+func (g *modelGroup) add(r *tilthv1.Record) {
+	at := func(r *tilthv1.Record) int64 { return r.GetMeasurement().GetAt().GetSeconds() }
+	place, there := slices.BinarySearchFunc(g.records, r, func(a, b *tilthv1.Record) int { return int(at(a) - at(b)) })
+	if there {
+		return
+	}
+	g.records = slices.Insert(g.records, place, r)
+	if r.GetMeasurement().GetLatencySeconds() > 0 {
+		g.offer(r)
+		return
+	}
+	for _, best := range g.best {
+		if records.Refutes(r.GetMeasurement()) && best != nil && digestOf(best) == digestOf(r) {
+			g.again()
+			return
+		}
+	}
+}
+
+func digestOf(r *tilthv1.Record) string { return r.GetMeasurement().GetCandidate().GetDigest() }
+
+func (g *modelGroup) offer(r *tilthv1.Record) {
+	needs := slices.Index(modelLevels, r.GetMeasurement().GetCandidate().GetNumerics())
+	for level := needs; level < len(g.best); level++ {
+		if g.best[level] == nil || records.Supersedes(r.GetMeasurement(), g.best[level].GetMeasurement()) {
+			g.best[level] = r
+		}
+	}
+}
+
+func (g *modelGroup) again() {
+	refuted := map[string]bool{}
+	for _, r := range g.records {
+		refuted[digestOf(r)] = refuted[digestOf(r)] || records.Refutes(r.GetMeasurement())
+	}
+	g.best = [3]*tilthv1.Record{}
+	for _, r := range g.records {
+		if r.GetMeasurement().GetLatencySeconds() > 0 && !refuted[digestOf(r)] {
+			g.offer(r)
+		}
+	}
+}
+
+// TestTheStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the file is closed
+// and opened.
+func TestTheStoreSaysWhatAModelOfItSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "model")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "r.db")
+		db, err := bolt.Open(path, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { db.Close() }()
+		m := &model{groups: map[string]*modelGroup{"conv": {}, "pool": {}}}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				w := &records.Write{}
+				for range rapid.IntRange(1, 4).Draw(t, "records") {
+					r := drawRecord(t)
+					m.groups[string(r.GetWorkload())].add(r)
+					w.AddRecord(r)
+				}
+				if err := db.Commit(w).Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"reopen": func(t *rapid.T) {
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if db, err = bolt.Open(path, bolt.Options{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"": func(t *rapid.T) { m.check(t, db) },
+		})
+	})
+}
+
+// drawRecord is one of few candidates at one of few times.
+func drawRecord(t *rapid.T) *tilthv1.Record {
+	second := rapid.Int64Range(1, 30).Draw(t, "second")
+	r := storetest.Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
+	// A time belongs to one candidate, as a device measures one at a time.
+	trace := fmt.Appendf(nil, "candidate %d", second%4)
+	c := r.Measurement.Candidate
+	c.Trace, c.Digest, c.Numerics = trace, records.Digest(trace), modelLevels[second%3]
+	return r
+}
+
+func (m *model) check(t *rapid.T, db *bolt.DB) {
+	for _, workload := range []string{"conv", "pool"} {
+		g := m.groups[workload]
+		for level, name := range modelLevels {
+			got, err := db.BestAllowed("cpu", records.Digest([]byte(workload)), name)
+			if err != nil && !errors.Is(err, records.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if identity(got) != identity(g.best[level]) && (got != nil || g.best[level] != nil) {
+				t.Fatalf("the best of %s at %s is %v, want %v", workload, name, got, g.best[level])
+			}
+		}
+		var got, want []string
+		err := db.List(t.Context(), "cpu", records.Digest([]byte(workload)), func(r *tilthv1.Record) error {
+			got = append(got, identity(r))
+			return nil
+		})
+		for _, r := range g.records {
+			want = append(want, identity(r))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s has %v, %v; want %v", workload, got, err, want)
+		}
+		known, err := db.Known("cpu", records.Digest([]byte(workload)), "", "", 1<<30)
+		if err != nil || known.Trials != len(g.records) {
+			t.Fatalf("%s is known by %+v, %v; want %d trials", workload, known, err, len(g.records))
+		}
+	}
+}

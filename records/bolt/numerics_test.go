@@ -1,0 +1,57 @@
+package bolt_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+// withLevel is a record whose schedule needs a level of numerics.
+func withLevel(second int64, latency float64, level string) *tilthv1.Record {
+	r := storetest.Record("cpu", "conv", second, latency)
+	r.Measurement.Candidate.Numerics = level
+	return r
+}
+
+// TestBestOfEachLevelOfNumerics adds records in several orders: each level has the fastest that it allows.
+func TestBestOfEachLevelOfNumerics(t *testing.T) {
+	direct, older, winograd, half := withLevel(1, 4, "strict"), withLevel(2, 3, ""), withLevel(3, 1, "default"), withLevel(4, 0.5, "fast")
+	slow := withLevel(5, 9, "default")
+	for name, order := range map[string][]*tilthv1.Record{
+		"slowest first": {slow, direct, older, winograd, half},
+		"fastest first": {half, winograd, older, direct, slow},
+		"mixed":         {older, half, direct, slow, winograd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openDB(t, filepath.Join(t.TempDir(), "db"))
+			for _, r := range order {
+				add(t, db, r)
+			}
+			for level, want := range map[string]float64{"strict": 3, "default": 1, "fast": 0.5, "": 0.5} {
+				got, err := db.BestAllowed("cpu", direct.GetWorkloadDigest(), level)
+				if err != nil || got.GetMeasurement().GetLatencySeconds() != want {
+					t.Errorf("%q: %v s, want %v, %v", level, got.GetMeasurement().GetLatencySeconds(), want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestALevelWithoutARecordHasNone(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "db"))
+	r := withLevel(1, 1, "default")
+	add(t, db, r)
+	if _, err := db.BestAllowed("cpu", r.GetWorkloadDigest(), "strict"); !errors.Is(err, records.ErrNotFound) {
+		t.Errorf("strict: %v", err)
+	}
+	if best, err := db.Best("cpu", r.GetWorkloadDigest()); err != nil || best == nil {
+		t.Errorf("any: %v", err)
+	}
+	if _, err := db.BestAllowed("cpu", r.GetWorkloadDigest(), "wild"); !errors.Is(err, records.ErrInvalid) {
+		t.Errorf("wild: %v", err)
+	}
+}

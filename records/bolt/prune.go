@@ -1,0 +1,115 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Prune removes the records that do not stay, a bounded number in a transaction, and returns how many went and how
+// many of those looked at stayed. When it is interrupted some are gone and the file is as good as before.
+func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
+	var groups [][]byte
+	err = db.view(func(tx *txn) error {
+		return eachGroup(tx, opts.Target, opts.Workload, func(group []byte) error {
+			groups = append(groups, bytes.Clone(group))
+			return nil
+		})
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, group := range groups {
+		gone, stayed, err := db.pruneGroup(ctx, group, opts)
+		removed += gone
+		kept += stayed
+		if err != nil {
+			return removed, kept, err
+		}
+	}
+	return removed, kept, nil
+}
+
+// removedAtOnce bounds how long a transaction of a prune holds up others.
+const removedAtOnce = 1000
+
+func (db *DB) pruneGroup(ctx context.Context, group []byte, opts records.PruneOptions) (removed, kept uint64, err error) {
+	outlines, err := db.outlines(ctx, group)
+	if err != nil {
+		return 0, 0, err
+	}
+	superfluous := opts.Superfluous(outlines)
+	kept = uint64(len(outlines) - len(superfluous))
+	for keys := range slices.Chunk(superfluous, removedAtOnce) {
+		var spared uint64 // belongs to the writer until it is done
+		remove := func(tx *txn) (err error) {
+			spared, err = tx.removeRecords(group, keys)
+			return err
+		}
+		if err := db.maintain(remove).Wait(ctx); err != nil {
+			return removed, kept, err
+		}
+		removed += uint64(len(keys)) - spared
+		kept += spared
+	}
+	return removed, kept, nil
+}
+
+// outlines returns those of a group's records, oldest first.
+func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline, err error) {
+	jobs := map[string]int32{}
+	err = db.eachPage(ctx, group, func(key []byte, r *tilthv1.Record) error {
+		if _, known := jobs[r.GetJobId()]; !known {
+			jobs[r.GetJobId()] = int32(len(jobs))
+		}
+		o := records.OutlineOf(withinGroup(key), r.GetMeasurement())
+		o.Job = jobs[r.GetJobId()]
+		all = append(all, o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Afterwards: a job that begins meanwhile has none of these records.
+	err = db.view(func(tx *txn) error {
+		bests, err := bestsOf(tx, tx.groupNumber(group))
+		if err != nil {
+			return err
+		}
+		open := openAmong(tx, jobs)
+		for i := range all {
+			all[i].Needed = open[all[i].Job] || bests.Has(all[i].Key)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// openAmong says which of the jobs have not ended, by their places.
+func openAmong(tx *txn, jobs map[string]int32) []bool {
+	open := make([]bool, len(jobs))
+	for job, place := range jobs {
+		open[place] = job != "" && tx.table(bucketOpen).has([]byte(job))
+	}
+	return open
+}
+
+// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
+func (tx *txn) removeRecords(name []byte, keys []records.Key) (spared uint64, err error) {
+	g, err := tx.groups.of(tx, groupOf(name))
+	if err != nil {
+		return 0, err
+	}
+	rows := tx.table(bucketRecords)
+	for _, key := range keys {
+		if g.bests.Has(key) {
+			spared++
+		} else if err := rows.remove(recordKey(g.number, key)); err != nil {
+			return spared, err
+		}
+	}
+	return spared, nil
+}

@@ -1,0 +1,42 @@
+package bolt
+
+import (
+	"bytes"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// suspectBests looks through the best of all workloads, whose records' keys say when they were made.
+func (tx *txn) suspectBests(op records.SuspectBests) error {
+	var keys [][]byte
+	err := tx.table(bucketBest).each(func(_, key []byte, err error) error {
+		if !tx.passOver(err) && len(key) == recordKeyBytes && withinGroup(key).At().After(op.Since) {
+			keys = append(keys, bytes.Clone(key)) // writing may move it
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := tx.suspect(key, op.Device, op.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suspect marks a record if it is the device's.
+func (tx *txn) suspect(key []byte, device, reason string) error {
+	rows, r := tx.table(bucketRecords), &tilthv1.Record{}
+	if err := rows.load(key, r); err != nil {
+		return tx.unlessPassedOver(err)
+	}
+	if r.GetMeasurement().GetDevice() != device {
+		return nil
+	}
+	r.Measurement.Suspected = reason
+	clear(tx.groups.known) // which remember it as it was
+	return rows.put(key, records.Encode(r))
+}

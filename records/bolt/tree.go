@@ -1,0 +1,204 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// mostDepth bounds the branches above a leaf; a file of this depth would have more pages than a disk.
+const mostDepth = 64
+
+// tree checks the pages of a bbolt file from its root on: that each is one page's child and not free, that keys are in
+// order, and that entries lie within their pages. bbolt trusts all of this, and stops or loops for ever where it is
+// not so.
+type tree struct {
+	pageFile
+	// row is called with every entry; nil leaves the buckets' leaves unread, of which there are hundreds to each
+	// branch.
+	row func(bucket string, key, value []byte, flags uint32)
+	// damaged is told of what is not as it should be.
+	damaged func(*records.Damage)
+	taken   []uint64 // a bit for each page that something uses
+	err     error    // a page could not be read
+}
+
+// bucketEntry is a bucket in the bucket of buckets.
+type bucketEntry struct {
+	name  string
+	entry []byte
+}
+
+// buckets checks all but the pages of the buckets, and returns these.
+func (t *tree) buckets() (all []bucketEntry) {
+	t.taken = make([]uint64, t.meta.highWater/64+1)
+	t.claim("", 0, 2)
+	free, at, pages, err := t.free()
+	if err != nil {
+		t.found(at, "", err)
+	} else if pages > 0 {
+		t.claim("", at, pages)
+	}
+	for _, id := range free {
+		t.claim("free pages", id, 1)
+	}
+	row := t.row
+	t.row = func(_ string, key, value []byte, flags uint32) {
+		if flags != bucketFlag || len(value) < bucketRootBytes {
+			t.found(t.meta.root, string(key), fmt.Errorf("%w: it is not a bucket", records.ErrDamaged))
+			return
+		}
+		all = append(all, bucketEntry{string(key), value})
+	}
+	if t.claim("", t.meta.root, 1) {
+		t.walk("", t.meta.root, span{}, 0)
+	}
+	t.row = row
+	return all
+}
+
+// bucket checks the pages of a bucket.
+func (t *tree) bucket(b bucketEntry) {
+	root := order.Uint64(b.entry)
+	if root == 0 {
+		page, err := inline(b.entry)
+		if err != nil {
+			t.found(0, b.name, err)
+			return
+		}
+		t.entries(b.name, &page, span{}, 0)
+		return
+	}
+	if t.claim(b.name, root, 1) {
+		t.walk(b.name, root, span{}, 0)
+	}
+}
+
+// unused counts the pages that are neither free nor used; 0 when the file does not say which are free.
+func (t *tree) unused() (count int) {
+	if t.meta.freelist == noFreelist {
+		return 0
+	}
+	for id := range t.meta.highWater {
+		if t.taken[id/64]&(1<<(id%64)) == 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// span bounds the keys of a page: from min on, to before max; nil = no bound.
+type span struct{ min, max []byte }
+
+func (s span) holds(key []byte) bool {
+	return bytes.Compare(key, s.min) >= 0 && (s.max == nil || bytes.Compare(key, s.max) < 0)
+}
+
+// walk checks a page that is claimed but for its overflow, and what is below it.
+func (t *tree) walk(bucket string, id uint64, keys span, depth int) {
+	page, pages, err := t.read(id)
+	if err != nil {
+		t.found(id, bucket, err)
+		return
+	}
+	if pages == 1 || t.claim(bucket, id+1, pages-1) {
+		t.entries(bucket, &page, keys, depth)
+	}
+}
+
+// entries checks a page's entries, and what is below them.
+func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
+	all := make([]element, 0, page.count)
+	// bbolt writes the entries' data behind each other, so that a wrong count, which would hide entries, is seen.
+	next := uint64(pageHeaderBytes + page.count*elementBytes)
+	for i := range page.count {
+		e, ok := page.element(i)
+		ok = ok && e.at == next
+		next += uint64(len(e.key) + len(e.value))
+		switch {
+		case !ok:
+			t.found(page.id, bucket, fmt.Errorf("%w: entry %d does not lie where it should", records.ErrDamaged, i))
+			return
+		case !keys.holds(e.key), i > 0 && bytes.Compare(all[i-1].key, e.key) >= 0:
+			t.found(page.id, bucket, fmt.Errorf("%w: entry %d is out of order", records.ErrDamaged, i))
+		}
+		all = append(all, e)
+	}
+	switch {
+	case page.flags == leafFlag && t.row != nil:
+		for _, e := range all {
+			t.row(bucket, e.key, e.value, e.flags)
+		}
+	case page.flags == branchFlag && depth < mostDepth && len(all) > 0:
+		t.children(bucket, all, keys, depth)
+	case page.flags != leafFlag:
+		t.found(page.id, bucket, fmt.Errorf("%w: it is neither a leaf nor a branch", records.ErrDamaged))
+	}
+}
+
+// children checks the pages below a branch. All of them are leaves when the first one is.
+func (t *tree) children(bucket string, all []element, keys span, depth int) {
+	leaves := false
+	for i, e := range all {
+		if !t.claim(bucket, e.child, 1) {
+			continue
+		}
+		if i == 0 && t.row == nil {
+			page, _, err := t.header(e.child)
+			leaves = err == nil && page.flags == leafFlag
+		}
+		if leaves {
+			continue
+		}
+		below := span{e.key, keys.max}
+		if i+1 < len(all) {
+			below.max = all[i+1].key
+		}
+		t.walk(bucket, e.child, below, depth+1)
+	}
+}
+
+// claim marks pages as used; of those that are used already, are free or do not exist it says so.
+func (t *tree) claim(bucket string, id, pages uint64) bool {
+	if id >= t.meta.highWater || pages > t.meta.highWater-id {
+		t.found(id, bucket, fmt.Errorf("%w: the file has no such page", records.ErrDamaged))
+		return false
+	}
+	for n := id; n < id+pages; n++ {
+		if t.taken[n/64]&(1<<(n%64)) != 0 {
+			t.found(n, bucket, fmt.Errorf("%w: it is used twice, or free", records.ErrDamaged))
+			return false
+		}
+		t.taken[n/64] |= 1 << (n % 64)
+	}
+	return true
+}
+
+// found tells of damage. Any other error says that the check failed.
+func (t *tree) found(page uint64, bucket string, err error) {
+	if !errors.Is(err, records.ErrDamaged) {
+		t.err = cmp.Or(t.err, err)
+		return
+	}
+	t.damaged(&records.Damage{Page: page, Bucket: bucket, Err: err})
+}
+
+// checkPages checks the pages of a file that is open but for the leaves, and returns the first damage.
+func checkPages(p pageFile) error {
+	var first *records.Damage
+	t := &tree{pageFile: p, damaged: func(d *records.Damage) {
+		if first == nil {
+			first = d
+		}
+	}}
+	for _, b := range t.buckets() {
+		t.bucket(b)
+	}
+	if first != nil {
+		return first
+	}
+	return t.err
+}

@@ -1,0 +1,193 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// mostDamage bounds the list of a report; the rest is counted.
+const mostDamage = 100
+
+// Verify reads all pages and all rows of the records file at path, and says what is damaged. It writes nothing, needs
+// few megabytes however large the file is, and does not stop at damage, which is no error: see Report. ErrMissing when
+// there is no file, ErrLocked when another process has it open for writing, ErrVersion when another version wrote it.
+// A file that is no records file at all is damaged.
+func Verify(ctx context.Context, path string) (*records.Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	defer f.Close()
+	if err := lockShared(ctx, f); err != nil {
+		return nil, explain(path, err)
+	}
+	r := &verification{}
+	if err := r.read(ctx, f); err != nil {
+		return nil, explain(path, fmt.Errorf("verify: %w", err))
+	}
+	return &r.Report, nil
+}
+
+// verification is a check under way.
+type verification struct{ records.Report }
+
+// lockShared waits for a moment until nobody has the file open for writing.
+func lockShared(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, defaultLockTimeout)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return bolterrors.ErrTimeout
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *verification) found(d *records.Damage) {
+	r.Damaged++
+	if len(r.Damage) < mostDamage {
+		r.Damage = append(r.Damage, d)
+	}
+}
+
+func (r *verification) read(ctx context.Context, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	r.SizeBytes = info.Size()
+	meta, err := checkSize(f, info)
+	if err != nil {
+		r.found(&records.Damage{Err: err})
+		return nil
+	}
+	if d := checkMetas(f, meta); d != nil {
+		r.found(d)
+	}
+	t := &tree{pageFile: pageFile{contextReader{ctx, f}, meta}, damaged: r.found, row: func(string, []byte, []byte, uint32) {}}
+	all := t.buckets()
+	if err := r.readSchema(t, all); err != nil {
+		return err
+	}
+	t.row = r.row
+	for _, b := range all {
+		if b.name != string(bucketMeta) {
+			t.bucket(b)
+		}
+	}
+	r.Pages = meta.highWater
+	// What is below a page that is damaged was not met.
+	if n := t.unused(); n > 0 && r.Damaged == 0 {
+		r.found(&records.Damage{Err: fmt.Errorf("%w: %d pages are neither used nor free", records.ErrDamaged, n)})
+	}
+	return t.err
+}
+
+// readSchema reads what the file says of itself.
+func (r *verification) readSchema(t *tree, all []bucketEntry) error {
+	meta := map[string][]byte{}
+	t.row = func(_ string, key, value []byte, _ uint32) {
+		r.Rows++
+		meta[string(key)] = value
+	}
+	for _, b := range all {
+		if b.name == string(bucketMeta) {
+			t.bucket(b)
+		}
+	}
+	if t.err != nil {
+		return t.err
+	}
+	schema, err := schemaOf(meta[string(keyVersion)], meta[string(keyLife)])
+	if errors.Is(err, records.ErrVersion) {
+		return err
+	}
+	if err != nil {
+		r.found(&records.Damage{Bucket: string(bucketMeta), Key: keyVersion, Err: err})
+	}
+	r.Schema = cmp.Or(schema, SchemaVersion)
+	r.Report.Sealed = r.Schema >= sealedSchema
+	for key, value := range meta {
+		if r.Sealed && key != string(keyVersion) && key != string(keyCopied) {
+			_, err := unseal(bucketMeta, []byte(key), value)
+			r.damaged(err)
+		}
+	}
+	return nil
+}
+
+// row checks a row.
+func (r *verification) row(bucket string, key, value []byte, flags uint32) {
+	r.Rows++
+	if bucket == string(bucketDamaged) {
+		r.SetAside++
+	}
+	if flags != 0 {
+		r.found(&records.Damage{Bucket: bucket, Key: bytes.Clone(key), Err: fmt.Errorf("%w: it passes for a bucket", records.ErrDamaged)})
+		return
+	}
+	if r.Sealed {
+		var err error
+		if value, err = unseal([]byte(bucket), key, value); err != nil {
+			r.damaged(err)
+			return
+		}
+	}
+	if kind := messages[bucket]; kind != nil {
+		if err := proto.Unmarshal(value, proto.Clone(kind)); err != nil {
+			r.damaged(damagedRow([]byte(bucket), key, fmt.Errorf("%w: %v", records.ErrDamaged, err)))
+		}
+	}
+}
+
+func (r *verification) damaged(err error) {
+	var d *records.Damage
+	if errors.As(err, &d) {
+		r.found(d)
+	}
+}
+
+// messages are what the values of a bucket are; those of the others are no messages.
+var messages = map[string]proto.Message{
+	string(bucketSpecs): &tilthv1.JobSpec{}, string(bucketJobs): &storev1.JobRow{}, string(bucketProgress): &tilthv1.TaskProgress{},
+	string(bucketEvents): &storev1.EventRow{}, string(bucketBatches): &storev1.BatchRow{}, string(bucketClosed): &storev1.BatchRow{},
+	string(bucketEnded): &storev1.EndedRow{}, string(bucketAgents): &tilthv1.Agent{}, string(bucketDevices): &storev1.DeviceRow{}, string(bucketRecords): &tilthv1.Record{},
+}
+
+// contextReader reads until a context ends.
+type contextReader struct {
+	ctx  context.Context
+	file io.ReaderAt
+}
+
+// ReadAt implements io.ReaderAt.
+func (c contextReader) ReadAt(b []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.file.ReadAt(b, at)
+}

@@ -1,0 +1,2 @@
+// Package storetest holds stores to what records.Store promises.
+package storetest

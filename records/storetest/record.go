@@ -1,0 +1,42 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Record is a valid record of a candidate of its own; latency 0 makes a failed one.
+func Record(target, workload string, second int64, latency float64) *tilthv1.Record {
+	trace := fmt.Appendf(nil, "trace %d", second)
+	m := &tilthv1.Measurement{
+		Candidate: &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)},
+		Error:     tilthv1.ErrorClass_ERROR_CLASS_CRASH,
+		Device:    "board-1",
+		At:        timestamppb.New(time.Unix(second, 0)),
+	}
+	if latency > 0 {
+		m.Error = tilthv1.ErrorClass_ERROR_CLASS_NONE
+		m.SamplesSeconds = []float64{latency}
+		m.LatencySeconds = latency
+	}
+	return &tilthv1.Record{
+		Target:         target,
+		Workload:       []byte(workload),
+		WorkloadDigest: records.Digest([]byte(workload)),
+		Measurement:    m,
+	}
+}
+
+// Measured is a verified measurement of a candidate at a second, with so many times its best known time for the
+// calibration kernel.
+func Measured(candidate string, second int64, ratio float64, samples ...float64) *tilthv1.Measurement {
+	r := Record("t", "w", second, 1).GetMeasurement()
+	r.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate))}
+	r.SamplesSeconds, r.LatencySeconds, r.CalibrationRatio = samples, samples[0], ratio
+	return r
+}
