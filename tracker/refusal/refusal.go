@@ -6,27 +6,27 @@ import "fmt"
 type Kind int
 
 const (
-	// Invalid: a field of the request, Of, is wrong; another request may do.
+	// Invalid is when a field of the request, Of, is wrong; another request may do.
 	Invalid Kind = iota + 1
-	// NotFound: what the request names does not exist.
+	// NotFound is when what the request names does not exist.
 	NotFound
-	// NotNow: the state does not allow it; the text tells what to do before.
+	// NotNow is when the state does not allow it; the text tells what to do before.
 	NotNow
-	// Denied: it is another's.
+	// Denied is when it is another's.
 	Denied
-	// VoidSession: the agent is to join again.
+	// VoidSession is when the agent is to join again.
 	VoidSession
-	// StaleLease: the lease is no longer held, the work is to be dropped. Of is the call.
+	// StaleLease is when the lease is no longer held: the work is to be dropped. Of is the call.
 	StaleLease
-	// MissingArtifact: an artifact is to be uploaded.
+	// MissingArtifact is when an artifact is to be uploaded.
 	MissingArtifact
-	// Overloaded: the bound named Of is reached for now; the same request may be repeated.
+	// Overloaded is when the bound named Of is reached for now; the same request may be repeated.
 	Overloaded
-	// OverQuota: the owner has as much as it may have of Of.
+	// OverQuota is when the owner has as much as it may have of Of.
 	OverQuota
-	// Stopping: the tracker stops, another process may answer.
+	// Stopping is when the tracker stops; another process may answer.
 	Stopping
-	// Unreadable: the store cannot be read.
+	// Unreadable is when the store cannot be read.
 	Unreadable
 )
 

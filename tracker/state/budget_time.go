@@ -16,7 +16,7 @@ import (
 // as was the tracker. No agent's clock has a part in it. It is stored with whatever else is stored of the job.
 type timeSpent struct {
 	spent, stored time.Duration
-	// Until when it was counted, by the tracker's clock; zero while no tuner holds the job, and, after a start, until
+	// Until when it was counted, by Clock; zero while no tuner holds the job, and, after a start, until
 	// the first beat.
 	counted time.Time
 	// It ran then.

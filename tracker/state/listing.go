@@ -8,14 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// AgentNames, DeviceNames and OwnerNames are those of all agents and devices that are known, and of the owners of jobs
-// that have not ended, in any order.
+// AgentNames are those of all agents that are known, in any order.
 func (m *Machine) AgentNames() []string { return slices.Collect(maps.Keys(m.agents)) }
 
-// DeviceNames: see AgentNames.
+// DeviceNames are those of all devices that are known, in any order.
 func (m *Machine) DeviceNames() []string { return slices.Collect(maps.Keys(m.devices)) }
 
-// OwnerNames: see AgentNames.
+// OwnerNames are those of the owners of jobs that have not ended, in any order.
 func (m *Machine) OwnerNames() []string { return slices.Collect(maps.Keys(m.owners)) }
 
 // Agent is an agent as clients see it.

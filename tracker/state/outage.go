@@ -10,7 +10,7 @@ import (
 
 // outage is a time in which most agents are silent.
 type outage struct {
-	// By the tracker's clock: until when it waits for them.
+	// By Clock: until when it waits for them.
 	until time.Time
 	// On the wall.
 	shownSince, shownUntil time.Time

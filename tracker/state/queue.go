@@ -47,12 +47,12 @@ type hold struct {
 	attempt uint32
 	// Failed attempts that count, and all that failed.
 	faults, failures uint32
-	// The agents on which they failed, by name. Others go first until then, by the tracker's clock.
+	// The agents on which they failed, by name. Others go first until then, by Clock.
 	failedBy  []string
 	elsewhere time.Time
 	// Its place among those that wait to be tried again; nil while it does not.
 	retry *retry
-	// When it was queued last, by the tracker's clock, for the metrics.
+	// When it was queued last, by Clock, to tell how long it waited.
 	queued time.Time
 }
 

@@ -1,18 +1,13 @@
 package telemetry
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
-	"github.com/tilth-dev/tilth/tracker/refusal"
-	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // Metrics are those that are counted as things happen; what can be counted in the state is collected from it when
@@ -45,43 +40,6 @@ type Metrics struct {
 	storeChecked prometheus.Gauge
 	refusedCalls *prometheus.CounterVec
 	dropped      *prometheus.CounterVec
-}
-
-// Sources are what is asked for figures when metrics are collected.
-type Sources struct {
-	// State, Jobs and Devices are of the machine: see its Figures, OldestJobs and Devices.
-	State   func() state.Figures
-	Jobs    func(most int) []state.JobFigures
-	Devices func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
-	// Streams are those of events that are sent.
-	Streams func() int
-	// Store is the records, and File the file that has them, nil when there is none. Artifacts are those beside it,
-	// and FreeBytes is the room for both.
-	Store     Store
-	File      File
-	Artifacts func() artifact.Stats
-	FreeBytes func() (int64, error)
-	// RequestBytes and AnswerBytes are what requests and answers hold of memory.
-	RequestBytes, AnswerBytes func() int64
-	// CertificateExpiry is when the tracker's certificate expires; nil when it has none.
-	CertificateExpiry func() time.Time
-	// BackupEvery is the time from one backup to the next; 0 = none are made.
-	BackupEvery time.Duration
-}
-
-// Store is what is told of all stores.
-type Store interface {
-	// SizeBytes is how much it takes.
-	SizeBytes() int64
-	// Observe has every transaction told.
-	Observe(func(records.Transaction))
-}
-
-// File is what is told of a records file.
-type File interface {
-	// FreeBytes is the part of it that is used again, and Damaged how many rows were found so.
-	FreeBytes() int64
-	Damaged() uint64
 }
 
 // New returns metrics that are registered.
@@ -185,59 +143,6 @@ func (m *Metrics) transaction(tx records.Transaction) {
 	m.commit.Observe(tx.Took.Seconds())
 	m.fsync.Observe(tx.Sync.Seconds())
 	m.commitCalls.Add(float64(tx.Commits))
-}
-
-// Observe counts what happened in the state.
-func (m *Metrics) Observe(f state.Fact) {
-	switch f := f.(type) {
-	case state.Granted:
-		m.granted.WithLabelValues(names.AgentKind(f.Kind)).Inc()
-		m.queueWait.WithLabelValues(names.AgentKind(f.Kind)).Observe(f.Waited.Seconds())
-	case state.Ended:
-		m.leaseSeconds.WithLabelValues(names.AgentKind(f.Kind)).Observe(f.Held.Seconds())
-	case state.Expired:
-		m.expired.WithLabelValues(names.AgentKind(f.Kind)).Inc()
-	case state.Repeated:
-		m.repeated.WithLabelValues(f.Call).Inc()
-	case state.Trial:
-		m.trial(f.Measurement)
-	case state.Built:
-		for _, seconds := range f {
-			m.buildSeconds.Observe(seconds)
-		}
-	case state.GaveUp:
-		m.deadLetters.WithLabelValues(errorName(tilthv1.ErrorClass(f))).Inc()
-	case state.Dropped:
-		m.dropped.WithLabelValues(string(f)).Inc()
-	case state.Occurrence:
-		m.occurrence(f).Inc()
-	}
-}
-
-func (m *Metrics) occurrence(o state.Occurrence) prometheus.Counter {
-	return map[state.Occurrence]prometheus.Counter{
-		state.Rested: m.rests, state.OutageBegan: m.outages, state.Calibrated: m.calibrations,
-		state.Quarantined: m.quarantines, state.Warned: m.warnings,
-	}[o]
-}
-
-// Refused counts a call that a service refused.
-func (m *Metrics) Refused(r *refusal.Error) {
-	switch r.Kind {
-	case refusal.StaleLease:
-		m.stale.WithLabelValues(r.Of).Inc()
-	case refusal.Overloaded:
-		m.refused.WithLabelValues("load_" + r.Of).Inc()
-	case refusal.OverQuota:
-		m.refused.WithLabelValues("quota_" + r.Of).Inc()
-	}
-}
-
-func (m *Metrics) trial(measured *tilthv1.Measurement) {
-	m.trials.WithLabelValues(errorName(measured.GetError())).Inc()
-	if measured.GetRunSeconds() > 0 {
-		m.runSeconds.Observe(measured.GetRunSeconds())
-	}
 }
 
 // errorName is the name of a class as a label's value.

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// stateCollector tells what is in the tracker's memory.
+// stateCollector tells what is in the state machine.
 type stateCollector struct {
 	figures                               func() state.Figures
 	streams                               func() int
