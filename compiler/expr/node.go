@@ -9,6 +9,15 @@ type Expr interface {
 	DType() array.DType
 }
 
+// Node is an expression of a kind that another package has, such as those of lowered programs.
+type Node interface {
+	Expr
+	// Operands are the expressions that the node is made of, in the order in which they are computed.
+	Operands() []Expr
+	// Map is the node with each operand replaced by what f makes of it.
+	Map(f func(Expr) Expr) Expr
+}
+
 // Var is an integer variable: an axis of a tensor or a loop of a lowered program. Its identity is its address.
 type Var struct {
 	Name string

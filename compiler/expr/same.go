@@ -1,5 +1,7 @@
 package expr
 
+import "slices"
+
 // Uses reports whether v occurs in e.
 func Uses(e Expr, v *Var) bool {
 	switch n := e.(type) {
@@ -19,6 +21,8 @@ func Uses(e Expr, v *Var) bool {
 				return true
 			}
 		}
+	case Node:
+		return slices.ContainsFunc(n.Operands(), func(x Expr) bool { return Uses(x, v) })
 	}
 	return false
 }

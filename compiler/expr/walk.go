@@ -21,6 +21,10 @@ func Children(e Expr, visit func(Expr)) {
 		visit(n.B)
 	case *Cast:
 		visit(n.A)
+	case Node:
+		for _, x := range n.Operands() {
+			visit(x)
+		}
 	default:
 		panic(fmt.Sprintf("expr: unknown node %T", e))
 	}
@@ -40,6 +44,12 @@ func Size(e Expr) int {
 	case *Load:
 		size := 1
 		for _, x := range n.Index {
+			size += Size(x)
+		}
+		return size
+	case Node:
+		size := 1
+		for _, x := range n.Operands() {
 			size += Size(x)
 		}
 		return size
@@ -77,6 +87,30 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 	}
 }
 
+// Map is e with each direct operand replaced by what f makes of it, which must have the operand's type. Nothing is
+// folded: the node stays.
+func Map(e Expr, f func(Expr) Expr) Expr {
+	switch n := e.(type) {
+	case *Load:
+		index := make([]Expr, len(n.Index))
+		for k, x := range n.Index {
+			index[k] = f(x)
+		}
+		return &Load{Tensor: n.Tensor, Index: index}
+	case *Binary:
+		return &Binary{Op: n.Op, A: f(n.A), B: f(n.B), dtype: n.dtype}
+	case *Unary:
+		return &Unary{Op: n.Op, A: f(n.A), dtype: n.dtype}
+	case *Select:
+		return &Select{Cond: f(n.Cond), A: f(n.A), B: f(n.B), dtype: n.dtype}
+	case *Cast:
+		return &Cast{Type: n.Type, A: f(n.A)}
+	case Node:
+		return n.Map(f)
+	}
+	return e
+}
+
 // Substitute replaces variables.
 func Substitute(e Expr, values map[*Var]Expr) Expr {
 	return Rewrite(e, func(x Expr) Expr {
@@ -107,6 +141,10 @@ func appendLoads(list []*Load, e Expr) []*Load {
 		list = appendLoads(list, n.A)
 	case *Select:
 		list = appendLoads(appendLoads(appendLoads(list, n.Cond), n.A), n.B)
+	case Node:
+		for _, x := range n.Operands() {
+			list = appendLoads(list, x)
+		}
 	}
 	return list
 }

@@ -89,7 +89,9 @@ type Func struct {
 	Prepared []Pack
 	// WorkspaceBytes is the size of the workspace that all workers share, WorkerBytes that of each worker's.
 	WorkspaceBytes, WorkerBytes int64
-	Body                        Block
+	// Streams is set when something outside of parallel loops is stored past the caches.
+	Streams bool
+	Body    Block
 }
 
 // With is the same kernel with another body.
@@ -111,8 +113,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc, *Store, *Combine, *DotProduct, *Transpose or *Prefetch. Loads and
-// stores have one flat index.
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch or
+// *Fence. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -128,6 +130,8 @@ type For struct {
 	// They are known once the loop has been outlined.
 	Captured []*expr.Var
 	Shared   []*Buffer
+	// Streams is set for a parallel loop whose body stores past the caches.
+	Streams bool
 }
 
 // With is the same loop with another body.
@@ -154,11 +158,21 @@ type Alloc struct {
 	Buffer *Buffer
 }
 
+// Define keeps a value in a register from here to the end of its block: a vector with a lane for each value of Lane, or
+// a scalar where that is nil. The buffer is one that NewRegister makes, and nothing else is stored to it.
+type Define struct {
+	Buffer *Buffer
+	Lane   *expr.Var
+	Value  expr.Expr
+}
+
 // Store writes one element.
 type Store struct {
 	Buffer *Buffer
 	Index  expr.Expr
 	Value  expr.Expr
+	// Streamed is set where a vector is stored past the caches.
+	Streamed bool
 }
 
 // Step takes the step of a reduction apart, element = element op term; ok is false when the store is none.
@@ -180,26 +194,21 @@ type Combine struct {
 	Op     expr.BinaryOp
 	Buffer *Buffer
 	Index  expr.Expr
-	Term   expr.Expr
+	// Before is the element as it was.
+	Before, Term expr.Expr
 }
 
-// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring elements of two operands, which
-// is one instruction on machines that have it.
+// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring lanes of two operands, which is
+// one instruction on machines that have it.
 type DotProduct struct {
 	Lane *expr.Var
-	// Buffer and Index are where the sum of a lane lies.
+	// Buffer and Index are where the sum of a lane lies, Before is the sum as it was.
 	Buffer *Buffer
 	Index  expr.Expr
+	Before expr.Expr
 	Terms  int64
-	A, B   DotOperand
-}
-
-// DotOperand is where an operand's elements lie: those of a lane side by side, and either those of the next lane
-// behind them or the same for all lanes.
-type DotOperand struct {
-	Tensor *expr.Tensor
-	First  expr.Linear
-	Shared bool
+	// A and B are in registers.
+	A, B *Buffer
 }
 
 // Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its rows
@@ -212,19 +221,27 @@ type Transpose struct {
 	Columns     []expr.Linear
 }
 
-// Prefetch fetches the line of memory that an element lies in, to be written if Write is set, else to be read.
+// Prefetch fetches a line of memory: the one that lies so many bytes behind an element.
 type Prefetch struct {
 	Tensor *expr.Tensor
 	Index  expr.Linear
-	Write  bool
+	// Bytes is the distance, which may vary with the loops around; where it does, the line will be read several times.
+	Bytes expr.Linear
+	// Write is set for a line that will be written.
+	Write bool
 }
+
+// Fence keeps the statements behind it from being moved before it by a compiler.
+type Fence struct{}
 
 func (*For) stmt()        {}
 func (*If) stmt()         {}
 func (*Let) stmt()        {}
 func (*Alloc) stmt()      {}
+func (*Define) stmt()     {}
 func (*Store) stmt()      {}
 func (*Combine) stmt()    {}
 func (*DotProduct) stmt() {}
 func (*Transpose) stmt()  {}
 func (*Prefetch) stmt()   {}
+func (*Fence) stmt()      {}

@@ -40,9 +40,13 @@ func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buff
 func writtenTo(st Stmt, b *Buffer) Stmt {
 	switch n := st.(type) {
 	case *Store:
-		return &Store{Buffer: b, Index: n.Index, Value: n.Value}
+		c := *n
+		c.Buffer = b
+		return &c
 	case *Combine:
-		return &Combine{Op: n.Op, Buffer: b, Index: n.Index, Term: n.Term}
+		c := *n
+		c.Buffer = b
+		return &c
 	case *DotProduct:
 		c := *n
 		c.Buffer = b

@@ -22,7 +22,7 @@ func (s Space) String() string { return spaceNames[s] }
 // Text is the kernel for people: its buffers, and a statement a line. Equal names of variables are told apart by a
 // number, in the order in which they are first bound.
 func (f *Func) Text() string {
-	t := &texter{names: map[*expr.Var]string{}, taken: map[string]int{}}
+	t := &texter{names: map[*expr.Var]string{}, taken: map[string]int{}, registers: map[*expr.Tensor]string{}}
 	for _, b := range f.Args {
 		if b != nil {
 			t.line("%s", buffer(b))
@@ -62,6 +62,8 @@ type texter struct {
 	indent int
 	names  map[*expr.Var]string
 	taken  map[string]int
+	// registers are the names of values that are defined.
+	registers map[*expr.Tensor]string
 }
 
 func (t *texter) line(format string, args ...any) {
@@ -70,15 +72,36 @@ func (t *texter) line(format string, args ...any) {
 	t.out.WriteByte('\n')
 }
 
-// bind gives a variable a name of its own.
-func (t *texter) bind(v *expr.Var) string {
-	name := v.Name
-	if n := t.taken[v.Name]; n > 0 {
+// fresh is a name that nothing else has.
+func (t *texter) fresh(name string) string {
+	n := t.taken[name]
+	if t.taken[name]++; n > 0 {
 		name += "'" + strconv.Itoa(n)
 	}
-	t.taken[v.Name]++
+	return name
+}
+
+// bind gives a variable a name of its own.
+func (t *texter) bind(v *expr.Var) string {
+	name := t.fresh(v.Name)
 	t.names[v] = name
 	return name
+}
+
+// load is an element of a buffer, or the value of a register.
+func (t *texter) load(n *expr.Load) string {
+	index := make([]string, len(n.Index))
+	for k, x := range n.Index {
+		index[k] = t.expr(x)
+	}
+	name, defined := t.registers[n.Tensor]
+	switch {
+	case !defined:
+		name = n.Tensor.Name
+	case n.Tensor.Shape[0] == 1:
+		return name
+	}
+	return fmt.Sprintf("%s[%s]", name, strings.Join(index, ", "))
 }
 
 func (t *texter) block(b Block) {
@@ -100,19 +123,24 @@ func (t *texter) block(b Block) {
 		case *Alloc:
 			t.line("%s", buffer(n.Buffer))
 		case *Store:
-			t.line("%s[%s] = %s", n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Value))
+			t.line("%s[%s] = %s%s", n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Value), map[bool]string{true: " streamed"}[n.Streamed])
+		case *Define:
+			t.define(n)
+		case *Fence:
+			t.line("fence")
 		case *Combine:
-			t.line("%s[%s] %v= across %s", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Term))
+			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:
 			lane := t.bind(n.Lane)
-			t.line("dot %s < %d: %s[%s] += %s * %s", lane, n.Lane.Extent, n.Buffer.Tensor.Name, t.expr(n.Index), t.dotOperand(n.A, n), t.dotOperand(n.B, n))
+			t.line("dot %s < %d: %s[%s] = %s + %d terms of %s, %s", lane, n.Lane.Extent, n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Before), n.Terms,
+				t.registers[n.A.Tensor], t.registers[n.B.Tensor])
 		case *Transpose:
 			t.line("transpose %s[%s], rows %d apart", n.From.Name, t.expr(n.First.Expr()), n.RowElements)
 			for _, column := range n.Columns {
 				t.line("  to %s[%s]", n.To.Tensor.Name, t.expr(column.Expr()))
 			}
 		case *Prefetch:
-			t.line("prefetch %s[%s]%s", n.Tensor.Name, t.expr(n.Index.Expr()), map[bool]string{true: " to write"}[n.Write])
+			t.line("prefetch %s[%s]%s%s", n.Tensor.Name, t.expr(n.Index.Expr()), t.behind(n.Bytes), map[bool]string{true: " to write"}[n.Write])
 		}
 	}
 }
@@ -138,13 +166,24 @@ func (t *texter) nested(b Block) {
 	t.indent--
 }
 
-// dotOperand is an operand's elements of the first lane, and how far those of the next one lie.
-func (t *texter) dotOperand(o DotOperand, n *DotProduct) string {
-	text := fmt.Sprintf("%s[%s..%d]", o.Tensor.Name, t.expr(o.First.Expr()), n.Terms)
-	if !o.Shared {
-		text += " each"
+// define names a value.
+func (t *texter) define(n *Define) {
+	name := t.fresh(n.Buffer.Tensor.Name)
+	if n.Lane == nil {
+		t.line("define %s = %s", name, t.expr(n.Value))
+	} else {
+		lane := t.bind(n.Lane)
+		t.line("define %s[%s < %d] = %s", name, lane, n.Lane.Extent, t.expr(n.Value))
 	}
-	return text
+	t.registers[n.Buffer.Tensor] = name
+}
+
+// behind says how many bytes behind an element something lies.
+func (t *texter) behind(bytes expr.Linear) string {
+	if bytes.Const == 0 && len(bytes.Terms) == 0 {
+		return ""
+	}
+	return " + " + t.expr(bytes.Expr()) + " bytes"
 }
 
 // infix are the operators that stand between their operands, with how strongly they bind them.
@@ -171,11 +210,7 @@ func (t *texter) operand(e expr.Expr, within int) string {
 	case *expr.Float:
 		return strconv.FormatFloat(n.Value, 'g', -1, 64)
 	case *expr.Load:
-		index := make([]string, len(n.Index))
-		for k, x := range n.Index {
-			index[k] = t.expr(x)
-		}
-		return fmt.Sprintf("%s[%s]", n.Tensor.Name, strings.Join(index, ", "))
+		return t.load(n)
 	case *expr.Binary:
 		if op, ok := infix[n.Op]; ok {
 			text := t.operand(n.A, op.strength) + " " + op.sign + " " + t.operand(n.B, op.strength+1)
@@ -191,6 +226,14 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return fmt.Sprintf("%v(%s)", n.Type, t.expr(n.A))
 	case *expr.Select:
 		return fmt.Sprintf("select(%s, %s, %s)", t.expr(n.Cond), t.expr(n.A), t.expr(n.B))
+	case *Lanes:
+		values := make([]string, len(n.Values))
+		for k, x := range n.Values {
+			values[k] = t.expr(x)
+		}
+		return "lanes(" + strings.Join(values, ", ") + ")"
+	case *Spread:
+		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
 	default:
 		return fmt.Sprintf("%T", e)
 	}

@@ -62,6 +62,12 @@ func (v *verifier) block(b Block) error {
 			}
 			v.buffers[n.Buffer.Tensor] = true
 			tensors = append(tensors, n.Buffer.Tensor)
+		case *Define:
+			if err := v.define(n); err != nil {
+				return err
+			}
+			v.buffers[n.Buffer.Tensor] = true
+			tensors = append(tensors, n.Buffer.Tensor)
 		default:
 			if err := v.stmt(st); err != nil {
 				return err
@@ -77,6 +83,8 @@ func (v *verifier) stmt(st Stmt) error {
 		return v.loop(n)
 	case *If:
 		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
+	case *Fence:
+		return nil
 	case *Combine:
 		if !v.vector {
 			return fmt.Errorf("lanes of %s are combined outside of a vector loop", n.Buffer.Tensor.Name)
@@ -88,6 +96,18 @@ func (v *verifier) stmt(st Stmt) error {
 		defer delete(v.bound, n.Lane)
 	}
 	return v.simple(st)
+}
+
+// define verifies the value of a register.
+func (v *verifier) define(n *Define) error {
+	if n.Buffer.Space != Register || len(n.Buffer.Slots) != 1 || v.buffers[n.Buffer.Tensor] {
+		return fmt.Errorf("%s is defined twice, or is no vector in a register", n.Buffer.Tensor.Name)
+	}
+	if n.Lane == nil {
+		return v.uses(n.Value)
+	}
+	defer delete(v.bound, n.Lane)
+	return errors.Join(v.bind(n.Lane), v.uses(n.Value))
 }
 
 // simple verifies a statement that holds no others.

@@ -27,15 +27,17 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 		case *Store:
 			f(n.Index)
 			f(n.Value)
+		case *Define:
+			f(n.Value)
 		case *Combine:
 			f(n.Index)
-			f(n.Buffer.Tensor.At(n.Index))
+			f(n.Before)
 			f(n.Term)
 		case *DotProduct:
 			f(n.Index)
-			f(n.Buffer.Tensor.At(n.Index))
-			f(n.A.Tensor.At(n.A.First.Expr()))
-			f(n.B.Tensor.At(n.B.First.Expr()))
+			f(n.Before)
+			f(n.A.Tensor.At(expr.I(0)))
+			f(n.B.Tensor.At(expr.I(0)))
 		case *Transpose:
 			f(n.From.At(n.First.Expr()))
 			for _, column := range n.Columns {
@@ -43,6 +45,7 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			}
 		case *Prefetch:
 			f(n.Index.Expr())
+			f(n.Bytes.Expr())
 		}
 	})
 }
@@ -59,7 +62,7 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 		case *Let:
 			st = &Let{x.Var, f(x.Value)}
 		case *Store:
-			st = &Store{Buffer: x.Buffer, Index: f(x.Index), Value: f(x.Value)}
+			st = &Store{Buffer: x.Buffer, Index: f(x.Index), Value: f(x.Value), Streamed: x.Streamed}
 		}
 		out[k] = st
 	}

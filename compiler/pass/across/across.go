@@ -33,7 +33,7 @@ func lanes(n *ir.For, computes func(array.DType) bool) *ir.For {
 			continue
 		}
 		if op, term, ok := store.Step(); ok && slices.Contains(operators, op) {
-			body[k] = &ir.Combine{Op: op, Buffer: store.Buffer, Index: store.Index, Term: term}
+			body[k] = &ir.Combine{Op: op, Buffer: store.Buffer, Index: store.Index, Before: store.Value.(*expr.Binary).A, Term: term}
 		}
 	}
 	return n.With(body)

@@ -37,7 +37,7 @@ func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
 	var out ir.Block
 	for _, st := range n.Body {
 		if p := product(n, st, in, terms); p != nil {
-			out = append(out, p)
+			out = append(out, p...)
 			continue
 		}
 		out = append(out, serial(ir.Block{st}))
@@ -58,8 +58,8 @@ func isStep(st ir.Stmt) bool {
 	return ok && op == expr.Add && store.Buffer.Tensor.DType.IsInt()
 }
 
-// product is a vectorized step as one instruction; nil when it has none.
-func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) *ir.DotProduct {
+// product is a vectorized step as one instruction, behind those that load its operands; nil when it has none.
+func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir.Block {
 	lane, ok := st.(*ir.For)
 	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
 		return nil
@@ -81,30 +81,51 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) *i
 	if !okA || !okB {
 		return nil
 	}
-	if terms(Types{b.Tensor.DType, a.Tensor.DType}) != 0 {
+	if terms(Types{b.tensor.DType, a.tensor.DType}) != 0 {
 		a, b = b, a
 	}
-	if terms(Types{a.Tensor.DType, b.Tensor.DType}) != n.Extent {
+	if terms(Types{a.tensor.DType, b.tensor.DType}) != n.Extent {
 		return nil
 	}
-	return &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Terms: n.Extent, A: a, B: b}
+	loadA, loadB := a.load(lane.Extent*n.Extent), b.load(lane.Extent*n.Extent)
+	before := store.Value.(*expr.Binary).A
+	return ir.Block{loadA, loadB, &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Before: before, Terms: n.Extent,
+		A: loadA.Buffer, B: loadB.Buffer}}
 }
 
-func operand(e expr.Expr, lane *expr.Var, n *ir.For, in ir.Allocated) (ir.DotOperand, bool) {
+// elements are where an operand lies: those of a lane side by side, and either those of the next lane behind them or
+// the same for all lanes.
+type elements struct {
+	tensor *expr.Tensor
+	first  expr.Linear
+	shared bool
+}
+
+func operand(e expr.Expr, lane *expr.Var, n *ir.For, in ir.Allocated) (elements, bool) {
 	cast, ok := e.(*expr.Cast)
 	if !ok || cast.Type != array.Int32 {
-		return ir.DotOperand{}, false
+		return elements{}, false
 	}
 	l, ok := cast.A.(*expr.Load)
 	if !ok || in.InRegisters(l.Tensor) {
-		return ir.DotOperand{}, false
+		return elements{}, false
 	}
 	at := expr.Linearize(l.Index[0])
 	across, linearLane := at.Coef(lane)
 	along, linear := at.Coef(n.Var)
 	if !linear || !linearLane || along != 1 || across != 0 && across != n.Extent {
-		return ir.DotOperand{}, false
+		return elements{}, false
 	}
 	first := at.Plus(expr.Linearize(lane), -across).Plus(expr.Linearize(n.Var), -1)
-	return ir.DotOperand{Tensor: l.Tensor, First: first, Shared: across == 0}, true
+	return elements{l.Tensor, first, across == 0}, true
+}
+
+// load puts the elements of all lanes into a register.
+func (e elements) load(lanes int64) *ir.Define {
+	lane := &expr.Var{Name: "k", Extent: lanes}
+	var value expr.Expr = e.tensor.At(expr.AddE(e.first.Expr(), lane))
+	if e.shared {
+		value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
+	}
+	return &ir.Define{Buffer: ir.NewRegister("v", e.tensor.DType, lanes), Lane: lane, Value: value}
 }

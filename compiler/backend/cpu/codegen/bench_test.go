@@ -66,6 +66,9 @@ func tiledConv(t testing.TB, w *expr.Workload, pixels, vectors int64) *schedule.
 }
 
 func BenchmarkModule(b *testing.B) {
+	verify := observe
+	observe = nil // what is shipped does not verify
+	defer func() { observe = verify }()
 	w := convWorkload(b, 28, 128, 128)
 	v4 := modes[0].description(b)
 	s := tiledConv(b, w, 14, 2)

@@ -22,8 +22,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-var updateCorpus = flag.Bool("update-corpus", false,
-	"write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
+var (
+	updateCorpus = flag.Bool("update-corpus", false,
+		"write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
+	reprintCorpus = flag.Bool("reprint-corpus", false, "write what is printed now of the schedules in testdata/corpus.jsonl.gz")
+)
 
 const corpusFile = "testdata/corpus.jsonl.gz"
 
@@ -44,8 +47,11 @@ var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
 // compares it with what was printed when the corpus was made. Who changes what is printed on purpose writes the corpus
 // anew and says why; who moves code about sees that nothing changed.
 func TestTheCorpusPrintsAsBefore(t *testing.T) {
-	if *updateCorpus {
-		writeCorpus(t)
+	switch {
+	case *updateCorpus:
+		writeCorpus(t, newCorpus(t))
+	case *reprintCorpus:
+		writeCorpus(t, readCorpus(t))
 	}
 	changed := 0
 	entries := readCorpus(t)
@@ -117,33 +123,41 @@ func readCorpus(t *testing.T) (entries []corpusEntry) {
 	}
 }
 
-// writeCorpus writes a schedule of each distinct task on one or two of the targets, the default one and one that is
-// drawn in turns.
-func writeCorpus(t *testing.T) {
+// writeCorpus writes entries with what is printed of them now.
+func writeCorpus(t *testing.T, entries []corpusEntry) {
 	t.Helper()
 	var out bytes.Buffer
 	packed := gzip.NewWriter(&out)
 	enc := json.NewEncoder(packed)
+	for _, e := range entries {
+		source, err := e.print()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.SHA256 = sum(source)
+		if err := enc.Encode(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(packed.Close(), os.WriteFile(corpusFile, out.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newCorpus is a schedule of each distinct task on one or two of the targets, the default one and one that is drawn in
+// turns.
+func newCorpus(t *testing.T) (entries []corpusEntry) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i, w := range corpusWorkloads(t) {
 		for j, name := range corpusTargets {
 			if (i+j)%2 == 0 {
 				continue
 			}
-			e := corpusEntry{Target: name, Workload: w.Text(), Trace: string(corpusTrace(t, w, name, i%4 < 2, rng))}
-			source, err := e.print()
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.SHA256 = sum(source)
-			if err := enc.Encode(e); err != nil {
-				t.Fatal(err)
-			}
+			entries = append(entries, corpusEntry{Target: name, Workload: w.Text(), Trace: string(corpusTrace(t, w, name, i%4 < 2, rng))})
 		}
 	}
-	if err := errors.Join(packed.Close(), os.WriteFile(corpusFile, out.Bytes(), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	return entries
 }
 
 // corpusTrace is the default schedule of a workload on a target, or one that is drawn.

@@ -13,32 +13,14 @@ import (
 func (p *printer) dotProduct(n *ir.DotProduct) {
 	p.lane, p.lanes = n.Lane, n.Lane.Extent
 	defer func() { p.lane, p.lanes = nil, 1 }()
-	a, b := p.dotElements(n.A, n.Terms), p.dotElements(n.B, n.Terms)
-	acc := p.vector(n.Buffer.Tensor.At(n.Index))
+	acc := p.vector(n.Before)
+	a, b := p.registers[n.A.Tensor], p.registers[n.B.Tensor]
 	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType}, p.lanes)
-	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a, b))
+	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a.name, b.name))
 }
 
 // dotTerms is how many terms the instruction for two types takes; 0 when there is none.
 func dotTerms(t dot.Types) int64 { return dotInstructions[t].terms }
-
-// dotElements is a vector of the terms of all lanes. The terms of a lane are 32 bits, which are loaded as one number
-// to be spread.
-func (p *printer) dotElements(o ir.DotOperand, terms int64) string {
-	d := o.Tensor.DType
-	t := p.unit.vector(d, p.lanes*terms)
-	address := "&" + p.element(o.Tensor, o.First)
-	if o.Shared {
-		word := p.temp("int32_t", fmt.Sprintf("*(const tilth_word *)%s", address), o.Tensor)
-		words := p.unit.vector(array.Int32, p.lanes)
-		return p.temp(t, fmt.Sprintf("(%s)%s_splat(%s)", t, words, word), o.Tensor)
-	}
-	code := fmt.Sprintf("*(const %s_mem *)%s", t, address)
-	if p.isNew(code) {
-		p.prefetch(o.Tensor, o.First)
-	}
-	return p.temp(t, code, o.Tensor)
-}
 
 // dotForm is how operands of two types are multiplied: so many terms a lane, by these instructions.
 type dotForm struct {

@@ -43,8 +43,13 @@ func (p *printer) outermostFirst(terms []expr.Term) []expr.Term {
 	}
 	depth := func(t expr.Term) (deepest int) {
 		expr.Walk(t.Atom, func(e expr.Expr) {
-			if v, ok := e.(*expr.Var); ok {
-				deepest = max(deepest, p.depths[v])
+			switch x := e.(type) {
+			case *expr.Var:
+				deepest = max(deepest, p.depths[x])
+			case *expr.Load:
+				if r := p.registers[x.Tensor]; r != nil {
+					deepest = max(deepest, r.depth)
+				}
 			}
 		})
 		return deepest

@@ -15,7 +15,7 @@ func (p *printer) combine(n *ir.Combine) {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
-	element := p.scalar(n.Buffer.Tensor.At(n.Index))
+	element := p.scalar(n.Before)
 	value := p.unit.binary(n.Op, d, element, fmt.Sprintf("%s(%s)", p.unit.helper("across_"+n.Op.String(), d, lanes), term))
 	at := expr.Linearize(n.Index)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
@@ -23,7 +23,6 @@ func (p *printer) combine(n *ir.Combine) {
 		return
 	}
 	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
-	p.stored(n.Buffer.Tensor)
 }
 
 // acrossOps are the operators that combine lanes.

@@ -19,16 +19,10 @@ type kernelPrinter struct {
 	counter int
 	// attributes stand before the entry point.
 	attributes string
-	// ahead has how many bytes ahead buffers in memory are fetched when they are read; others are not.
-	ahead map[*expr.Tensor]int64
 }
 
 func newKernelPrinter(u *Unit, symbol string, f *ir.Func) *kernelPrinter {
-	k := &kernelPrinter{unit: u, symbol: symbol, f: f, ahead: map[*expr.Tensor]int64{}}
-	for _, p := range f.Prepared {
-		k.ahead[p.Buffer.Tensor] = p.Buffer.AheadBytes
-	}
-	return k
+	return &kernelPrinter{unit: u, symbol: symbol, f: f}
 }
 
 func (k *kernelPrinter) fresh(prefix string) string {
@@ -41,13 +35,11 @@ func (k *kernelPrinter) varName(v *expr.Var) string {
 }
 
 func (k *kernelPrinter) printer() *printer {
-	p := &printer{
+	return &printer{
 		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
-		pointers: map[string]string{}, depths: map[*expr.Var]int{}, filled: map[*expr.Tensor]*filled{}, fetched: map[string]bool{}, stepped: map[string]bool{},
+		pointers: map[string]string{}, depths: map[*expr.Var]int{},
 	}
-	p.forget()
-	return p
 }
 
 // run prints the entry point and the functions it needs.
@@ -55,7 +47,7 @@ func (k *kernelPrinter) run() string {
 	p := k.printer()
 	k.pointers(p)
 	p.block(k.f.Body)
-	p.endStreams()
+	p.endStreams(k.f.Streams)
 	var b strings.Builder
 	for _, body := range k.bodies {
 		b.WriteString(body)
@@ -110,7 +102,7 @@ func (p *printer) parallel(n *ir.For) {
 	body.line("for (int64_t %s = begin; %s < end; %s++) {", v, v, v)
 	body.nested(n.Body)
 	body.line("}")
-	body.endStreams()
+	body.endStreams(n.Streams)
 	k.bodies = append(k.bodies, k.bodyFunction(name, len(n.Captured), body.out.String()))
 	p.call(name, n.Captured, n.Extent)
 }
@@ -139,5 +131,4 @@ func (p *printer) call(name string, captured []*expr.Var, extent int64) {
 	closure := p.kernel.fresh("closure")
 	p.line("struct %s_closure %s = {args, prepared, shared, shared + %s_shared_bytes, %s_worker_bytes, {%s}};", name, closure, s, s, strings.Join(values, ", "))
 	p.line("rt->parallel(rt, %s, &%s, %d);", name, closure, extent)
-	p.forget()
 }

@@ -10,12 +10,11 @@ import (
 // A vector of Bool is a mask while it is computed: lanes of 0 or -1, signed integers as wide as what was compared. In
 // memory, and as a value of p.vector, it has bytes of 0 or 1.
 
-// mask is a condition as a mask; d is the type of its lanes. ok is false where it can only be computed lane by lane,
-// as Bool.
-func (p *printer) mask(cond expr.Expr) (code string, d array.DType, ok bool) {
+// mask is a condition as a mask; d is the type of its lanes.
+func (p *printer) mask(cond expr.Expr) (code string, d array.DType) {
 	if !expr.Uses(cond, p.lane) {
 		p.unit.vector(array.Int8, p.lanes)
-		return fmt.Sprintf("%s_splat(-%s)", vectorName(array.Int8, p.lanes), p.scalar(cond)), array.Int8, true
+		return fmt.Sprintf("%s_splat(-%s)", vectorName(array.Int8, p.lanes), p.scalar(cond)), array.Int8
 	}
 	switch n := cond.(type) {
 	case *expr.Binary:
@@ -32,12 +31,9 @@ func (p *printer) mask(cond expr.Expr) (code string, d array.DType, ok bool) {
 }
 
 // maskOf is a mask with lanes as wide as a type's.
-func (p *printer) maskOf(cond expr.Expr, width array.DType) (string, bool) {
-	code, d, ok := p.mask(cond)
-	if !ok {
-		return "", false
-	}
-	return p.unit.resizeMask(code, d, ctypes[width].mask, p.lanes), true
+func (p *printer) maskOf(cond expr.Expr, width array.DType) string {
+	code, d := p.mask(cond)
+	return p.unit.resizeMask(code, d, ctypes[width].mask, p.lanes)
 }
 
 // resizeMask widens or narrows the lanes of a mask.
@@ -49,95 +45,62 @@ func (u *Unit) resizeMask(code string, from, to array.DType, lanes int64) string
 }
 
 // comparison compares two vectors of numbers.
-func (p *printer) comparison(n *expr.Binary) (string, array.DType, bool) {
-	if !n.Op.IsComparison() {
-		return "", array.Invalid, false
-	}
+func (p *printer) comparison(n *expr.Binary) (string, array.DType) {
 	if isHalf(n.A.DType()) {
 		return p.mask(inFloat32(n))
 	}
 	d := ctypes[n.A.DType()].mask
-	return fmt.Sprintf("((%s)(%s %s %s))", p.unit.vector(d, p.lanes), p.vector(n.A), infix[n.Op], p.vector(n.B)), d, true
+	return fmt.Sprintf("((%s)(%s %s %s))", p.unit.vector(d, p.lanes), p.vector(n.A), infix[n.Op], p.vector(n.B)), d
 }
 
-// logical combines two conditions. The right side of And and Or may only be read where the left side asks for it.
-func (p *printer) logical(n *expr.Binary) (string, array.DType, bool) {
-	if !p.harmless(n.B) {
-		return "", array.Invalid, false
-	}
-	a, d, okA := p.mask(n.A)
-	b, other, okB := p.mask(n.B)
-	if !okA || !okB {
-		return "", array.Invalid, false
-	}
-	b = p.unit.resizeMask(b, other, d, p.lanes)
-	format, ok := map[expr.BinaryOp]string{
-		expr.And: "(%s & %s)", expr.Min: "(%s & %s)", expr.Or: "(%s | %s)", expr.Max: "(%s | %s)", expr.Xor: "(%s ^ %s)",
-		expr.Ne: "(%s ^ %s)", expr.Eq: "(~(%s ^ %s))", expr.Lt: "(~%s & %s)", expr.Le: "(~%s | %s)",
-	}[n.Op]
-	return fmt.Sprintf(format, a, b), d, ok
+// logicalFormats are the forms of operators on two masks.
+var logicalFormats = map[expr.BinaryOp]string{
+	expr.And: "(%s & %s)", expr.Min: "(%s & %s)", expr.Or: "(%s | %s)", expr.Max: "(%s | %s)", expr.Xor: "(%s ^ %s)",
+	expr.Ne: "(%s ^ %s)", expr.Eq: "(~(%s ^ %s))", expr.Lt: "(~%s & %s)", expr.Le: "(~%s | %s)",
+}
+
+// logical combines two conditions.
+func (p *printer) logical(n *expr.Binary) (string, array.DType) {
+	a, d := p.mask(n.A)
+	b, other := p.mask(n.B)
+	return fmt.Sprintf(logicalFormats[n.Op], a, p.unit.resizeMask(b, other, d, p.lanes)), d
 }
 
 // test is the negation of a condition, or a property of floating point numbers.
-func (p *printer) test(n *expr.Unary) (string, array.DType, bool) {
+func (p *printer) test(n *expr.Unary) (string, array.DType) {
 	if n.Op == expr.Not {
-		code, d, ok := p.mask(n.A)
-		return "(~" + code + ")", d, ok
+		code, d := p.mask(n.A)
+		return "(~" + code + ")", d
 	}
 	if isHalf(n.A.DType()) {
 		return p.mask(inFloat32(n))
 	}
 	d := ctypes[n.A.DType()].mask
 	t, a := p.unit.vector(d, p.lanes), p.vector(n.A)
-	switch n.Op {
-	case expr.IsNaN:
-		return fmt.Sprintf("((%s)(%s != %s))", t, a, a), d, true
-	case expr.IsInf:
-		infinity := fmt.Sprintf("__builtin_inf%s()", ctypes[n.A.DType()].builtin)
-		return fmt.Sprintf("((%s)(%s(%s) == %s))", t, p.unit.helper("abs", n.A.DType(), p.lanes), a, infinity), d, true
+	if n.Op == expr.IsNaN {
+		return fmt.Sprintf("((%s)(%s != %s))", t, a, a), d
 	}
-	return "", array.Invalid, false
+	infinity := fmt.Sprintf("__builtin_inf%s()", ctypes[n.A.DType()].builtin)
+	return fmt.Sprintf("((%s)(%s(%s) == %s))", t, p.unit.helper("abs", n.A.DType(), p.lanes), a, infinity), d
 }
 
 // nonZero tests a vector of numbers, or of Bool in memory.
-func (p *printer) nonZero(e expr.Expr) (string, array.DType, bool) {
+func (p *printer) nonZero(e expr.Expr) (string, array.DType) {
 	if isHalf(e.DType()) {
 		e = expr.To(array.Float32, e)
 	}
 	d := ctypes[e.DType()].mask
-	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d, true
-}
-
-// harmless reports whether an expression may be computed where its value is not wanted: its loads are inside of their
-// buffers for all values of the variables.
-func (p *printer) harmless(e expr.Expr) bool {
-	for _, l := range expr.Loads(e) {
-		lo, hi, ok := expr.Linearize(l.Index[0]).Bounds()
-		if !ok || lo < 0 || hi >= array.Elements(l.Tensor.Shape) {
-			return false
-		}
-	}
-	return true
+	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d
 }
 
 // boolVector is a vector of Bool with bytes of 0 or 1.
-func (p *printer) boolVector(e expr.Expr) (string, bool) {
-	code, ok := p.maskOf(e, array.Bool)
-	if !ok {
-		return "", false
-	}
-	return fmt.Sprintf("((%s)%s & 1)", p.unit.vector(array.Bool, p.lanes), code), true
+func (p *printer) boolVector(e expr.Expr) string {
+	return fmt.Sprintf("((%s)%s & 1)", p.unit.vector(array.Bool, p.lanes), p.maskOf(e, array.Bool))
 }
 
-// choice is a Select whose lanes may differ; ok is false when a side may only be computed where it is chosen.
-func (p *printer) choice(n *expr.Select) (string, bool) {
-	if !p.harmless(n.A) || !p.harmless(n.B) {
-		return "", false
-	}
+// choice is a Select whose lanes may differ.
+func (p *printer) choice(n *expr.Select) string {
 	d := n.DType()
-	cond, ok := p.maskOf(n.Cond, d)
-	if !ok {
-		return "", false
-	}
-	return fmt.Sprintf("%s(%s, %s, %s)", p.unit.helper("select", d, p.lanes), cond, p.vector(n.A), p.vector(n.B)), true
+	cond := p.maskOf(n.Cond, d)
+	return fmt.Sprintf("%s(%s, %s, %s)", p.unit.helper("select", d, p.lanes), cond, p.vector(n.A), p.vector(n.B))
 }

@@ -5,12 +5,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/across"
+	"github.com/tilth-dev/tilth/compiler/pass/cse"
 	"github.com/tilth-dev/tilth/compiler/pass/dot"
+	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
 	"github.com/tilth-dev/tilth/compiler/pass/outline"
 	"github.com/tilth-dev/tilth/compiler/pass/partition"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/pass/promote"
+	"github.com/tilth-dev/tilth/compiler/pass/separate"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
+	"github.com/tilth-dev/tilth/compiler/pass/stream"
 	"github.com/tilth-dev/tilth/compiler/pass/transpose"
 	"github.com/tilth-dev/tilth/compiler/pass/unroll"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -34,10 +38,15 @@ func (u *Unit) passes() []pass {
 		{"promote", always(promote.Run)},
 		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},
 		{"outline", always(outline.Run)},
-		{"prefetch", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
+		{"epilogues", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
 		{"transpose", always(transpose.Run)},
 		{"dot", always(func(f *ir.Func) *ir.Func { return dot.Run(f, dotTerms) })},
 		{"across", always(func(f *ir.Func) *ir.Func { return across.Run(f, computes) })},
+		{"lanewise", always(func(f *ir.Func) *ir.Func { return lanewise.Run(f, forms{}) })},
+		{"stream", always(func(f *ir.Func) *ir.Func { return stream.Run(f, u.lanes) })},
+		{"cse", always(cse.Run)},
+		{"prefetch", always(func(f *ir.Func) *ir.Func { return prefetch.Ahead(f, u.caches.LineBytes) })},
+		{"separate", always(func(f *ir.Func) *ir.Func { return separate.Run(f, u.vectorRegisters) })},
 	}
 }
 

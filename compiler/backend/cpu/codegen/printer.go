@@ -19,39 +19,35 @@ type printer struct {
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
-	// loops are the serial loops around what is being printed, outermost first.
-	loops []*ir.For
-	// fetched has the elements that the innermost loop fetches or fetches behind, and the buffers whose next part it
-	// fetches.
-	fetched map[string]bool
-	// stepped has the accumulators that the current step of the innermost loop has changed.
-	stepped map[string]bool
-	// filled has what is known of the scratch buffers that are fetched ahead.
-	filled map[*expr.Tensor]*filled
 	// registers has the buffers kept in named variables.
 	registers map[*expr.Tensor]*register
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
 	memory map[*expr.Tensor]string
-	// temps has the variables of loads already done, until memory changes; nil inside a guard.
-	temps map[string]temporary
 	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are
-	// around the declaration of a variable.
+	// around the declaration of a variable, loops how many there are here.
 	pointers map[string]string
 	depths   map[*expr.Var]int
-	guarded  int
-	// streamed is set once something was stored past the caches.
-	streamed bool
+	loops    int
+	// guarded is how many conditions an expression is only computed under.
+	guarded int
 }
 
-// register is a buffer in registers under its name.
+// register is a buffer in registers under its name. One that is defined is a variable of that name; others have a
+// variable for each slot.
 type register struct {
 	*ir.Buffer
-	name string
+	name    string
+	defined bool
+	// depth is how many loops are around the declaration.
+	depth int
 }
 
 func (r *register) find(at int64) (ir.Slot, string) {
 	for _, s := range r.Slots {
 		if at >= s.Base && at < s.Base+s.Lanes {
+			if r.defined {
+				return s, r.name
+			}
 			return s, fmt.Sprintf("%s_%d", r.name, s.Base)
 		}
 	}
@@ -66,9 +62,12 @@ func (r *register) lane(at int64) string {
 	return fmt.Sprintf("%s[%d]", name, at-s.Base)
 }
 
-func (r *register) vector(base, lanes int64) (string, bool) {
+func (r *register) vector(base, lanes int64) string {
 	s, name := r.find(base)
-	return name, s.Base == base && s.Lanes == lanes
+	if s.Base != base || s.Lanes != lanes {
+		panic(fmt.Sprintf("codegen: %s has no vector of %d lanes from %d on", r.name, lanes, base))
+	}
+	return name
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -106,7 +105,7 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.alloc(n.Buffer)
 	case *ir.Let:
 		p.line("const int64_t %s = %s;", p.varName(n.Var), p.scalar(n.Value))
-		p.depths[n.Var] = len(p.loops)
+		p.depths[n.Var] = p.loops
 	case *ir.If:
 		p.branch(n)
 	case *ir.For:
@@ -120,9 +119,11 @@ func (p *printer) stmt(st ir.Stmt) {
 	case *ir.Transpose:
 		p.transpose(n)
 	case *ir.Prefetch:
-		element := p.element(n.Tensor, n.Index)
-		p.fetched[element] = true
-		p.line("__builtin_prefetch(&%s, %d);", element, map[bool]int{true: 1}[n.Write])
+		p.prefetch(n)
+	case *ir.Define:
+		p.define(n)
+	case *ir.Fence:
+		p.line("__asm__ volatile(\"\" ::: \"memory\");")
 	default:
 		panic(fmt.Sprintf("codegen: unknown statement %T", st))
 	}
@@ -140,12 +141,10 @@ func (p *printer) branch(n *ir.If) {
 
 func (p *printer) nested(b ir.Block) {
 	p.indent++
-	p.forget()
 	outer := p.pointers
 	p.pointers = maps.Clone(outer)
 	p.block(b)
 	p.pointers = outer
-	p.forget()
 	p.indent--
 }
 
@@ -165,11 +164,10 @@ func (p *printer) loop(n *ir.For) {
 func (p *printer) serial(n *ir.For) {
 	v := p.varName(n.Var)
 	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
-	fetched, stepped := p.fetched, p.stepped
-	p.loops, p.fetched, p.stepped = append(p.loops, n), map[string]bool{}, map[string]bool{}
-	p.depths[n.Var] = len(p.loops)
+	p.loops++
+	p.depths[n.Var] = p.loops
 	p.nested(n.Body)
-	p.loops, p.fetched, p.stepped = p.loops[:len(p.loops)-1], fetched, stepped
+	p.loops--
 	p.line("}")
 }
 
@@ -180,7 +178,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 	delete(p.registers, b.Tensor) // another version of these loops may have it elsewhere
 	switch b.Space {
 	case ir.Register:
-		p.registers[b.Tensor] = &register{b, name}
+		p.registers[b.Tensor] = &register{Buffer: b, name: name}
 		p.variables(b, name)
 		return
 	case ir.Stack:
@@ -193,7 +191,6 @@ func (p *printer) alloc(b *ir.Buffer) {
 		panic(fmt.Sprintf("codegen: buffer %s lies in %v", b.Tensor.Name, b.Space))
 	}
 	p.memory[b.Tensor] = name
-	p.allocated(b)
 }
 
 // variables declares those of a buffer in registers.
@@ -228,17 +225,9 @@ func (p *printer) store(n *ir.Store) {
 		return
 	}
 	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
-	p.stored(n.Buffer.Tensor)
 }
 
 func (p *printer) vectorStore(n *ir.Store) {
-	p.separate(n)
-	at := expr.Linearize(n.Index)
-	coef, linear := at.Coef(p.lane)
-	if !linear || coef != 1 {
-		p.scatter(n)
-		return
-	}
 	p.storeVector(n, p.vector(n.Value))
 }
 
@@ -246,34 +235,13 @@ func (p *printer) vectorStore(n *ir.Store) {
 func (p *printer) storeVector(n *ir.Store, value string) {
 	at := expr.Linearize(n.Index).Plus(expr.Linearize(p.lane), -1)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
-		if name, ok := reg.vector(at.Const, p.lanes); ok {
-			p.line("%s = %s;", name, value)
-			return
-		}
-		panic("codegen: vector store does not fit its register")
-	}
-	if p.streams(n.Buffer, at) {
-		p.stream(n.Buffer, at, value)
-		p.forget()
+		p.line("%s = %s;", reg.vector(at.Const, p.lanes), value)
 		return
 	}
-	p.filling(n)
+	if n.Streamed {
+		p.line("%s(&%s, %s);", p.unit.streaming(n.Buffer.Tensor.DType, p.lanes), p.element(n.Buffer.Tensor, at), value)
+		return
+	}
 	t := p.unit.vector(n.Buffer.Tensor.DType, p.lanes)
 	p.line("*(%s_mem *)&%s = %s;", t, p.element(n.Buffer.Tensor, at), value)
-	p.stored(n.Buffer.Tensor)
-}
-
-// scatter stores the lanes one by one.
-func (p *printer) scatter(n *ir.Store) {
-	lane, lanes := p.lane, p.lanes
-	p.lane, p.lanes = nil, 1
-	defer func() { p.lane, p.lanes = lane, lanes }()
-	for k := range lanes {
-		at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}
-		p.store(&ir.Store{
-			Buffer: n.Buffer,
-			Index:  at.Simplify(n.Index),
-			Value:  at.Simplify(n.Value),
-		})
-	}
 }

@@ -27,7 +27,7 @@ func (p *printer) scalar(e expr.Expr) string {
 		release := p.guard()
 		code := fmt.Sprintf("(%s ? %s : %s)", cond, p.scalar(n.A), p.scalar(n.B))
 		release()
-		return p.chosen(n, ctypes[n.DType()].scalar, code)
+		return code
 	case *expr.Cast:
 		return p.scalarCast(n)
 	default:
@@ -40,7 +40,7 @@ func (p *printer) scalarLoad(n *expr.Load) string {
 	if reg := p.registers[n.Tensor]; reg != nil {
 		return reg.lane(at.Const)
 	}
-	return p.temp(ctypes[n.Tensor.DType].scalar, p.element(n.Tensor, at), n.Tensor)
+	return p.element(n.Tensor, at)
 }
 
 var infix = map[expr.BinaryOp]string{

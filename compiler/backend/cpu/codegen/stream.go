@@ -4,33 +4,12 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// streams reports whether a vector is stored past the caches: one as wide as a register, at a multiple of its size.
-func (p *printer) streams(b *ir.Buffer, at expr.Linear) bool {
-	if !b.Streamed || p.lanes != p.unit.lanes(b.Tensor.DType) || p.lanes < 2 || at.Const%p.lanes != 0 {
-		return false
-	}
-	for _, t := range at.Terms {
-		if t.Coef%p.lanes != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// stream prints such a store.
-func (p *printer) stream(b *ir.Buffer, at expr.Linear, value string) {
-	p.line("%s(&%s, %s);", p.unit.streaming(b.Tensor.DType, p.lanes), p.element(b.Tensor, at), value)
-	p.streamed = true
-}
-
-// endStreams makes what the function stored past the caches visible before what it does next, such as telling others
+// endStreams makes what a function stored past the caches visible before what it does next, such as telling others
 // that it is done: on x86 the only stores that overtake others.
-func (p *printer) endStreams() {
-	if p.streamed {
+func (p *printer) endStreams(streams bool) {
+	if streams {
 		p.line("tilth_end_streams();")
 	}
 }

@@ -24,7 +24,6 @@ func (p *printer) transpose(t *ir.Transpose) {
 	for k, at := range t.Columns {
 		p.line("*(%s_mem *)&%s = %s;", v, p.element(t.To.Tensor, at), rows[k])
 	}
-	p.stored(t.To.Tensor)
 }
 
 // exchange prints one round: of rows that lie width apart, blocks of width lanes change sides.

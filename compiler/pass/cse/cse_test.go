@@ -1,0 +1,57 @@
+package cse_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/cse"
+	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
+	"github.com/tilth-dev/tilth/compiler/pass/promote"
+)
+
+// all has a vector form of everything.
+type all struct{}
+
+func (all) Has(expr.Expr, *expr.Var) bool { return true }
+
+func program(t *testing.T, workload, trace string) *ir.Func {
+	t.Helper()
+	return lanewise.Run(promote.Run(irtest.Unrolled(t, workload, trace)), all{})
+}
+
+// TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two vectors.
+func TestATileLoadsEachOperandOnce(t *testing.T) {
+	f := program(t, `input t0 f32[4,8]
+input t1 f32[8,16]
+sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
+map t3 f32[4,16] = (max [t2 i0 i1] 0x0p+00:f32)
+output t3
+`, `split 1 0 2 0
+reorder 1 2 3 1
+unroll 1 3
+vectorize 1 1
+compute-at 0 1 2
+reorder 0 2 0 1
+unroll 0 0
+vectorize 0 1
+`)
+	irtest.Golden(t, "before", f)
+	irtest.Golden(t, "after", cse.Run(f))
+}
+
+// TestAValueIsLoadedAgainWhereItMayHaveChanged: sums in memory are loaded for each step.
+func TestAValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
+	f := program(t, "input t0 f32[2,8]\nsum t1 f32[2] over 8 = [t0 i0 r0]\noutput t1\n", "split 0 1 2 0\nreorder 0 0 2 3\nunroll 0 3\n")
+	irtest.Golden(t, "sums", cse.Run(f))
+}
+
+// TestWhatAConditionGuardsIsLoadedBehindIt, and kept as a whole.
+func TestWhatAConditionGuardsIsLoadedBehindIt(t *testing.T) {
+	f := program(t, `input t0 f32[8]
+map t1 f32[10] = (mul (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32) (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32))
+output t1
+`, "")
+	irtest.Golden(t, "guarded", cse.Run(f))
+}

@@ -1,0 +1,56 @@
+package lanewise_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
+)
+
+// adds can add vectors, and nothing else.
+type adds struct{}
+
+func (adds) Has(e expr.Expr, _ *expr.Var) bool {
+	n, ok := e.(*expr.Binary)
+	return ok && n.Op == expr.Add
+}
+
+// TestWhatHasNoVectorFormIsComputedLaneByLane: the exponential, and the elements that lie apart.
+func TestWhatHasNoVectorFormIsComputedLaneByLane(t *testing.T) {
+	f := irtest.Unrolled(t, `input t0 f64[4]
+input t1 f64[4,3]
+map t2 f64[4] = (add (add [t0 i0] (exp [t0 i0])) [t1 i0 1])
+output t2
+`, "vectorize 0 0\n")
+	irtest.Golden(t, "before", f)
+	irtest.Golden(t, "after", lanewise.Run(f, adds{}))
+}
+
+// TestLanesThatLieApartAreStoredOneByOne: the columns of a transposed copy.
+func TestLanesThatLieApartAreStoredOneByOne(t *testing.T) {
+	f := irtest.Unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
+	irtest.Golden(t, "scattered", lanewise.Run(f, adds{}))
+}
+
+func TestUniformTellsConditionsThatAllLanesAgreeOn(t *testing.T) {
+	lane, i := &expr.Var{Name: "l", Extent: 8}, &expr.Var{Name: "i", Extent: 4}
+	at := expr.AddE(expr.MulE(i, expr.I(8)), lane)
+	for name, c := range map[string]struct {
+		cond expr.Expr
+		want bool
+	}{
+		"a bound between vectors":        {expr.Bin(expr.Lt, at, expr.I(16)), true},
+		"a bound within one":             {expr.Bin(expr.Lt, at, expr.I(20)), false},
+		"the last of a vector":           {expr.Bin(expr.Le, at, expr.I(15)), true},
+		"from a bound between them":      {expr.Bin(expr.Le, expr.I(16), at), true},
+		"both bounds of a part":          {expr.Bin(expr.And, expr.Bin(expr.Le, expr.I(8), at), expr.Bin(expr.Lt, at, expr.I(24))), true},
+		"a condition on the loop around": {expr.Bin(expr.Lt, i, expr.I(2)), true},
+		"every other lane":               {expr.Bin(expr.Eq, expr.Bin(expr.FloorMod, lane, expr.I(2)), expr.I(0)), false},
+	} {
+		first, ok := lanewise.Uniform(c.cond, lane)
+		if ok != c.want || ok && expr.Uses(first, lane) {
+			t.Errorf("%s: uniform is %t, want %t", name, ok, c.want)
+		}
+	}
+}
