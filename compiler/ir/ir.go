@@ -158,8 +158,8 @@ type Alloc struct {
 	Buffer *Buffer
 }
 
-// Define keeps a value in a register from here to the end of its block: a vector with a lane for each value of Lane, or
-// a scalar where that is nil. The buffer is one that NewRegister makes, and nothing else is stored to it.
+// Define keeps a value in a register from here to the end of its block: a vector with a lane for each value of Lane,
+// or a scalar where that is nil. The buffer is one that NewRegister makes, and nothing else is stored to it.
 type Define struct {
 	Buffer *Buffer
 	Lane   *expr.Var

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Run marks the stores of vectors past the caches, and the functions that have some: what they do next, such as telling
-// others that they are done, must wait for those. A vector is streamed that has all the lanes of its type and begins at
-// a multiple of its size.
+// Run marks the stores of vectors past the caches, and the functions that have some: what they do next, such as
+// telling others that they are done, must wait for those. A vector is streamed that has all the lanes of its type and
+// begins at a multiple of its size.
 func Run(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	m := &marker{lanes: lanes}
 	done := f.With(m.block(f.Body))
