@@ -32,5 +32,5 @@ func ParseRole(text string) (Role, error) {
 	for _, r := range Roles() {
 		names = append(names, string(r))
 	}
-	return "", fmt.Errorf("role %q is none of %s", text, strings.Join(names, ", "))
+	return "", fmt.Errorf("role %q is not one of %s", text, strings.Join(names, ", "))
 }

@@ -96,7 +96,7 @@ func (w *watcher) take(event *tilthv1.JobEvent) error {
 	case sequence < w.next:
 		return nil
 	case sequence > w.next:
-		return fmt.Errorf("event %d came where %d was due: the tracker's log has a gap", sequence, w.next)
+		return fmt.Errorf("got event %d, want %d: the tracker's log has a gap", sequence, w.next)
 	}
 	w.next++
 	return w.visit(event)

@@ -123,7 +123,7 @@ func methodOf(name string) (protoreflect.MethodDescriptor, error) {
 	}
 	m, is := d.(protoreflect.MethodDescriptor)
 	if !is {
-		return nil, fmt.Errorf("%s is no method", name)
+		return nil, fmt.Errorf("%s is not a method", name)
 	}
 	return m, nil
 }

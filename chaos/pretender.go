@@ -116,7 +116,7 @@ func (p *pretender) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse)
 	case *tilthv1.LeaseWorkResponse_Measure:
 		return p.measure(ctx, work.GetLease(), w.Measure)
 	}
-	return fmt.Errorf("lease of %q is for no kind of work", work.GetLease().GetSubject())
+	return fmt.Errorf("lease of %q has no kind of work", work.GetLease().GetSubject())
 }
 
 // report repeats a call until it is answered.

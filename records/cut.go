@@ -48,7 +48,7 @@ func TooLarge(r *tilthv1.Record) error {
 	if n <= MaxRecordBytes {
 		return nil
 	}
-	return fmt.Errorf("record of candidate %.64q of workload %.64q has %d bytes, at most %d will do",
+	return fmt.Errorf("record of candidate %.64q of workload %.64q has %d bytes, more than the limit of %d",
 		r.GetMeasurement().GetCandidate().GetDigest(), r.GetWorkloadDigest(), n, MaxRecordBytes)
 }
 

@@ -55,7 +55,7 @@ func Validate(r *tilthv1.Record) error {
 	case strings.ContainsRune(r.GetTarget(), 0):
 		return fmt.Errorf("%w: target holds a zero byte", ErrInvalid)
 	case len(r.GetTarget()) > MaxNameBytes:
-		return fmt.Errorf("%w: target has %d bytes, at most %d will do", ErrInvalid, len(r.GetTarget()), MaxNameBytes)
+		return fmt.Errorf("%w: target has %d bytes, more than the limit of %d", ErrInvalid, len(r.GetTarget()), MaxNameBytes)
 	case !ValidDigest(r.GetWorkloadDigest()):
 		return fmt.Errorf("%w: workload_digest %q is not a sha256", ErrInvalid, r.GetWorkloadDigest())
 	case len(r.GetWorkload()) > 0 && !IsDigest(r.GetWorkloadDigest(), r.GetWorkload()):
@@ -76,7 +76,7 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 	case !ValidNumerics(m.GetCandidate().GetNumerics()):
 		return fmt.Errorf("%w: measurement.candidate.numerics is %q, not strict, default or fast", ErrInvalid, m.GetCandidate().GetNumerics())
 	case !ValidShare(m.GetCandidate().GetMultiplications()):
-		return fmt.Errorf("%w: measurement.candidate.multiplications is %v, no share of 1", ErrInvalid, m.GetCandidate().GetMultiplications())
+		return fmt.Errorf("%w: measurement.candidate.multiplications is %v, not a share of 1", ErrInvalid, m.GetCandidate().GetMultiplications())
 	case m.GetAt() == nil || !m.GetAt().IsValid():
 		return fmt.Errorf("%w: measurement.at is missing", ErrInvalid)
 	}

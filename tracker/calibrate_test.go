@@ -331,7 +331,7 @@ func TestCalibrationsThatCannotBeAreRefused(t *testing.T) {
 	}
 	good := []float64{1}
 	wantStatus(t, report("void", &tilthv1.CalibrationReport{Kernels: "k", ComputeSeconds: good, MemorySeconds: good}), codes.NotFound, wire.ReasonVoidSession, "join again")
-	wantStatus(t, report(f.tuner(), &tilthv1.CalibrationReport{Kernels: "k", ComputeSeconds: good, MemorySeconds: good}), codes.InvalidArgument, "", "no runner")
+	wantStatus(t, report(f.tuner(), &tilthv1.CalibrationReport{Kernels: "k", ComputeSeconds: good, MemorySeconds: good}), codes.InvalidArgument, "", "not a runner")
 	for name, r := range map[string]*tilthv1.CalibrationReport{
 		"kernels": {ComputeSeconds: good, MemorySeconds: good},
 		"compute": {Kernels: "k", MemorySeconds: good},

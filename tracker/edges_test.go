@@ -134,5 +134,5 @@ func TestBestRecordsComeInPages(t *testing.T) {
 		}
 	}
 	_, err := f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{PageSize: 1, PageToken: "zz"})
-	wantStatus(t, err, codes.InvalidArgument, "", `page_token: "zz" is none that was given out`)
+	wantStatus(t, err, codes.InvalidArgument, "", `page_token: "zz" is not valid`)
 }

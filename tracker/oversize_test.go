@@ -112,7 +112,7 @@ func TestALongMessageOfABuilderIsRefused(t *testing.T) {
 		if o.GetError() != none {
 			o.Message = strings.Repeat("é", 1<<20)
 			_, err := tilthv1.NewBuildServiceClient(f.conn).ReportBuild(t.Context(), report)
-			wantStatus(t, err, codes.InvalidArgument, "", "message: has 2097152 bytes, at most 16384 will do")
+			wantStatus(t, err, codes.InvalidArgument, "", "message: has 2097152 bytes, more than the limit of 16384")
 			o.Message = strings.Repeat("é", records.MaxMessageBytes/2)
 		}
 	}

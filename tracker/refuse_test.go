@@ -40,7 +40,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 		want  string
 	}{
 		"no request id":   {func(r *tilthv1.SubmitJobRequest) { r.RequestId = "" }, "request_id: is empty"},
-		"long request id": {func(r *tilthv1.SubmitJobRequest) { r.RequestId = tooLong }, "request_id: has 40000 bytes, at most 256 will do"},
+		"long request id": {func(r *tilthv1.SubmitJobRequest) { r.RequestId = tooLong }, "request_id: has 40000 bytes, more than the limit of 256"},
 		"long target":     {func(r *tilthv1.SubmitJobRequest) { r.Spec.Target.Fingerprint = tooLong }, "spec.target.fingerprint: has 40000 bytes"},
 		"no spec":         {func(r *tilthv1.SubmitJobRequest) { r.Spec = nil }, "spec.name: is empty"},
 		"no target":       {func(r *tilthv1.SubmitJobRequest) { r.Spec.Target = nil }, "spec.target.fingerprint: is empty"},

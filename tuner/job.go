@@ -167,7 +167,7 @@ func (j *job) failure() error {
 	if failed == nil {
 		return nil
 	}
-	return fmt.Errorf("none of %d trials of task %d was right: %v", failed.failures.total(), failed.index, &failed.failures)
+	return fmt.Errorf("none of %d trials of task %d was correct: %v", failed.failures.total(), failed.index, &failed.failures)
 }
 
 // proposed notes a batch that the tracker accepted.

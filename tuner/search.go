@@ -71,7 +71,7 @@ func Names() []string {
 func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
 	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
-		return nil, fmt.Errorf("tuner: there is no search algorithm %q; there are %v", o.Algorithm, Names())
+		return nil, fmt.Errorf("tuner: unknown search algorithm %q: want one of %v", o.Algorithm, Names())
 	}
 	if job == nil {
 		job = knowledge.NewJob(nil)

@@ -40,7 +40,7 @@ func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, er
 		return options, nil
 	}
 	if !encrypted && !Local(addr) {
-		return nil, fmt.Errorf("a token would travel to %s for all to read: name the tracker's authorities with --tls-ca, or reach it through a tunnel", addr)
+		return nil, fmt.Errorf("a token would be sent to %s in the clear: name the tracker's authorities with --tls-ca, or reach it through a tunnel", addr)
 	}
 	t, err := openToken(p.TokenFile, log)
 	if err != nil {
@@ -80,9 +80,9 @@ func readToken(path string) (string, error) {
 	text := strings.TrimSpace(string(b))
 	switch {
 	case text == "":
-		return "", fmt.Errorf("token file %s is empty: put a token of 'tilth tracker token create' into it", path)
+		return "", fmt.Errorf("token file %s is empty: 'tilth tracker token create' makes a token", path)
 	case len(text) > maxTokenBytes || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", errors.New("token file " + path + " holds something else than a token: put one of 'tilth tracker token create' into it")
+		return "", errors.New("token file " + path + " does not hold a token: 'tilth tracker token create' makes one")
 	}
 	return text, nil
 }

@@ -60,7 +60,7 @@ func ReadAuthority(certFile, keyFile string) (*Authority, error) {
 	}
 	key, is := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !is || !pair.Leaf.IsCA {
-		return nil, fmt.Errorf("authority %s: it is none that 'tilth tracker certs' made", certFile)
+		return nil, fmt.Errorf("authority %s: it was not made by 'tilth tracker certs'", certFile)
 	}
 	return &Authority{cert: pair.Leaf, key: key}, nil
 }

@@ -35,7 +35,7 @@ func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	if fresh {
 		made = append(made, filepath.Join(dir, "ca.crt"))
 	} else if len(o.Hosts)+len(o.Clients) == 0 {
-		return nil, fmt.Errorf("there is an authority in %s already: say what it is to sign, with --host or --client", dir)
+		return nil, fmt.Errorf("there is an authority in %s already: name what it is to sign with --host or --client", dir)
 	}
 	pair := func(name string) (string, string) {
 		base := filepath.Join(dir, url.PathEscape(name))
@@ -69,7 +69,7 @@ func authority(dir string, now time.Time) (a *Authority, fresh bool, err error) 
 	_, keyErr := os.Stat(key)
 	switch {
 	case certErr == nil && errors.Is(keyErr, fs.ErrNotExist):
-		return nil, false, fmt.Errorf("authority %s: its key %s is not here: bring it back, or name another folder with --dir", cert, key)
+		return nil, false, fmt.Errorf("authority %s: its key %s is missing: restore it, or name another folder with --dir", cert, key)
 	case certErr == nil || keyErr == nil:
 		a, err = ReadAuthority(cert, key)
 		return a, false, err

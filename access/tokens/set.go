@@ -55,10 +55,10 @@ func parse(text []byte) (*Set, error) {
 	d.DisallowUnknownFields()
 	var doc document
 	if err := d.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("%w: restore it, or make one anew with 'tilth tracker token create'", err)
+		return nil, fmt.Errorf("%w: restore it, or make a new one with 'tilth tracker token create'", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows its end: restore it, or make one anew with 'tilth tracker token create'")
+		return nil, errors.New("there is data after its end: restore it, or make a new one with 'tilth tracker token create'")
 	}
 	if doc.Version != version {
 		return nil, fmt.Errorf("it has version %d, this program knows %d: use the tilth that wrote it", doc.Version, version)
@@ -73,7 +73,7 @@ func newSet(list []Token) (*Set, error) {
 			return nil, fmt.Errorf("tokens[%d]: %w", i, err)
 		}
 		if _, twice := s.byID[t.ID]; twice {
-			return nil, fmt.Errorf("tokens[%d]: id %s is there twice", i, t.ID)
+			return nil, fmt.Errorf("tokens[%d]: id %s appears twice", i, t.ID)
 		}
 		s.byID[t.ID] = t
 	}

@@ -92,7 +92,7 @@ func join(holders []Holder) string {
 func (l *Lock) gaveUp(ctx context.Context, began time.Time) error {
 	cause := context.Cause(ctx)
 	if holders := l.Holders(); len(holders) > 0 {
-		return fmt.Errorf("waited %v for the machine, which %s keeps (let it end, or end it): %w", time.Since(began).Round(time.Second), join(holders), cause)
+		return fmt.Errorf("waited %v for the machine, which %s holds (wait for it, or end it): %w", time.Since(began).Round(time.Second), join(holders), cause)
 	}
 	return fmt.Errorf("waiting for the machine: %w", cause)
 }

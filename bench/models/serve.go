@@ -78,7 +78,7 @@ func (s *server) answer(ctx context.Context, command, argument string) (any, err
 		peak, err := peakMemory()
 		return map[string]int64{"Peak": peak, "Before": s.before}, err
 	}
-	return nil, fmt.Errorf("serve: what is %q?", command)
+	return nil, fmt.Errorf("serve: unknown command %q", command)
 }
 
 // peakMemory is the most resident bytes that this process ever had.

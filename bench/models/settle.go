@@ -24,7 +24,7 @@ func (c *contender) settle() error {
 		}
 		before = used
 	}
-	return fmt.Errorf("%s does not come to rest after its turn", c.name)
+	return fmt.Errorf("%s does not become idle after its turn", c.name)
 }
 
 // processorTime is the ticks that a process used, in user mode and in the kernel (proc(5), fields 14 and 15).

@@ -71,7 +71,7 @@ var errCut = errors.New("it was cut short: copy or record it again")
 func decode(r io.Reader) (*Set, error) {
 	z, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
-		return nil, errors.New("it is no recorded set: 'tilth bench record' makes them")
+		return nil, errors.New("it is not a recorded set: 'tilth bench record' makes them")
 	}
 	data, err := io.ReadAll(io.LimitReader(z, maxSetBytes+1))
 	switch {

@@ -95,7 +95,7 @@ func TestCandidatesAreDistinctSchedulesWithinTheValues(t *testing.T) {
 	list := replay.Candidates(s, 0)
 	for _, c := range list {
 		if digests[c.Digest] {
-			t.Errorf("%s is there twice", c.Origin)
+			t.Errorf("%s appears twice", c.Origin)
 		}
 		digests[c.Digest] = true
 		if !strings.Contains(c.Origin, "tv=1 ") && !strings.Contains(c.Origin, "tv=2 ") {
@@ -142,8 +142,8 @@ func TestABrokenSetSaysWhatIsWrong(t *testing.T) {
 		data    []byte
 		message string
 	}{
-		"empty":            {nil, "no recorded set"},
-		"text":             {[]byte(text), "no recorded set"},
+		"empty":            {nil, "not a recorded set"},
+		"text":             {[]byte(text), "not a recorded set"},
 		"cut while packed": {data[:len(data)-20], "cut short"},
 		"without its end":  {packed(t, strings.Join(lines[:3], "")), "cut short"},
 		"cut in a line":    {packed(t, text[:len(text)-5]), "line 5"},

@@ -89,7 +89,7 @@ func numbers(list string) (out []int, err error) {
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no list of numbers", list)
+			return nil, fmt.Errorf("%q is not a list of numbers", list)
 		}
 		out = append(out, n)
 	}

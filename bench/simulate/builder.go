@@ -10,7 +10,7 @@ import (
 )
 
 // errInfra is a failure of the builder or the device itself.
-var errInfra = errors.New("simulated failure of this side")
+var errInfra = errors.New("simulated failure")
 
 // build takes as long as a build would, and reports some candidates as refused by the compiler.
 func (f *fleet) build(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {

@@ -104,5 +104,5 @@ func (f *fleet) handle(ctx context.Context, l *line, work *tilthv1.LeaseWorkResp
 	case *tilthv1.LeaseWorkResponse_Measure:
 		return f.measure(ctx, l, work.GetLease(), w.Measure)
 	}
-	return fmt.Errorf("lease of %q is for no kind of work", work.GetLease().GetSubject())
+	return fmt.Errorf("lease of %q has no kind of work", work.GetLease().GetSubject())
 }

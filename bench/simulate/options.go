@@ -108,12 +108,12 @@ func (o *Options) Check() error {
 	}
 	for _, n := range []int{o.Builders, o.Tuners, o.Tasks, o.Workloads, o.Trials, o.Batch, o.InFlight, o.TraceBytes, o.Samples, o.Connections, o.Records, o.Failures.Kills} {
 		if n < 0 {
-			return errors.New("a number is negative: say none, or how many")
+			return errors.New("a number is negative")
 		}
 	}
 	for _, d := range []time.Duration{o.Warmup, o.BuildTime, o.TrialTime, o.ReportInterval, o.Failures.MeanLife} {
 		if d < 0 {
-			return errors.New("a time is negative: say none, or how long")
+			return errors.New("a time is negative")
 		}
 	}
 	for _, p := range []float64{o.Failures.Build, o.Failures.Crash, o.Failures.Infra, o.Failures.LostAnswers} {
@@ -122,10 +122,10 @@ func (o *Options) Check() error {
 		}
 	}
 	if o.Time <= 0 {
-		return errors.New("time is not positive: say how long to measure")
+		return errors.New("time is not positive")
 	}
 	if !(o.Rate >= 0) {
-		return fmt.Errorf("the rate is %v: say how many candidates a second, or none", o.Rate)
+		return fmt.Errorf("the rate is %v: want a positive number, or 0", o.Rate)
 	}
 	return nil
 }

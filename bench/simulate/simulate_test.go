@@ -107,13 +107,13 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"devices is 0: at least 1 is needed":                        func(o *Options) { o.Devices = 0 },
-		"jobs is -1: at least 1 is needed":                          func(o *Options) { o.Jobs = -1 },
-		"time is not positive: say how long to measure":             func(o *Options) { o.Time = 0 },
-		"a probability is 1, not from 0 to less than 1":             func(o *Options) { o.Failures.Crash = 1 },
-		"a number is negative: say none, or how many":               func(o *Options) { o.Batch = -1 },
-		"a time is negative: say none, or how long":                 func(o *Options) { o.Warmup = -1 },
-		"the rate is -1: say how many candidates a second, or none": func(o *Options) { o.Rate = -1 },
+		"devices is 0: at least 1 is needed":            func(o *Options) { o.Devices = 0 },
+		"jobs is -1: at least 1 is needed":              func(o *Options) { o.Jobs = -1 },
+		"time is not positive":                          func(o *Options) { o.Time = 0 },
+		"a probability is 1, not from 0 to less than 1": func(o *Options) { o.Failures.Crash = 1 },
+		"a number is negative":                          func(o *Options) { o.Batch = -1 },
+		"a time is negative":                            func(o *Options) { o.Warmup = -1 },
+		"the rate is -1: want a positive number, or 0":  func(o *Options) { o.Rate = -1 },
 	} {
 		o := small(t)
 		change(&o)

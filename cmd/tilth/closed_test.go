@@ -121,7 +121,7 @@ func TestAClosedFarmServesThoseWhoProveWhoTheyAre(t *testing.T) {
 		"name one with --token-file, or --tls-cert and --tls-key\n")
 	f.as(ctx, "alice", "tuner", "--cache", f.path("other")).mustFail("alice has the role client, which may not call AgentService.Join: that is for agent")
 	f.tilth(ctx, "jobs", "list", "--tracker", f.tracker).mustFail(
-		"tilth: tracker " + f.tracker + " cannot be reached, it ends the connection: see whether it is a tracker that lives, and, if it speaks TLS, name its authority with --tls-ca\n")
+		"tilth: tracker " + f.tracker + " cannot be reached, it closed the connection: check that it is a running tracker and, if it uses TLS, name its authority with --tls-ca\n")
 	f.tilth(ctx, "tracker", "certs", "--dir", f.path("other")).mustRun()
 	f.tilth(ctx, "jobs", "list", "--tracker", f.tracker, "--tls-ca", f.path("other/ca.crt")).mustFail(
 		"tilth: tracker " + f.tracker + " cannot be reached by TLS (failed to verify certificate: x509: certificate signed by unknown authority")

@@ -27,7 +27,7 @@ An interrupt only ends the wait: the device stays cordoned until it is uncordone
 				fmt.Fprintf(a.stderr, "device %s: waiting for %d leases\n", args[0], d.GetLeases())
 			})
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("device %s stays cordoned, but not all that it holds has ended: see 'tilth devices show'", args[0])
+				return nil, fmt.Errorf("device %s stays cordoned, but has not finished its work: see 'tilth devices show'", args[0])
 			}
 			return d, err
 		})

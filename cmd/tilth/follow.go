@@ -44,7 +44,7 @@ func (f *followFlags) add(c *cobra.Command) {
 // open makes the files that are written. It comes before a job is submitted: one that nobody can log is not begun.
 func (f *followFlags) open() (err error) {
 	if f.log == stdio {
-		return usagef("--log -: name a file, for standard output has the summary")
+		return usagef("--log -: name a file, since standard output has the summary")
 	}
 	if err := f.plot.begin(); err != nil || f.log == "" {
 		return err
@@ -149,9 +149,9 @@ func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
 	case w.tally.State == tilthv1.JobState_JOB_STATE_FAILED:
 		return errors.New("job " + s.Job + " failed: " + w.tally.Reason)
 	case w.tally.NothingRight():
-		return fmt.Errorf("job %s: none of its %d trials was right: see what each class of errors said first", s.Job, s.Trials)
+		return fmt.Errorf("job %s: none of its %d trials was correct: see the first message of each class of errors", s.Job, s.Trials)
 	case w.tally.NothingCame() && w.tally.State == tilthv1.JobState_JOB_STATE_DONE:
-		return fmt.Errorf("job %s: nothing came of it, no trial was measured: %s", s.Job, s.Reason)
+		return fmt.Errorf("job %s: no trial was measured: %s", s.Job, s.Reason)
 	}
 	return nil
 }

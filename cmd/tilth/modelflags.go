@@ -94,7 +94,7 @@ func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Pr
 	}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		if !used[name] {
-			return fmt.Errorf("--shape %s: no model has an input or open extent of that name: see what 'tilth tasks MODEL' says of each", name)
+			return fmt.Errorf("--shape %s: no model has an input or open extent of that name: see 'tilth tasks MODEL'", name)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (f *plotFlag) add(c *cobra.Command) {
 // begin writes an empty drawing, so that a file that cannot be written is known before anything else is done.
 func (f plotFlag) begin() error {
 	if f == stdio {
-		return usagef("--plot -: name a file, for standard output has the summary")
+		return usagef("--plot -: name a file, since standard output has the summary")
 	}
 	return f.draw(plot.Curve{Title: "not measured yet"})
 }

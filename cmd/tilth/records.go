@@ -22,7 +22,7 @@ func recordsFlag(c *cobra.Command, records *string) {
 // recordsPath is the records file that was asked for, or the user's own.
 func recordsPath(asked string) (string, error) {
 	if asked == stdio {
-		return "", usagef("--records -: name a file, for records are no stream: see 'tilth records export'")
+		return "", usagef("--records -: name a file, since records cannot be a stream: see 'tilth records export'")
 	}
 	if asked != "" {
 		return asked, nil

@@ -72,7 +72,7 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 	case given == "":
 		return nil
 	case len(found) > 1:
-		return fmt.Errorf("--workload %s: %d workloads begin so: say more of the digest", f.workload, len(found))
+		return fmt.Errorf("--workload %s: %d workloads match: give more of the digest", f.workload, len(found))
 	}
 	for f.workload = range found {
 	}

@@ -69,7 +69,7 @@ func (f *securityFlags) check(addrs ...string) error {
 	case f.limits.Streams < 1:
 		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
 	case f.requestMiB < leastRequestMiB:
-		return usagef("--max-request-mib %d: want at least %d, an eighth of which takes the longest message", f.requestMiB, leastRequestMiB)
+		return usagef("--max-request-mib %d: want at least %d, an eighth of which holds the longest message", f.requestMiB, leastRequestMiB)
 	case !(f.callsPerSecond >= 0) || math.IsInf(f.callsPerSecond, 1) || f.callsPerSecond > 0 && f.callsPerSecond < 1:
 		return usagef("--max-calls-per-second %v: want 0 or at least 1", f.callsPerSecond)
 	case f.limits.Stall <= 0:
@@ -132,9 +132,9 @@ func (f *securityFlags) checkListen(addr string) error {
 	case f.insecure || encrypted && asks:
 		return nil
 	case encrypted:
-		return fmt.Errorf("address %s can be reached by others, who are not asked who they are: give --tokens or --tls-client-ca too, or say --insecure", addr)
+		return fmt.Errorf("address %s can be reached by others, who are not authenticated: give --tokens or --tls-client-ca too, or use --insecure", addr)
 	case asks:
-		return fmt.Errorf("address %s can be reached by others, who could read the tokens of those who call: give --tls-cert and --tls-key too, or say --insecure", addr)
+		return fmt.Errorf("address %s can be reached by others, who could read callers' tokens: give --tls-cert and --tls-key too, or use --insecure", addr)
 	}
-	return fmt.Errorf("address %s can be reached by others, who could run code on the farm: listen on 127.0.0.1 and tunnel, secure it (see 'tilth tracker --help'), or say --insecure", addr)
+	return fmt.Errorf("address %s can be reached by others, who could run code on the farm: listen on 127.0.0.1 and tunnel, secure it (see 'tilth tracker --help'), or use --insecure", addr)
 }

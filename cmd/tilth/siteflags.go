@@ -31,5 +31,5 @@ func (f *siteFlags) check() error {
 	if f.insecure || caller.Local(f.addr) {
 		return nil
 	}
-	return fmt.Errorf("--http %s can be reached by others: serve on 127.0.0.1, or say --http-insecure", f.addr)
+	return fmt.Errorf("--http %s can be reached by others: serve on 127.0.0.1, or use --http-insecure", f.addr)
 }

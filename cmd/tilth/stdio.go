@@ -111,7 +111,7 @@ func (a *app) outputFile(path string, write func(file string) error) error {
 func onlyOutput(path string, others map[string]bool) error {
 	for name, asked := range others {
 		if path == stdio && asked {
-			return usagef("%s prints to standard output, which is wanted for the file: name a file", name)
+			return usagef("%s prints to standard output, which the file needs: name a file", name)
 		}
 	}
 	return nil

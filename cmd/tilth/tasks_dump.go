@@ -42,7 +42,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	if d.what == "" {
 		for _, name := range []string{"task", "schedule", "target", "threads"} {
 			if c.Flags().Changed(name) {
-				return usagef("--%s is of use with --dump only", name)
+				return usagef("--%s needs --dump", name)
 			}
 		}
 		return nil
@@ -51,7 +51,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
 	}
 	if d.what != dumpIR && d.what != dumpSource {
-		return usagef("--dump %s: there are %s and %s", d.what, dumpIR, dumpSource)
+		return usagef("--dump %s: want %s or %s", d.what, dumpIR, dumpSource)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 		return nil, fmt.Errorf("reading the schedule: %w", err)
 	}
 	if len(trace) > maxTraceBytes {
-		return nil, fmt.Errorf("%s: more than %d MiB, which no trace has: name a file with a trace", d.schedule, maxTraceBytes>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB: name a file with a trace", d.schedule, maxTraceBytes>>20)
 	}
 	return trace, nil
 }

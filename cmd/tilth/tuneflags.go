@@ -65,7 +65,7 @@ func (f *tuneFlags) check(models int) error {
 	case f.threads < 0:
 		return usagef("--threads %d: want a positive number", f.threads)
 	case !slices.Contains(tuner.Names(), f.tuner):
-		return usagef("--tuner %s: there are %s", f.tuner, strings.Join(tuner.Names(), ", "))
+		return usagef("--tuner %s: want one of %s", f.tuner, strings.Join(tuner.Names(), ", "))
 	}
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime

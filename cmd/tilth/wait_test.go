@@ -59,7 +59,7 @@ func TestAJobOfWhichNothingCameIsAFailure(t *testing.T) {
 		}})
 		return w.finish(&app{stdout: io.Discard, stderr: io.Discard}, false, trials.Summary{})
 	}
-	if err := finish(0); err == nil || !strings.Contains(err.Error(), "nothing came of it, no trial was measured: trials spent") {
+	if err := finish(0); err == nil || !strings.Contains(err.Error(), "no trial was measured: trials spent") {
 		t.Errorf("without a trial: %v", err)
 	}
 	if err := finish(0.5); err != nil {

@@ -45,11 +45,11 @@ func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 
 func checkArg(t *Tensor, a *array.Array) error {
 	if a.DType != t.DType || len(a.Shape) != len(t.Shape) {
-		return fmt.Errorf("%v%v where %v%v is due", a.DType, a.Shape, t.DType, t.Shape)
+		return fmt.Errorf("%v%v, want %v%v", a.DType, a.Shape, t.DType, t.Shape)
 	}
 	for k, e := range t.Shape {
 		if a.Shape[k] != e {
-			return fmt.Errorf("%v%v where %v%v is due", a.DType, a.Shape, t.DType, t.Shape)
+			return fmt.Errorf("%v%v, want %v%v", a.DType, a.Shape, t.DType, t.Shape)
 		}
 	}
 	return a.Check()

@@ -90,9 +90,9 @@ func TestEvaluateRefuses(t *testing.T) {
 		{"negative index", Compute("o", []int64{5}, func(i []Expr) Expr { return x.At(SubE(i[0], I(1))) }),
 			[]*array.Array{array.New(array.Float32, 4)}, "index -1 of dimension 0"},
 		{"wrong type", Compute("o", []int64{4}, func(i []Expr) Expr { return x.At(i[0]) }),
-			[]*array.Array{array.New(array.Float64, 4)}, "argument 0: f64[4] where f32[4] is due"},
+			[]*array.Array{array.New(array.Float64, 4)}, "argument 0: f64[4], want f32[4]"},
 		{"wrong shape", Compute("o", []int64{4}, func(i []Expr) Expr { return x.At(i[0]) }),
-			[]*array.Array{array.New(array.Float32, 2, 2)}, "f32[2 2] where f32[4]"},
+			[]*array.Array{array.New(array.Float32, 2, 2)}, "f32[2 2], want f32[4]"},
 		{"missing argument", Compute("o", []int64{4}, func(i []Expr) Expr { return x.At(i[0]) }), nil, "0 arguments"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func (w *Workload) checkMemory() error {
 	}
 	for _, t := range w.Stages {
 		if t.Strides != nil && !slices.Contains(w.Outputs, t) {
-			return fmt.Errorf("workload: tensor %s has strides and is no output", t.Name)
+			return fmt.Errorf("workload: tensor %s has strides and is not an output", t.Name)
 		}
 	}
 	for _, t := range w.Args() {

@@ -81,7 +81,7 @@ func (b *builder) addResults(s *scope, n op.Node, in []*item, outputs []string) 
 			continue
 		}
 		if it.tensor == nil {
-			return fmt.Errorf("node %q (%s, opset %d): input %d is no tensor", n.Name, n.Op, n.Opset, k)
+			return fmt.Errorf("node %q (%s, opset %d): input %d is not a tensor", n.Name, n.Op, n.Opset, k)
 		}
 		values[k] = it.tensor
 	}

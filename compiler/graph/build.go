@@ -74,7 +74,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		case it == nil:
 			return fmt.Errorf("output %q is computed by no node", name)
 		case it.tensor == nil:
-			return fmt.Errorf("output %q is no tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
+			return fmt.Errorf("output %q is not a tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
 		}
 		v := it.tensor
 		switch {

@@ -153,9 +153,9 @@ func TestControlFlowThatIsRefused(t *testing.T) {
 		{"trip count from data", scalarInput(newSketch().input("x", 1), "n", array.Int64).
 			node("y = Loop n _ x", inner("body", doubling(), "more", "w", "shown")).output("y"), "the trip count is not constant"},
 		{"function that calls itself", itself, "functions call each other deeper than 64"},
-		{"sequence as an output", newSketch().input("x", 1).node("y = SequenceConstruct x").output("y"), "is no tensor: make it one"},
+		{"sequence as an output", newSketch().input("x", 1).node("y = SequenceConstruct x").output("y"), "is not a tensor: make it one"},
 		{"sequence as an operand", newSketch().input("x", 1).node("s = SequenceConstruct x").node("y = Relu s").output("y"),
-			`node "make_y" (Relu, opset 13): input 0 is no tensor`},
+			`node "make_y" (Relu, opset 13): input 0 is not a tensor`},
 		{"random numbers", newSketch().input("x", 1).node("y = RandomNormalLike x").output("y"),
 			"random numbers are not supported"},
 	} {

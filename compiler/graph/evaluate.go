@@ -25,7 +25,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 		case a == nil:
 			return nil, fmt.Errorf("evaluate %q: input %q is missing", p.Name, v.Name)
 		case a.DType != v.DType || !slices.Equal(a.Shape, v.Shape):
-			return nil, fmt.Errorf("evaluate %q: input %q is %v%v where %v%v is due", p.Name, v.Name, a.DType, a.Shape, v.DType, v.Shape)
+			return nil, fmt.Errorf("evaluate %q: input %q is %v%v, want %v%v", p.Name, v.Name, a.DType, a.Shape, v.DType, v.Shape)
 		}
 		if err := a.Check(); err != nil {
 			return nil, fmt.Errorf("evaluate %q: input %q: %w", p.Name, v.Name, err)

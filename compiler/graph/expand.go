@@ -62,7 +62,7 @@ func (b *builder) expand(s *scope, x expander, n op.Node, in []*item, outputs []
 
 func checkCount(x expander, in []*item) error {
 	if len(in) < x.minIn || x.maxIn >= 0 && len(in) > x.maxIn {
-		return fmt.Errorf("%d inputs where %d to %d are due", len(in), x.minIn, x.maxIn)
+		return fmt.Errorf("%d inputs, want %d to %d", len(in), x.minIn, x.maxIn)
 	}
 	for k := range x.minIn {
 		if in[k] == nil {
@@ -95,7 +95,7 @@ func (e *expansion) tensor(k int) *value {
 		return nil
 	}
 	if e.in[k].tensor == nil {
-		e.fail("input %d is no tensor", k)
+		e.fail("input %d is not a tensor", k)
 	}
 	return e.in[k].tensor
 }

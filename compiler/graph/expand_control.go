@@ -95,7 +95,7 @@ func (e *expansion) branch() []*item {
 	for k := range outs {
 		x, y := a[k].tensor, b[k].tensor
 		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
-			e.fail("the condition is computed from data, and output %d is no tensor of the same type in both branches: "+
+			e.fail("the condition is computed from data, and output %d is not a tensor of the same type in both branches: "+
 				"export the model with a constant condition", k)
 			return nil
 		}
@@ -139,7 +139,7 @@ func (e *expansion) loop() []*item {
 			return nil
 		}
 		if cond = out[0].tensor; cond == nil {
-			e.fail("the condition is no tensor")
+			e.fail("the condition is not a tensor")
 			return nil
 		}
 		carried = out[1 : 1+len(carried)]

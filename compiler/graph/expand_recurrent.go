@@ -131,7 +131,7 @@ func (r *recurrentLayer) readSizes() {
 func (r *recurrentLayer) want(k int, shape ...int64) {
 	v := r.tensor(k)
 	if v != nil && (v.DType != r.dtype || !slices.Equal(v.Shape, shape)) {
-		r.fail("input %d is %v where %v is due", k, v.Type, op.Type{DType: r.dtype, Shape: shape})
+		r.fail("input %d is %v, want %v", k, v.Type, op.Type{DType: r.dtype, Shape: shape})
 	}
 }
 

@@ -36,7 +36,7 @@ func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*item 
 		parts := make([]*value, len(elements))
 		for t, it := range elements {
 			if it.tensor == nil {
-				e.fail("scan output %q is no tensor", infos[k].Name)
+				e.fail("scan output %q is not a tensor", infos[k].Name)
 				return outs
 			}
 			parts[t] = e.op("Unsqueeze", nil, it.tensor, e.ints(axis))
@@ -141,7 +141,7 @@ func (e *expansion) scanLength(s scanShape, in []*item) int64 {
 	length := int64(-1)
 	for k, it := range in {
 		if it.tensor == nil {
-			e.fail("input %d is no tensor", s.states+k)
+			e.fail("input %d is not a tensor", s.states+k)
 			return 0
 		}
 		rank := int64(len(it.tensor.Shape))

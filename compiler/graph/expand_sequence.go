@@ -135,7 +135,7 @@ func (e *expansion) sequenceMap() []*item {
 		}
 		for k, it := range results {
 			if it.tensor == nil {
-				e.fail("output %q of the body is no tensor", g.Outputs[k].Name)
+				e.fail("output %q of the body is not a tensor", g.Outputs[k].Name)
 				return nil
 			}
 			outs[k].sequence.elements = append(outs[k].sequence.elements, it.tensor)

@@ -41,7 +41,7 @@ func ReadFile(path string) (map[string]*array.Array, error) {
 func Read(r io.ReaderAt, size int64) (map[string]*array.Array, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("no .npz archive: %w", err)
+		return nil, fmt.Errorf("not an .npz archive: %w", err)
 	}
 	if len(z.File) > maxArrays {
 		return nil, fmt.Errorf("%d arrays are over the limit of %d", len(z.File), maxArrays)
@@ -58,7 +58,7 @@ func Read(r io.ReaderAt, size int64) (map[string]*array.Array, error) {
 			return nil, fmt.Errorf("array %q: %w", name, err)
 		}
 		if arrays[name] != nil {
-			return nil, fmt.Errorf("array %q is there twice", name)
+			return nil, fmt.Errorf("array %q appears twice", name)
 		}
 		if total += int64(len(a.Data)); total > maxTotalBytes {
 			return nil, fmt.Errorf("the arrays are over the limit of %d bytes", int64(maxTotalBytes))

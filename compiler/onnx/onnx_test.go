@@ -151,7 +151,7 @@ func TestReadRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"nothing", nil, "no graph: the file is no ONNX model"},
+		{"nothing", nil, "no graph: the file is not an ONNX model"},
 		{"text", []byte("this is no model at all"), "broken protobuf"},
 		{"cut short", small().Encode()[:60], "broken protobuf"},
 		{"nested too deep", broken(func(m *Model) { m.Graph = deep }), "nested deeper than 16"},

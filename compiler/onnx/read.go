@@ -89,7 +89,7 @@ func Read(data []byte) (*Model, error) {
 
 func (m *Model) check() error {
 	if m.Graph == nil {
-		return fmt.Errorf("no graph: the file is no ONNX model")
+		return fmt.Errorf("no graph: the file is not an ONNX model")
 	}
 	return nil
 }

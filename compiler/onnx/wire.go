@@ -19,7 +19,7 @@ func eachField(message []byte, visit func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			return fmt.Errorf("cut short, or no ONNX model: broken protobuf: %w", protowire.ParseError(n))
+			return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: %w", protowire.ParseError(n))
 		}
 		message = message[n:]
 		f := field{number: number, kind: kind}
@@ -35,10 +35,10 @@ func eachField(message []byte, visit func(field) error) error {
 		case protowire.BytesType:
 			f.bytes, n = protowire.ConsumeBytes(message)
 		default:
-			return fmt.Errorf("cut short, or no ONNX model: broken protobuf: field %d has wire type %d", number, kind)
+			return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: field %d has wire type %d", number, kind)
 		}
 		if n < 0 {
-			return fmt.Errorf("cut short, or no ONNX model: broken protobuf: field %d: %w", number, protowire.ParseError(n))
+			return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: field %d: %w", number, protowire.ParseError(n))
 		}
 		message = message[n:]
 		if err := visit(f); err != nil {
@@ -51,7 +51,7 @@ func eachField(message []byte, visit func(field) error) error {
 // want refuses a field of another wire type than its declaration has.
 func (f field) want(kind protowire.Type) error {
 	if f.kind != kind {
-		return fmt.Errorf("cut short, or no ONNX model: broken protobuf: field %d has wire type %d where %d is due", f.number, f.kind, kind)
+		return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: field %d has wire type %d, want %d", f.number, f.kind, kind)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (f field) numbers(kind protowire.Type, visit func(uint64)) error {
 			v, n = protowire.ConsumeFixed64(b)
 		}
 		if n < 0 {
-			return fmt.Errorf("cut short, or no ONNX model: broken protobuf: field %d: %w", f.number, protowire.ParseError(n))
+			return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: field %d: %w", f.number, protowire.ParseError(n))
 		}
 		visit(v)
 		b = b[n:]

@@ -20,7 +20,7 @@ const maxDet = 16
 func inferDet(n *Node) (Type, error) {
 	x := n.In[0].Shape
 	if len(x) < 2 || !n.In[0].DType.IsFloat() || x[len(x)-1] != x[len(x)-2] {
-		return Type{}, fmt.Errorf("input %v is no square matrix of floating point type", n.In[0].Type)
+		return Type{}, fmt.Errorf("input %v is not a square matrix of floating point type", n.In[0].Type)
 	}
 	if size := x[len(x)-1]; size < 1 || size > maxDet {
 		return Type{}, fmt.Errorf("determinants of %d by %d are not supported: 1 to %d are", size, size, maxDet)

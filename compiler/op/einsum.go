@@ -67,7 +67,7 @@ func expandLabels(term string, rank, dots int) ([]rune, int, error) {
 	before, after, ellipsis := strings.Cut(term, "...")
 	for _, label := range before + after {
 		if !(label >= 'a' && label <= 'z' || label >= 'A' && label <= 'Z') {
-			return nil, 0, fmt.Errorf("%q is no label", label)
+			return nil, 0, fmt.Errorf("%q is not a label", label)
 		}
 	}
 	switch {

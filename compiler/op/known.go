@@ -73,7 +73,7 @@ func evalConstantOfShape(n *Node) (*array.Array, error) {
 		value = array.New(array.Float32, 1)
 	}
 	if value.Len() != 1 {
-		return nil, fmt.Errorf("value %v%v is no scalar", value.DType, value.Shape)
+		return nil, fmt.Errorf("value %v%v is not a scalar", value.DType, value.Shape)
 	}
 	if _, err := array.CheckedBytes(value.DType, shape); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func evalEyeLike(n *Node) (*array.Array, error) {
 		d = onnx.FromDataType(int32(code))
 	}
 	if len(n.In[0].Shape) != 2 || d == array.Invalid {
-		return nil, fmt.Errorf("input %v is no matrix, or of a type that is not supported", n.In[0].Type)
+		return nil, fmt.Errorf("input %v is not a matrix, or of a type that is not supported", n.In[0].Type)
 	}
 	a := n.Budget.array(d, n.In[0].Shape...)
 	rows, columns := a.Shape[0], a.Shape[1]

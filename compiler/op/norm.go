@@ -69,7 +69,7 @@ func inferBatchNorm(n *Node) (Type, error) {
 	}
 	for k, p := range n.In[1:] {
 		if !sameShape(p.Shape, x[1:2]) || !p.DType.IsFloat() {
-			return Type{}, fmt.Errorf("input %d is %v where %d channels are due", k+1, p.Type, x[1])
+			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
 		}
 	}
 	n.Float("epsilon", 1e-5)
@@ -132,7 +132,7 @@ func inferInstanceNorm(n *Node) (Type, error) {
 	}
 	for k, p := range n.In[1:] {
 		if !sameShape(p.Shape, x[1:2]) {
-			return Type{}, fmt.Errorf("input %d is %v where %d channels are due", k+1, p.Type, x[1])
+			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
 		}
 	}
 	n.Float("epsilon", 1e-5)

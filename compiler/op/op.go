@@ -113,7 +113,7 @@ func Infer(n *Node) error {
 	}
 	n.def = d
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
-		return fmt.Errorf("%d inputs where %d to %d are due", len(n.In), d.MinIn, d.MaxIn)
+		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), d.MinIn, d.MaxIn)
 	}
 	needed := d.MinIn
 	if d.MaxIn < 0 {

@@ -42,7 +42,7 @@ var quantizeDefs = []Def{
 func integers(n *Node) (array.DType, error) {
 	for k, v := range n.In {
 		if v.Present() && !(v.DType.IsInt() && v.DType.Bytes() <= 4) {
-			return 0, fmt.Errorf("input %d is %v and no integer of up to 32 bits", k, v.DType)
+			return 0, fmt.Errorf("input %d is %v and not an integer of up to 32 bits", k, v.DType)
 		}
 	}
 	return array.Int32, nil
@@ -110,7 +110,7 @@ func dequantize(n *Node, x []expr.Expr) expr.Expr {
 
 func inferIntegerConv(n *Node) (Type, error) {
 	if n.Has(2) && (n.In[2].DType != n.In[0].DType || array.Elements(n.In[2].Shape) != 1) {
-		return Type{}, fmt.Errorf("the value of padding %v is no scalar %v", n.In[2].Type, n.In[0].DType)
+		return Type{}, fmt.Errorf("the value of padding %v is not a scalar %v", n.In[2].Type, n.In[0].DType)
 	}
 	d, err := integers(n)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s step) infer(n *Node) (Type, error) {
 			continue
 		}
 		if want := s.shapes(z, out.Shape); k > 0 && !sameShape(v.Shape, want[k-1]) {
-			return Type{}, fmt.Errorf("input %d is %v where %v is due", k, v.Type, want[k-1])
+			return Type{}, fmt.Errorf("input %d is %v, want %v", k, v.Type, want[k-1])
 		}
 		probes[k] = Operand{Type: v.Type, at: func([]expr.Expr) expr.Expr { return expr.Zero(d) }}
 	}

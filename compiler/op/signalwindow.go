@@ -61,7 +61,7 @@ func evalMelWeights(n *Node) (*array.Array, error) {
 			return nil, err
 		}
 		if len(list) != 1 {
-			return nil, fmt.Errorf("input %d is no scalar", k)
+			return nil, fmt.Errorf("input %d is not a scalar", k)
 		}
 		v[k] = list[0]
 	}

@@ -12,10 +12,10 @@ var triluDefs = []Def{moveDef("Trilu", 1, 2, inferTrilu, triluAt)}
 func inferTrilu(n *Node) (Type, error) {
 	n.Int("upper", 1)
 	if len(n.In[0].Shape) < 2 {
-		return Type{}, fmt.Errorf("input %v is no matrix", n.In[0].Type)
+		return Type{}, fmt.Errorf("input %v is not a matrix", n.In[0].Type)
 	}
 	if n.Has(1) && (n.In[1].DType != array.Int64 || array.Elements(n.In[1].Shape) != 1) {
-		return Type{}, fmt.Errorf("input 1 (k) is %v and no scalar of type i64", n.In[1].Type)
+		return Type{}, fmt.Errorf("input 1 (k) is %v and not a scalar of type i64", n.In[1].Type)
 	}
 	return n.In[0].Type, nil
 }

@@ -67,7 +67,7 @@ func Decode(text []byte) (r Rates, err error) {
 // Check says what is wrong with the rates, if anything.
 func (r Rates) Check() error {
 	if !positive(r.FlopPerSecond) {
-		return fmt.Errorf("%v FLOP/s is no rate", r.FlopPerSecond)
+		return fmt.Errorf("%v FLOP/s is not a rate", r.FlopPerSecond)
 	}
 	if len(r.Stores) == 0 {
 		return errors.New("there is no memory")

@@ -46,7 +46,7 @@ func (s *Schedule) Product(stageID int) (found Product, ok bool) {
 // matchProduct understands a stage as a product of matrices; the error continues "stage N".
 func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	if g.Combiner != expr.Sum || g.Tensor.DType != array.Float32 && g.Tensor.DType != array.Float64 {
-		return nil, fmt.Errorf("is no sum of floats")
+		return nil, fmt.Errorf("is not a sum of floats")
 	}
 	loads := &conv{}
 	if err := s.matchLoads(g, loads); err != nil {
@@ -54,7 +54,7 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	}
 	p := &matmul{dtype: g.Tensor.DType, left: loads.data, right: loads.weights, constant: loads.constant}
 	if len(g.Axes) != 2 || len(g.Reduce) != 1 || p.left.DType() != p.dtype || p.right.DType() != p.dtype {
-		return nil, fmt.Errorf("is no product of two matrices of its own type")
+		return nil, fmt.Errorf("is not a product of two matrices of its own type")
 	}
 	p.inner = g.Reduce[0]
 	for _, v := range g.Axes {

@@ -50,20 +50,20 @@ output t3
 func TestStrassenRefusesOtherReductions(t *testing.T) {
 	cases := map[string]struct{ old, new, trace, want string }{
 		"no such stage":   {"", "", "strassen 7 8", "there is no stage 7"},
-		"a map":           {"", "", "strassen 1 8", "stage 1 is no sum of floats"},
+		"a map":           {"", "", "strassen 1 8", "stage 1 is not a sum of floats"},
 		"no group":        {"", "", "strassen 0 0", "is not between 1 and"},
 		"a huge group":    {"", "", "strassen 0 2000", "is not between 1 and"},
-		"twice":           {"", "", "strassen 0 8\nstrassen 0 8", "stage 0 is no sum of floats"},
+		"twice":           {"", "", "strassen 0 8\nstrassen 0 8", "stage 0 is not a sum of floats"},
 		"after a split":   {"", "", "split 0 0 2 0\nstrassen 0 8", "stage 0 was already scheduled"},
 		"packed":          {"", "", "pack 0 0 0 0 1 0 0\nstrassen 0 8", "constant 0, which is already packed"},
 		"an offset":       {"[t0 i0 r0]", "[t0 i0 (sub 8 r0)]", "strassen 0 8", "by its axes alone"},
 		"a diagonal":      {"[t0 i0 r0]", "[t0 i0 (floordiv (add i1 r0) 4)]", "strassen 0 8", "not of one operand alone"},
-		"a maximum":       {"sum t2", "max t2", "strassen 0 8", "is no sum of floats"},
+		"a maximum":       {"sum t2", "max t2", "strassen 0 8", "is not a sum of floats"},
 		"two activations": {"constant t1", "input t1", "strassen 0 8", "does not multiply an activation by a constant"},
 		"a vector":        {"[t0 i0 r0]", "[t0 0 r0]", "strassen 0 8", "not of one operand alone"},
 		"unknown sums":    {"", "", "strassen 0 8 2", "does not take [8 2]"},
 		"named sums":      {"", "", "strassen 0 8 0", "does not take [8 0]"},
-		"a sum of sums":   {"(mul", "(add", "strassen 0 8", "is no sum of products"},
+		"a sum of sums":   {"(mul", "(add", "strassen 0 8", "is not a sum of products"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ func (s *Schedule) Stream(stageID int) error {
 	case err != nil:
 		return fmt.Errorf("stream: %w", err)
 	case !g.IsOutput:
-		return fmt.Errorf("stream: stage %d is no output", stageID)
+		return fmt.Errorf("stream: stage %d is not an output", stageID)
 	case g.Streamed:
 		return fmt.Errorf("stream: stage %d is already streamed", stageID)
 	case g.Combiner != expr.None:

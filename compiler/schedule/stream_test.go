@@ -27,7 +27,7 @@ output t1 t2 t3 t4
 			t.Errorf("%q: got %v, want %q", trace, err, want)
 		}
 	}
-	if err := New(parseWorkload(t, convText)).Stream(0); err == nil || !strings.Contains(err.Error(), "is no output") {
+	if err := New(parseWorkload(t, convText)).Stream(0); err == nil || !strings.Contains(err.Error(), "is not an output") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -81,7 +81,7 @@ func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
 func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	c := &conv{dtype: g.Tensor.DType}
 	if g.Combiner != expr.Sum || c.dtype != array.Float32 && c.dtype != array.Float64 {
-		return nil, fmt.Errorf("is no sum of floats")
+		return nil, fmt.Errorf("is not a sum of floats")
 	}
 	if err := s.matchLoads(g, c); err != nil {
 		return nil, err
@@ -96,12 +96,12 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	product, ok := g.Body.(*expr.Binary)
 	if !ok || product.Op != expr.Mul {
-		return fmt.Errorf("is no sum of products")
+		return fmt.Errorf("is not a sum of products")
 	}
 	a, okA := product.A.(*expr.Load)
 	b, okB := product.B.(*expr.Load)
 	if !okA || !okB {
-		return fmt.Errorf("is no sum of products of two loads")
+		return fmt.Errorf("is not a sum of products of two loads")
 	}
 	if a.Tensor.Role == expr.Constant {
 		a, b = b, a
@@ -185,7 +185,7 @@ func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
 		v, ok := t.Atom.(*expr.Var)
 		switch {
 		case !ok || t.Coef < 1:
-			return fmt.Errorf("has an index of the activation that is no sum of axes")
+			return fmt.Errorf("has an index of the activation that is not a sum of axes")
 		case v == c.ry || v == c.rx:
 			if kernel = v; t.Coef != 1 {
 				return fmt.Errorf("has a dilation")

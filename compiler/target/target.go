@@ -64,7 +64,7 @@ func (t *Target) WithThreads(threads int) *Target {
 // Check says what is wrong with the target, if anything.
 func (t *Target) Check() error {
 	if !backendName.MatchString(t.Backend) {
-		return fmt.Errorf("target: %q is no name of a backend", t.Backend)
+		return fmt.Errorf("target: %q is not a name of a backend", t.Backend)
 	}
 	if t.CPU == nil {
 		return errors.New("target: the description has no device")

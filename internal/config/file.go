@@ -84,10 +84,10 @@ func mapping(path string, root *yaml.Node) (values, error) {
 	for i := 0; i < len(root.Content); i += 2 {
 		key, node := root.Content[i], root.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("%s: a key is no word", where(key))
+			return nil, fmt.Errorf("%s: a key is not a word", where(key))
 		}
 		if first, twice := out[key.Value]; twice {
-			return nil, fmt.Errorf("%s: %s is there twice, first in line %d", where(key), key.Value, first.line)
+			return nil, fmt.Errorf("%s: %s appears twice, first in line %d", where(key), key.Value, first.line)
 		}
 		out[key.Value] = value{node: node, where: where(key), line: key.Line}
 	}

@@ -41,10 +41,10 @@ func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("health of %s: %w: see that the host name is spelt right and that DNS works here", addr, unknown)
+		return fmt.Errorf("health of %s: %w: check the spelling of the host name, and DNS", addr, unknown)
 	}
 	if err != nil {
-		return fmt.Errorf("health of %s: %w: is it started with --http, and is --tls-ca as it needs?", addr, err)
+		return fmt.Errorf("health of %s: %w: check that it was started with --http, and check --tls-ca", addr, err)
 	}
 	defer response.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
@@ -52,7 +52,7 @@ func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
 		return fmt.Errorf("health of %s: %w", addr, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s is not well: %s", addr, strings.TrimSpace(string(said)))
+		return fmt.Errorf("%s is not healthy: %s", addr, strings.TrimSpace(string(said)))
 	}
 	return nil
 }

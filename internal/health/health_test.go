@@ -50,7 +50,7 @@ func TestAProcessSaysWhyItIsNotReady(t *testing.T) {
 		if err := Ask(t.Context(), addr, LivePath, nil); err != nil {
 			t.Error(err)
 		}
-		if err := Ask(t.Context(), addr, ReadyPath, nil); err == nil || err.Error() != addr+" is not well: no tracker answers" {
+		if err := Ask(t.Context(), addr, ReadyPath, nil); err == nil || err.Error() != addr+" is not healthy: no tracker answers" {
 			t.Errorf("ready: %v", err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestAProcessSaysWhyItIsNotReady(t *testing.T) {
 
 func TestAskingNobodyNamesTheRemedy(t *testing.T) {
 	err := Ask(t.Context(), "unix:"+filepath.Join(t.TempDir(), "none"), LivePath, nil)
-	if err == nil || !strings.Contains(err.Error(), "is it started with --http") {
+	if err == nil || !strings.Contains(err.Error(), "check that it was started with --http") {
 		t.Error(err)
 	}
 }

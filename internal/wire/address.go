@@ -17,16 +17,16 @@ func CheckAddress(addr string) error {
 	if scheme, rest, is := strings.Cut(addr, "://"); is {
 		rest = strings.TrimRight(rest, "/")
 		if scheme == "https" {
-			return fmt.Errorf("%q is no address: leave %s:// out (%s) and turn TLS on with --tls-ca", addr, scheme, rest)
+			return fmt.Errorf("%q is not an address: leave %s:// out (%s) and turn TLS on with --tls-ca", addr, scheme, rest)
 		}
-		return fmt.Errorf("%q is no address: leave %s:// out (%s)", addr, scheme, rest)
+		return fmt.Errorf("%q is not an address: leave %s:// out (%s)", addr, scheme, rest)
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("address %q is not host:port or unix:PATH", addr)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("address %q: %q is no port: want 0 to 65535", addr, port)
+		return fmt.Errorf("address %q: %q is not a port: want 0 to 65535", addr, port)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func Explain(addr, attempt string, err error) error {
 		}
 		return fmt.Errorf("tracker %s %w%s", addr, ErrUnreachable, remedy(s.Message()))
 	case codes.DeadlineExceeded:
-		return fmt.Errorf("%s: tracker %s does not answer: see whether it is overloaded, and try again", attempt, addr)
+		return fmt.Errorf("%s: tracker %s does not answer: check whether it is overloaded, and try again", attempt, addr)
 	case codes.Unauthenticated:
 		return fmt.Errorf("%s: tracker %s: %w", attempt, addr, &callError{attempt: "not authenticated", status: s, cause: err})
 	case codes.Unimplemented:
@@ -46,15 +46,15 @@ func Words(err error) string {
 // remedy is what may help against a connection that was not made, and why.
 func remedy(message string) string {
 	if strings.Contains(message, "name resolver error") || strings.Contains(message, "lookup ") {
-		return ": its host name is not known: see that it is spelt right and that DNS works here"
+		return ": its host name is not known: check its spelling, and DNS"
 	}
 	if _, cause, is := strings.Cut(message, "tls: "); is {
-		return fmt.Sprintf(" by TLS (%s): see that --tls-ca has its authority and that --tls-cert, where it is wanted, is one that it trusts", strings.Trim(cause, `"`))
+		return fmt.Sprintf(" by TLS (%s): check that --tls-ca has its authority and that it trusts --tls-cert", strings.Trim(cause, `"`))
 	}
 	if strings.Contains(message, "while dialing") {
 		return ": start it with 'tilth tracker', or name another with --tracker"
 	}
-	return ", it ends the connection: see whether it is a tracker that lives, and, if it speaks TLS, name its authority with --tls-ca"
+	return ", it closed the connection: check that it is a running tracker and, if it uses TLS, name its authority with --tls-ca"
 }
 
 // callError is a refusal by the tracker.

@@ -15,7 +15,7 @@ func TestAFailedCallIsExplainedByItsCause(t *testing.T) {
 		"dns: A record lookup error: lookup x.test: no such host":                                                         "its host name is not known",
 		`connection error: desc = "transport: Error while dialing: dial tcp: x"`:                                          "start it with 'tilth tracker'",
 		`connection error: desc = "transport: authentication handshake failed: tls: first record does not look like TLS"`: "by TLS (first record",
-		"connection closed before server preface received":                                                                "it ends the connection",
+		"connection closed before server preface received":                                                                "it closed the connection",
 	} {
 		got := Explain("x.test:9190", "list jobs", status.Error(codes.Unavailable, message)).Error()
 		if !strings.Contains(got, want) || strings.Contains(got, "rpc error") {

@@ -67,11 +67,11 @@ func readOrder(r io.Reader) (*order, error) {
 		return nil, err
 	}
 	if n := len(o.Packages); n != len(o.Objects) || n > mostPackages {
-		return nil, fmt.Errorf("%d packages, at most %d will do, and %d files for their code", n, mostPackages, len(o.Objects))
+		return nil, fmt.Errorf("%d packages, more than the limit of %d, and %d files for their code", n, mostPackages, len(o.Objects))
 	}
 	for _, n := range []int{o.Repeat, o.Number, o.Profile} {
 		if n < 0 || n > mostTurns {
-			return nil, fmt.Errorf("%d executions, at most %d will do", n, mostTurns)
+			return nil, fmt.Errorf("%d executions, more than the limit of %d", n, mostTurns)
 		}
 	}
 	return o, nil

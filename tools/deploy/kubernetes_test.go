@@ -121,7 +121,7 @@ func TestPodsReferToWhatIsThere(t *testing.T) {
 		}
 		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
 			if probe != nil && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == probe.HTTPGet.Port.StrVal }) {
-				t.Errorf("%s is probed at %v, which is no port of it", name, probe.HTTPGet.Port)
+				t.Errorf("%s is probed at %v, which is not a port of it", name, probe.HTTPGet.Port)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ const leastFreeBytes = 64 << 20
 func (e *Engine) Alive() error {
 	select {
 	case <-e.failed:
-		return errors.New("the records file cannot be written, see the log: free the disk and start the tracker again")
+		return errors.New("the records file cannot be written, see the log: free some disk space and restart the tracker")
 	default:
 		return nil
 	}
@@ -43,7 +43,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 		return errors.New("the disk of the records cannot be looked at")
 	}
 	if free < leastFreeBytes {
-		return fmt.Errorf("the disk of the records has %s left, less than %s: make room", show.Bytes(free), show.Bytes(leastFreeBytes))
+		return fmt.Errorf("the disk of the records has %s left, less than %s: free some space", show.Bytes(free), show.Bytes(leastFreeBytes))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const (
 	backupPatience = 30 * time.Second
 )
 
-var errSlowBackup = errors.New("the receiver took nothing for too long")
+var errSlowBackup = errors.New("the receiver read nothing for too long")
 
 // BackupStore implements tilthv1.AdminServiceServer.
 func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.ServerStreamingServer[tilthv1.BackupStoreResponse]) error {

@@ -63,7 +63,7 @@ func checkOfferCount(spec *tilthv1.AgentSpec) error {
 		"spec.tuners": len(spec.GetTuners()), "spec.toolchains": len(spec.GetToolchains()), "spec.device_classes": len(spec.GetDeviceClasses()),
 	} {
 		if n > wire.MostOffers {
-			return invalid(field, "are %d, at most %d will do", n, wire.MostOffers)
+			return invalid(field, "are %d, more than the limit of %d", n, wire.MostOffers)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func checkOfferCount(spec *tilthv1.AgentSpec) error {
 // checkAgentBytes refuses an agent that says too much of itself.
 func checkAgentBytes(spec *tilthv1.AgentSpec) error {
 	if n := proto.Size(spec); n > state.MostAgentBytes {
-		return invalid("spec", "has %d bytes, at most %d will do", n, state.MostAgentBytes)
+		return invalid("spec", "has %d bytes, more than the limit of %d", n, state.MostAgentBytes)
 	}
 	return nil
 }

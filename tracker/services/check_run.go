@@ -54,13 +54,13 @@ func checkWanted(run *tilthv1.RunSpec) error {
 	case len(run.GetPackages()) > 1 && (run.GetInputs() != nil || run.GetOutputs() || run.GetProfile() > 0):
 		return invalid("spec.run", "wants inputs, outputs or a profile of several packages: one at a time has these")
 	case run.GetRepeat() > mostRepeats:
-		return invalid("spec.run.repeat", "is %d, at most %d will do", run.GetRepeat(), mostRepeats)
+		return invalid("spec.run.repeat", "is %d, more than the limit of %d", run.GetRepeat(), mostRepeats)
 	case run.GetNumber() > mostExecutions:
-		return invalid("spec.run.number", "is %d, at most %d will do", run.GetNumber(), mostExecutions)
+		return invalid("spec.run.number", "is %d, more than the limit of %d", run.GetNumber(), mostExecutions)
 	case run.GetRepeat() > 0 && run.GetNumber() == 0:
 		return invalid("spec.run.number", "is 0: a sample has an execution at least")
 	case run.GetProfile() > mostRepeats:
-		return invalid("spec.run.profile", "is %d, at most %d will do", run.GetProfile(), mostRepeats)
+		return invalid("spec.run.profile", "is %d, more than the limit of %d", run.GetProfile(), mostRepeats)
 	case limit != nil && (limit.AsDuration() <= 0 || limit.AsDuration() > longestRun):
 		return invalid("spec.run.limit", "is %v, not more than 0 and at most %v", limit.AsDuration(), longestRun)
 	}

@@ -12,7 +12,7 @@ func checkName(field, name string) error {
 		return invalid(field, "is empty")
 	}
 	if len(name) > records.MaxNameBytes {
-		return invalid(field, "has %d bytes, at most %d will do", len(name), records.MaxNameBytes)
+		return invalid(field, "has %d bytes, more than the limit of %d", len(name), records.MaxNameBytes)
 	}
 	return nil
 }

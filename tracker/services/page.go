@@ -51,7 +51,7 @@ func page[M proto.Message](
 
 // strangeToken refuses a page's token that was not given out.
 func strangeToken(token string) error {
-	return invalid("page_token", "%q is none that was given out: begin without one", token)
+	return invalid("page_token", "%q is not valid: begin without one", token)
 }
 
 // afterName begins a token, which goes on with the name that the page before ended with. A name may be empty.

@@ -65,7 +65,7 @@ func checkCandidates(candidates []*tilthv1.Candidate) error {
 		case !records.ValidNumerics(c.GetNumerics()):
 			return invalidItem("candidates", i, "numerics", "is %q, not strict, default or fast", c.GetNumerics())
 		case !records.ValidShare(c.GetMultiplications()):
-			return invalidItem("candidates", i, "multiplications", "is %v, no share of 1", c.GetMultiplications())
+			return invalidItem("candidates", i, "multiplications", "is %v, not a share of 1", c.GetMultiplications())
 		case seen[c.GetDigest()]:
 			return invalidItem("candidates", i, "digest", "%s is in the batch twice", c.GetDigest())
 		}

@@ -38,7 +38,7 @@ func (c *Change) Calibrate(session string, report *tilthv1.CalibrationReport) er
 		return err
 	}
 	if a.device == nil {
-		return refusal.Field("session", "is of %q, which is no runner", a.spec.GetName())
+		return refusal.Field("session", "is of %q, which is not a runner", a.spec.GetName())
 	}
 	c.calibrated(a.device, session, report)
 	return nil

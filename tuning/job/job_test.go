@@ -37,7 +37,7 @@ func TestSelect(t *testing.T) {
 		{"9", "", `tasks "9": no task is "9": see 'tilth tasks MODEL'`},
 		{"conv", "", `tasks "conv": no task is "conv": see 'tilth tasks MODEL'`},
 		{"0,,1", "", `tasks "0,,1": a part is empty: separate numbers, ranges and names with single commas`},
-		{"2-1", "", `tasks "2-1": "2-1" is no range: write the lower number, a dash, the higher`},
+		{"2-1", "", `tasks "2-1": "2-1" is not a range: write the lower number, a dash, the higher`},
 	} {
 		got, err := Select(all, c.selection)
 		if message := text(err); message != c.message {

@@ -67,7 +67,7 @@ func weigh(tasks []Task, line string, weights map[int]float64) error {
 func ParseWeight(text string) (float64, error) {
 	weight, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(weight > 0) || math.IsInf(weight, 1) {
-		return 0, fmt.Errorf("%q is no weight: want a number above 0, such as 2.5", text)
+		return 0, fmt.Errorf("%q is not a weight: want a number above 0, such as 2.5", text)
 	}
 	return weight, nil
 }

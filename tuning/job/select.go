@@ -51,7 +51,7 @@ func matcher(part string) (func(Task) bool, error) {
 	high := low
 	if isRange {
 		if high, err = strconv.Atoi(to); err != nil || high < low {
-			return nil, fmt.Errorf("%q is no range: write the lower number, a dash, the higher", part)
+			return nil, fmt.Errorf("%q is not a range: write the lower number, a dash, the higher", part)
 		}
 	}
 	return func(t Task) bool { return low <= t.Index && t.Index <= high }, nil

@@ -67,7 +67,7 @@ func Choose(names []string) ([]Variant, error) {
 			for _, v := range all {
 				known = append(known, v.Name)
 			}
-			return nil, fmt.Errorf("there is no search %q: choose among %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown search %q: want one of %s", name, strings.Join(known, ", "))
 		}
 		list = append(list, all[k])
 	}

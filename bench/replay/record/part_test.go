@@ -70,7 +70,7 @@ func TestTheStandardTasksExist(t *testing.T) {
 	workloads, files := map[string]bool{}, map[string]bool{}
 	for _, task := range tasks {
 		if workloads[task.Workload.Digest()] || files[fileName(task.Name)] {
-			t.Errorf("%s is there twice", task.Name)
+			t.Errorf("%s appears twice", task.Name)
 		}
 		workloads[task.Workload.Digest()], files[fileName(task.Name)] = true, true
 	}

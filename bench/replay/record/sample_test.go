@@ -22,7 +22,7 @@ func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 	digests, origins := map[string]bool{}, map[string]bool{}
 	for _, c := range list {
 		if digests[c.Digest] {
-			t.Errorf("%s is there twice", c.Origin)
+			t.Errorf("%s appears twice", c.Origin)
 		}
 		digests[c.Digest], origins[c.Origin] = true, true
 	}
@@ -86,7 +86,7 @@ func TestModelsThatShareTasksHaveThemOnce(t *testing.T) {
 	digests := map[string]bool{}
 	for _, task := range all {
 		if d := task.Workload.Digest(); digests[d] {
-			t.Errorf("%s is there twice", task.Name)
+			t.Errorf("%s appears twice", task.Name)
 		} else {
 			digests[d] = true
 		}

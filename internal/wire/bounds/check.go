@@ -121,7 +121,7 @@ func (f *field) check(counts *[mostCounted]int, value []byte) *fault {
 			}
 		}
 		if len(value) > f.bytes {
-			return f.within(&fault{text: fmt.Sprintf("has %d bytes, at most %d will do", len(value), f.bytes)}, counts)
+			return f.within(&fault{text: fmt.Sprintf("has %d bytes, more than the limit of %d", len(value), f.bytes)}, counts)
 		}
 		if f.kind == protoreflect.StringKind {
 			blank(value)

@@ -105,7 +105,7 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 	}{
 		"within lists": {
 			&tilthv1.SubmitJobRequest{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{task, {Name: strings.Repeat("x", 4097)}}}},
-			"spec.tasks[1].name: has 4097 bytes, at most 4096 will do",
+			"spec.tasks[1].name: has 4097 bytes, more than the limit of 4096",
 		},
 		"of a list": {
 			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 120_000)}},
@@ -113,15 +113,15 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 		},
 		"of a list's item": {
 			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: []string{"gcc", strings.Repeat("x", 257)}}},
-			"spec.toolchains[1]: has 257 bytes, at most 256 will do",
+			"spec.toolchains[1]: has 257 bytes, more than the limit of 256",
 		},
 		"of a map": {
 			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Labels: map[string]string{"k": strings.Repeat("x", 4097)}}},
-			"spec.labels[0].value: has 4097 bytes, at most 4096 will do",
+			"spec.labels[0].value: has 4097 bytes, more than the limit of 4096",
 		},
 		"of itself": {
 			&tilthv1.CancelJobRequest{Reason: strings.Repeat("x", 40<<20)},
-			"reason: has 41943040 bytes, at most 4096 will do",
+			"reason: has 41943040 bytes, more than the limit of 4096",
 		},
 	} {
 		err := c.Message(test.message)

@@ -75,7 +75,7 @@ func TestEveryMethodOfTheTableIsServed(t *testing.T) {
 	served := requests(t)
 	for _, method := range append(slices.Collect(maps.Keys(requestBytes)), slices.Collect(maps.Keys(answerBytes))...) {
 		if _, is := served[method]; !is {
-			t.Errorf("%s is no method", strings.TrimPrefix(method, "/"))
+			t.Errorf("%s is not a method", strings.TrimPrefix(method, "/"))
 		}
 	}
 }

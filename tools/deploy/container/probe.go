@@ -39,7 +39,7 @@ func (p Probe) Await(ctx context.Context, c *Container) error {
 		if time.Since(started) < p.StartPeriod {
 			wait = p.StartInterval
 		} else if failures++; failures >= p.Retries {
-			return fmt.Errorf("container %s is not well: %w: %s", c.Name, err, c.LastWords())
+			return fmt.Errorf("container %s is not healthy: %w: %s", c.Name, err, c.LastWords())
 		}
 		next.Reset(wait)
 	}

@@ -137,7 +137,7 @@ func TestEveryFeatureIsDocumented(t *testing.T) {
 	}
 	for _, name := range documented {
 		if !slices.Contains(Set.Columns, name) {
-			t.Errorf("docs/features.md describes %s, which is no feature", name)
+			t.Errorf("docs/features.md describes %s, which is not a feature", name)
 		}
 	}
 	if !strings.Contains(string(text), Set.Name) {
