@@ -41,7 +41,7 @@ func (p *partitioner) absorbDequantised(groups []*group) []*group {
 				continue
 			}
 			for _, v := range n.in {
-				f := p.feed(v, grp)
+				f := p.prologue(v, grp)
 				if f == nil || f == grp || len(f.nodes) != 1 || f.anchor.Op != op.DequantizeName || slices.Contains(absorbed, f) {
 					continue
 				}

@@ -129,7 +129,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 		case slices.Contains(grp.stored, n.out):
 			out = store(l, out, n.out)
 			outputs = append(outputs, out.Tensor)
-		case slices.Contains(grp.feeds, n.out):
+		case slices.Contains(grp.prologue, n.out):
 			out = store(l, out, n.out)
 		}
 		computed[n.out] = out

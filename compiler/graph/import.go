@@ -67,7 +67,7 @@ var passes = []func(*graph) error{
 	fuseAttention,
 	hoistScales,
 	shareTopK,
-	mergeSiblings,
+	fuseHorizontally,
 	splitDequantised,
 	separateOutputs,
 	assignLayouts,

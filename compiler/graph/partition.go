@@ -16,8 +16,8 @@ type group struct {
 	nodes  []*node
 	// stored are the results that others read, in order; the last node's is the last.
 	stored []*value
-	// feeds are results that only the anchor reads; schedules decide how much of them is computed at a time.
-	feeds []*value
+	// prologue are results that only the anchor reads; schedules decide how much of them is computed at a time.
+	prologue []*value
 }
 
 func (g *group) tail() *node { return g.nodes[len(g.nodes)-1] }
@@ -49,7 +49,7 @@ func partition(g *graph) []*group {
 			groups = append(groups, p.grow(n))
 		}
 	}
-	groups = p.absorbDequantised(p.absorbFeeds(groups))
+	groups = p.absorbDequantised(p.absorbPrologues(groups))
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.begin(), b.begin()) })
 	return groups
 }

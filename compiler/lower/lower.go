@@ -173,9 +173,9 @@ func (l *lowerer) bindPrepared(f *ir.Func, constant int) {
 // scratch is a new buffer for a part of a stage; nil mins are zeros.
 func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) *binding {
 	stored := extents
-	if g.Skew > 0 && len(extents) > 0 {
+	if g.StorageAlign > 0 && len(extents) > 0 {
 		stored = slices.Clone(extents)
-		stored[len(stored)-1] += g.Skew
+		stored[len(stored)-1] += g.StorageAlign
 	}
 	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: ir.Scratch})
 	b.buffer.AheadBytes, b.extents = g.FetchBytes, stored

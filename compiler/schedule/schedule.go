@@ -42,8 +42,8 @@ type Stage struct {
 	// Consumer and At are set when the stage is computed inside another's nest; nil when it is computed on its own.
 	Consumer *Stage
 	At       *Iter
-	// Skew is the gap behind each row of the stage's buffer, in elements.
-	Skew int64
+	// StorageAlign is the gap behind each row of the stage's buffer, in elements.
+	StorageAlign int64
 	// Streamed is set for an output whose vectors are stored past the caches.
 	Streamed bool
 	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.

@@ -150,7 +150,7 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	case "flatten":
 		err = s.Flatten(a[0], a[1:]...)
 	case "skew":
-		err = s.Skew(a[0], int64(a[1]))
+		err = s.StorageAlign(a[0], int64(a[1]))
 	case "stream":
 		err = s.Stream(a[0])
 	}

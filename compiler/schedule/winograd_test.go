@@ -198,7 +198,7 @@ func TestWinogradTilesHaveALimit(t *testing.T) {
 	}
 }
 
-func TestSkewIsBounded(t *testing.T) {
+func TestStorageAlignIsBounded(t *testing.T) {
 	cases := map[string]string{
 		"skew 1 16":            "stage 1 is an output",
 		"skew 0 0":             "is not between 1 and 1024",

@@ -37,7 +37,7 @@ func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set sp
 	if err != nil {
 		return err
 	}
-	n.skew()
+	n.alignStorage()
 	n.output(my, mx)
 	n.product(tile)
 	n.data()
@@ -46,14 +46,14 @@ func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set sp
 	return b.err
 }
 
-// skew keeps rows of the same position of different tiles out of each other's cache sets.
-func (n *winogradNests) skew() {
+// alignStorage keeps rows of the same position of different tiles out of each other's cache sets.
+func (n *winogradNests) alignStorage() {
 	line := n.x.line
 	if n.x.ic%line == 0 {
-		n.do(n.s.Skew(n.ids.Data, line))
+		n.do(n.s.StorageAlign(n.ids.Data, line))
 	}
 	if n.x.oc%line == 0 {
-		n.do(n.s.Skew(n.ids.Product, line))
+		n.do(n.s.StorageAlign(n.ids.Product, line))
 	}
 }
 

@@ -6,31 +6,31 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// absorbFeeds moves element-wise kernels into the product that alone reads their result, such as the normalisation and
-// activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation: the product
-// computes a block of them at a time, and their result never goes through memory.
-func (p *partitioner) absorbFeeds(groups []*group) []*group {
+// absorbPrologues makes an element-wise kernel the prologue of the product that alone reads its result, such as the
+// normalisation and activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation:
+// the product computes a block of them at a time, and their result never goes through memory.
+func (p *partitioner) absorbPrologues(groups []*group) []*group {
 	var absorbed []*group
 	for _, grp := range groups {
-		if !takesFeeds(grp.anchor) {
+		if !takesPrologue(grp.anchor) {
 			continue
 		}
 		for _, v := range grp.anchor.in {
-			f := p.feed(v, grp)
+			f := p.prologue(v, grp)
 			if f == nil || slices.Contains(absorbed, f) {
 				continue
 			}
 			grp.nodes = slices.Concat(f.nodes, grp.nodes)
-			grp.feeds = append(grp.feeds, v)
+			grp.prologue = append(grp.prologue, v)
 			absorbed = append(absorbed, f)
 		}
 	}
 	return slices.DeleteFunc(groups, func(g *group) bool { return slices.Contains(absorbed, g) })
 }
 
-// takesFeeds reports whether a node is a product that reads each element of an operand for many results, at one
+// takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
 // position: a convolution of one pixel, or a product with known weights.
-func takesFeeds(n *node) bool {
+func takesPrologue(n *node) bool {
 	switch n.Op {
 	case "Conv":
 		kernel := n.in[1].Shape[2:]
@@ -41,8 +41,9 @@ func takesFeeds(n *node) bool {
 	return false
 }
 
-// feed is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything else.
-func (p *partitioner) feed(v *value, grp *group) *group {
+// prologue is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything
+// else.
+func (p *partitioner) prologue(v *value, grp *group) *group {
 	if v == nil || v.producer == nil || v.within != nil || p.isOutput(v) || len(p.readers[v]) != 1 {
 		return nil
 	}

@@ -1,0 +1,26 @@
+package schedule
+
+import "fmt"
+
+// maxAlignGap bounds the gap between rows, in elements.
+const maxAlignGap = 1 << 10
+
+// StorageAlign leaves a gap of some elements behind each row (the last dimension) of the buffer that holds a stage
+// between its producer and its consumers. Rows a power of two apart fall into the same few sets of a cache; a gap of
+// one line spreads them over all. TVM's primitive of that name does the same; traces call it skew.
+func (s *Schedule) StorageAlign(stageID int, elements int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("skew: %w", err)
+	case g.IsOutput:
+		return fmt.Errorf("skew: stage %d is an output, whose layout is given", stageID)
+	case g.StorageAlign != 0:
+		return fmt.Errorf("skew: stage %d is already skewed", stageID)
+	case len(g.Axes) == 0 || elements < 1 || elements > maxAlignGap:
+		return fmt.Errorf("skew: a gap of %d elements behind rows of stage %d is not between 1 and %d", elements, stageID, maxAlignGap)
+	}
+	g.StorageAlign = elements
+	s.record("skew", stageID, int(elements))
+	return nil
+}
