@@ -123,6 +123,8 @@ type exam struct {
 	judge   *judge
 	// begun says that the candidate's object is, or was, loaded: what happens from then on is its doing.
 	begun bool
+	// outputs are copies of a group's: what the process writes later does not count.
+	outputs []byte
 }
 
 // run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at
@@ -132,6 +134,7 @@ func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err e
 		return 0, nil, err
 	}
 	defer x.judge.close()
+	x.outputs = make([]byte, x.results.SlotBytes()*int64(x.results.Group))
 	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
 	proc, err := startProcess(ctx, x.plan.Sandbox, x.plan.sandboxed(args), x.judge.memory.File)
 	if err != nil {
@@ -170,33 +173,64 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 	if v := x.judge.verdicts[0]; v.wrong != "" {
 		return 0, v.wrong, nil
 	}
-	took, err := x.time(proc)
+	took, wrong, err := x.time(proc)
 	if err != nil {
 		return 0, "", err
 	}
-	for k := range x.results.Exams {
-		slot := x.judge.memory.Slot(k, x.results.SlotBytes())
-		if _, message := x.results.Judge(slot, x.results.set(practiceSets+k), x.judge.verdicts[0].growth); message != "" {
-			return 0, message, nil
-		}
+	if wrong != "" {
+		return 0, wrong, nil
 	}
 	return max(0, took.Seconds()-(1+leeway)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
 }
 
-// time has the process run the kernel on all sets, group by group, and returns what a group takes at least.
-func (x *exam) time(proc *process) (least time.Duration, err error) {
+// time has the process run the kernel on all sets, group by group, and returns what a group takes at least, or what
+// is wrong. Each group is judged before the next: a process that could hand a group in late, in the time of another,
+// would have one that takes no time.
+func (x *exam) time(proc *process) (least time.Duration, wrong string, err error) {
 	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
 	for k := 0; k < x.results.Exams; k += x.results.Group {
 		w := word{op: runSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
-		began := time.Now()
-		if err := proc.run(w, limit); err != nil {
-			return 0, err
+		took, err := x.group(proc, w, limit)
+		if err != nil {
+			return 0, "", err
 		}
-		if took := time.Since(began); k == 0 || took < least {
+		if wrong := x.wrong(k); wrong != "" {
+			return 0, wrong, nil
+		}
+		if k == 0 || took < least {
 			least = took
 		}
 	}
-	return least, nil
+	return least, "", nil
+}
+
+// group returns how long the process takes for a group until its outputs are out of its reach.
+func (x *exam) group(proc *process, w word, limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	if err := proc.run(w, limit); err != nil {
+		return 0, err
+	}
+	for k := range x.results.Group {
+		copy(x.output(k), x.judge.memory.Slot(int(w.slot)+k, x.results.SlotBytes()))
+	}
+	return time.Since(began), nil
+}
+
+// output is the copy of what the last group put out on its k-th set.
+func (x *exam) output(k int) []byte {
+	size := int(x.results.SlotBytes())
+	return x.outputs[k*size : (k+1)*size]
+}
+
+// wrong says what is wrong with the outputs of the group that begins with an examination's set; empty = nothing.
+func (x *exam) wrong(first int) string {
+	for k := range x.results.Group {
+		want := x.results.set(practiceSets + first + k)
+		if _, message := x.results.Judge(x.output(k), want, x.judge.verdicts[0].growth); message != "" {
+			return message
+		}
+	}
+	return ""
 }
 
 // load has the process load the candidate and run it once, and judges that.
@@ -230,11 +264,11 @@ func (x *exam) rehearse(proc *process) (time.Duration, error) {
 	var took []time.Duration
 	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {
 		w := word{op: fillSets, seed: rand.Uint64(), n: uint64(x.results.Group)}
-		began := time.Now()
-		if err := proc.run(w, x.plan.Limits.Reference); err != nil {
+		one, err := x.group(proc, w, x.plan.Limits.Reference)
+		if err != nil {
 			return 0, err
 		}
-		took = append(took, time.Since(began))
+		took = append(took, one)
 	}
 	return took[0], nil
 }

@@ -166,6 +166,19 @@ func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestWhatIsPutOffInAnExaminationIsWrong: a candidate that computed one group of data in the time of another took
+// hardly any time by the runner's clock either, since the least of an examination counts.
+func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
+	b := newBench(t, native(t))
+	for name, mode := range lyingModes {
+		t.Run(name, func(t *testing.T) {
+			if o := b.lie(t, "defers", mode); o.Error != wrong || !strings.HasPrefix(o.Message, "on other data: y[") {
+				t.Errorf("defers takes %v s: %v", median(&o), o)
+			}
+		})
+	}
+}
+
 // TestACandidateWritesNoVerdict: neither its own nor its rival's, though it knows the words that the harness has for
 // them.
 func TestACandidateWritesNoVerdict(t *testing.T) {

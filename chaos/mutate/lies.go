@@ -26,6 +26,11 @@ var lies = slices.Concat(
 			test: "TestDataThatACandidateHasNotSeenTellsWhatItGuesses",
 		},
 		{
+			name: "only the first group of an examination is looked at", file: "examine.go",
+			from: "if wrong := x.wrong(k); wrong != \"\" {", to: "if wrong := x.wrong(k); wrong != \"\" && k == 0 {",
+			test: "TestWhatIsPutOffInAnExaminationIsWrong",
+		},
+		{
 			name: "a candidate is timed on what it was verified on", file: "judge.go",
 			from: "j.set = (j.set + 1 + rand.IntN(practiceSets-1)) % practiceSets", to: "j.set = (j.set + 1 + rand.IntN(practiceSets-1)) % 1",
 			test: "TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo",
