@@ -97,14 +97,14 @@ func (c *Config) setDefaults() {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 5*time.Second)
-	c.LeaseTimeout = cmp.Or(c.LeaseTimeout, 30*time.Second)
-	c.Grace = cmp.Or(c.Grace, 2*time.Minute)
-	c.OutageWait = cmp.Or(c.OutageWait, 2*time.Minute)
-	c.SearchTurn = cmp.Or(c.SearchTurn, 2*time.Minute)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, DefaultHeartbeat)
+	c.LeaseTimeout = cmp.Or(c.LeaseTimeout, DefaultLeaseTimeout)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.OutageWait = cmp.Or(c.OutageWait, DefaultOutageWait)
+	c.SearchTurn = cmp.Or(c.SearchTurn, DefaultSearchTurn)
 	c.Limits = c.Limits.WithDefaults()
 	c.Keep = c.Keep.WithDefaults()
-	c.MaxAttempts = cmp.Or(c.MaxAttempts, 4)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, DefaultMaxAttempts)
 	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
 	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // patienceFlags say how long a tracker waits for agents, and how often it tries.
@@ -15,15 +16,15 @@ type patienceFlags struct {
 	attempts                   int
 }
 
-// leastLease is several heartbeats long.
-const leastLease = 15 * time.Second
+// leastLease is three heartbeats long.
+const leastLease = 3 * tracker.DefaultHeartbeat
 
 func (f *patienceFlags) add(c *cobra.Command) {
-	c.Flags().DurationVar(&f.lease, "lease-timeout", 30*time.Second, "how long an agent may be silent before its work goes to others")
-	c.Flags().DurationVar(&f.grace, "grace", 2*time.Minute, "how long an agent may be silent after a restart or a pause of the tracker")
-	c.Flags().DurationVar(&f.outage, "outage-wait", 2*time.Minute, "how long to wait when most agents fall silent at once")
-	c.Flags().DurationVar(&f.turn, "search-turn", 2*time.Minute, "how long a tuner may hold a job while others wait for one")
-	c.Flags().IntVar(&f.attempts, "max-attempts", 4, "failed attempts after which a batch is abandoned")
+	c.Flags().DurationVar(&f.lease, "lease-timeout", tracker.DefaultLeaseTimeout, "how long an agent may be silent before its work goes to others")
+	c.Flags().DurationVar(&f.grace, "grace", tracker.DefaultGrace, "how long an agent may be silent after a restart or a pause of the tracker")
+	c.Flags().DurationVar(&f.outage, "outage-wait", tracker.DefaultOutageWait, "how long to wait when most agents fall silent at once")
+	c.Flags().DurationVar(&f.turn, "search-turn", tracker.DefaultSearchTurn, "how long a tuner may hold a job while others wait for one")
+	c.Flags().IntVar(&f.attempts, "max-attempts", tracker.DefaultMaxAttempts, "failed attempts after which a batch is abandoned")
 }
 
 func (f *patienceFlags) check() error {
