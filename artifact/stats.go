@@ -20,7 +20,7 @@ const (
 	refusedUploads = "uploads"
 )
 
-// Stats say what a store has, and what became of it since it was opened.
+// Stats are the contents of a store, and its activity since it was opened.
 type Stats struct {
 	// Files are the artifacts; Uploads what is unfinished, under way or broken off.
 	Files, Uploads int

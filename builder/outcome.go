@@ -8,7 +8,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Outcome is what became of one candidate.
+// Outcome is the result of building one candidate.
 type Outcome struct {
 	// Candidate is the digest of its trace.
 	Candidate string

@@ -24,7 +24,7 @@ type Run struct {
 	Target   *target.Target
 	// Device names a device, a device class or a label (rack=3); empty = any on which the packages run.
 	Device string
-	// Inputs is an archive of arrays; empty = made-up data. Outputs asks for those of the first execution.
+	// Inputs is an archive of arrays; empty = random data. Outputs asks for those of the first execution.
 	Inputs  string
 	Outputs bool
 	// Repeat timed samples of Number executions each; Profile executions of which each kernel call is timed. 0 = none.

@@ -113,7 +113,7 @@ func TestWatchGoesOnWhereItWasBrokenOff(t *testing.T) {
 func TestWatchRefusesAGap(t *testing.T) {
 	c := serve(t, &log{sequences: []uint64{1, 3}})
 	err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return nil })
-	if want := "watch job j: event 3 came where 2 was due: the tracker's log has a gap"; errorText(err) != want {
+	if want := "watch job j: got event 3, want 2: the tracker's log has a gap"; errorText(err) != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -16,7 +16,7 @@ type Packages struct {
 	Executor *execute.Executor
 	// Upload sends the file at path to the tracker.
 	Upload func(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
-	// Report hands in what became of a run; it retries what is worth retrying.
+	// Report reports the result of a run; it retries where that may help.
 	Report func(context.Context, *tilthv1.ReportRunRequest) error
 }
 

@@ -43,7 +43,7 @@ type Plan struct {
 	Limits  Limits
 }
 
-// Outcome is what became of one candidate.
+// Outcome is the result of one candidate.
 type Outcome struct {
 	// Kernel is the candidate's id.
 	Kernel string

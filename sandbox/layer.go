@@ -24,7 +24,7 @@ const (
 	Memory Layer = "memory"
 )
 
-// State is what became of a layer on this machine.
+// State says whether this machine has a layer.
 type State struct {
 	Layer Layer
 	// How it is had, e.g. "user 65000"; empty when it is missing.

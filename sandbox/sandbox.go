@@ -102,7 +102,7 @@ func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 	return &one
 }
 
-// States are the layers with what became of each, in a fixed order; none when the sandbox is off.
+// States says of each layer whether it is in force, in a fixed order; empty when the sandbox is off.
 func (s *Sandbox) States() []State { return slices.Clone(s.states) }
 
 // Missing are the layers that are not had and whose job nothing else does, each with the reason.

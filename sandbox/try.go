@@ -55,7 +55,7 @@ func (s *Sandbox) probe() error {
 	return errors.Join(err, group.close())
 }
 
-// attempt adds a layer if a process starts with it, and notes what became of it.
+// attempt adds a layer if a process starts with it, and notes the outcome.
 func (s *Sandbox) attempt(layer Layer, how string, undo func()) bool {
 	s.has[layer] = true
 	err := s.probe()

@@ -24,7 +24,7 @@ type Candidate struct {
 	Multiplications float64
 }
 
-// Trial is what became of a candidate.
+// Trial is the measurement of a candidate, or its failure.
 type Trial struct {
 	Digest string
 	Origin string
@@ -40,7 +40,7 @@ type Search interface {
 	// Propose returns up to n candidates that were never proposed before; none when the search has nothing left to
 	// try.
 	Propose(n int) []Candidate
-	// Observe hears what became of a candidate, in any order. Trials of an earlier run of the same search are observed
+	// Observe learns the result of a candidate, in any order. Trials of an earlier run of the same search are observed
 	// too, and count as proposed.
 	Observe(Trial)
 }

@@ -88,7 +88,7 @@ func (t *task) propose(n int) (candidates []Candidate, err error) {
 	return t.search.Propose(n), nil
 }
 
-// record notes what became of a trial.
+// record notes the result of a trial.
 func (t *task) record(m *tilthv1.Measurement) {
 	t.recorded++
 	t.stale++

@@ -10,7 +10,7 @@ import (
 // File is a tokens file that is read again whenever it changes. Its methods may be called from many goroutines.
 type File struct{ files *reload.Files[*Set] }
 
-// Change is what became of a tokens file. A token whose expiry changed is both in Gone, as it was, and in Come.
+// Change is how a tokens file changed. A token whose expiry changed is both in Gone, as it was, and in Come.
 type Change struct{ Come, Gone []Token }
 
 // Open reads a tokens file, which has to be good now. When a later change makes no sense, the tokens before it stay,

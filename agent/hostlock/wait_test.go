@@ -94,7 +94,7 @@ func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
 	holder := fmt.Sprintf("process %d (hostlock.test another)", holdElsewhere(t, filepath.Dir(l.main)))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "which "+holder+" keeps") {
+	if _, err := l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "which "+holder+" holds") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(log.String(), "waiting for the machine") || !strings.Contains(log.String(), holder) {

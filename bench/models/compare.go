@@ -40,7 +40,7 @@ type comparison struct {
 // minRounds is the least number of turns of each contender that a median is taken over.
 const minRounds = 5
 
-// measurement is what became of one package, beside ONNX Runtime in the same turns. Times are of one execution.
+// measurement is the result of one package, taken in turns with ONNX Runtime. Times are of one execution.
 type measurement struct {
 	Package string `json:"package"`
 	Rounds  int    `json:"rounds"`

@@ -12,7 +12,7 @@ import (
 // tokenLimit is below the number of words of every language model in the suite.
 const tokenLimit = 1000
 
-// readInputs are those of an .npz file, or made-up ones where path is empty: numbers in [-1, 1), tokens, masks of
+// readInputs are those of an .npz file, or random ones where path is empty: numbers in [-1, 1), tokens, masks of
 // ones.
 func readInputs(path string, manifest *aot.Manifest) (map[string]*array.Array, error) {
 	if path != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Options describe a farm and what befalls it. Devices, Jobs and Time are required; see SetDefaults for the others.
+// Options describe a farm and its faults. Devices, Jobs and Time are required; see SetDefaults for the others.
 type Options struct {
 	// Devices is the number of runners, Builders and Tuners those of the other agents.
 	Devices, Builders, Tuners int

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// verdict is what became of what was acknowledged.
+// verdict compares the records file with what was acknowledged.
 type verdict struct {
 	// Lost were acknowledged and are not in the store: jobs, candidates, trials.
 	Lost int

@@ -24,7 +24,7 @@ func (f *decisionFlags) add(c *cobra.Command) {
 	jsonFlag(c, &f.asJSON)
 }
 
-// decide asks the tracker and tells what became of the device.
+// decide asks the tracker and prints the device's new state.
 func (f *decisionFlags) decide(a *app, ask func(tracker *client.Client) (*tilthv1.Device, error)) error {
 	tracker, err := f.dial(a)
 	if err != nil {

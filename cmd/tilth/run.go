@@ -202,7 +202,7 @@ func timing(ctx context.Context) (release func(), err error) {
 	return lock.Time(ctx)
 }
 
-// read returns the inputs of the file, or made-up ones.
+// read returns the inputs of the file, or random ones.
 func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, error) {
 	if r.inputs != "" {
 		file, done, err := r.inputFile(r.inputs)

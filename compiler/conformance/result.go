@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Status is what became of a case.
+// Status is the outcome of a case.
 type Status string
 
 // The statuses.

@@ -20,7 +20,7 @@ const (
 )
 
 // Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers.
-// The factor need not divide: tail says what becomes of the last tile.
+// The factor need not divide: tail says how the last tile is handled.
 func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, inner int, err error) {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {

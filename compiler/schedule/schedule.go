@@ -91,7 +91,7 @@ const (
 	Dotted
 )
 
-// Tail says what becomes of the last, partial tile of a split that does not divide.
+// Tail says how to handle the last, partial tile of a split that does not divide.
 type Tail uint8
 
 const (

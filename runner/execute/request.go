@@ -14,7 +14,7 @@ import (
 type Request struct {
 	// Packages are files; several are loaded side by side and timed in turns.
 	Packages []Package `json:"packages"`
-	// Inputs is an archive of arrays by the names of the inputs; empty = made-up data.
+	// Inputs is an archive of arrays by the names of the inputs; empty = random data.
 	Inputs string `json:"inputs,omitempty"`
 	// Outputs is where the outputs of the first package's first execution are written; empty = nowhere.
 	Outputs string `json:"outputs,omitempty"`
@@ -83,12 +83,12 @@ type Package struct {
 	Name string `json:"name"`
 }
 
-// Result is what became of each package.
+// Result has the results of all packages.
 type Result struct {
 	Packages []PackageResult `json:"packages"`
 }
 
-// PackageResult is what became of one.
+// PackageResult is that of one package.
 type PackageResult struct {
 	// Samples are seconds of one execution each, in the order taken.
 	Samples []float64 `json:"samples,omitempty"`

@@ -40,7 +40,7 @@ func (t *Task) OfLimit() string {
 	return text
 }
 
-// WriteFailures writes, of each task without a right candidate, what became of its trials: classes of errors with
+// WriteFailures writes, for each task without a correct candidate, how its trials failed: classes of errors with
 // their counts and the first message of each; and, when the job has ended, how many tasks were not tried. It writes
 // nothing when there is nothing to say.
 func (t *Tally) WriteFailures(w io.Writer) error {

@@ -171,7 +171,7 @@ func TestVariantsAreChosenByName(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Name != "random" || list[1].Name != "ga" {
 		t.Errorf("%v, %v", list, err)
 	}
-	if _, err := Choose([]string{"magic"}); err == nil || !strings.Contains(err.Error(), `no search "magic": choose among ga`) {
+	if _, err := Choose([]string{"magic"}); err == nil || !strings.Contains(err.Error(), `unknown search "magic": want one of ga`) {
 		t.Errorf("%v", err)
 	}
 	if all, err := Choose(nil); err != nil || !reflect.DeepEqual(all, Variants()) {

@@ -68,8 +68,8 @@ func newDevice(set *replay.Set) (*device, error) {
 	return d, nil
 }
 
-// measure is what became of a candidate: its latency, or, with a generator, one of its samples. What the set does not
-// have fails.
+// measure returns the result of a candidate: its latency, or, with a generator, one of its samples. What the set does
+// not have fails.
 func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 	t := tuner.Trial{Digest: c.Digest, Origin: c.Origin, Failed: true}
 	if p, ok := d.points[c.Digest]; ok {

@@ -1,7 +1,7 @@
 // Package drift judges a device by its calibrations: whether it is what it was, and what is to be done where it is
 // not.
 //
-// A device is compared with two yardsticks. The reference is the median of its first calm calibrations and stays; how
+// A device is compared with two figures. The reference is the median of its first calm calibrations and stays; how
 // far the device is from it says whether it can be used at all. The level is what the device is now: it follows the
 // calm calibrations slowly, so that the drift of a whole day, by heat or by a neighbour who stays, is no event, and a
 // change at once. Only a change between two calm calibrations makes what was measured between them uncertain.
