@@ -1,6 +1,8 @@
 package records
 
 import (
+	"slices"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -34,4 +36,32 @@ type JobQuery struct {
 	Before string
 	// Most jobs, and MostBytes of them encoded, but for one that is larger by itself.
 	Most, MostBytes int
+}
+
+// MostJobsSeen bounds how many jobs one look-up passes over.
+const MostJobsSeen = 20000
+
+// OnlyOpen says that no job is wanted that has ended.
+func (q *JobQuery) OnlyOpen() bool {
+	return len(q.States) > 0 && !slices.ContainsFunc(q.States, Final)
+}
+
+// Job is the job as those are told who ask for it.
+func (j *OpenJob) Job() *tilthv1.Job {
+	job := j.Row.GetJob()
+	job.Spec, job.Progress = j.Spec, j.Progress
+	return job
+}
+
+// Listed is the job as it is listed: without its workloads and what each package of a run told of itself.
+func (j *OpenJob) Listed() *tilthv1.Job {
+	job := j.Job()
+	for _, t := range job.GetSpec().GetTasks() {
+		t.Workload = nil
+	}
+	for _, p := range job.GetResult().GetPackages() {
+		p.Profile, p.Manifest = nil, nil
+	}
+	CutListed(job)
+	return job
 }

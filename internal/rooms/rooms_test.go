@@ -31,6 +31,8 @@ var rooms = []struct {
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
 	{"records/bolt", []string{"proto", "internal", "records"}},
+	{"records/memory", []string{"proto", "internal", "records"}},
+	{"records/storetest", []string{"proto", "records"}},
 	{"artifact", []string{"proto", "internal", "records"}},
 	{"agent", []string{"proto", "internal"}},
 	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},

@@ -25,12 +25,12 @@ func full(t *testing.T, path string, n int) (content []proto.Message) {
 		t.Fatal(err)
 	}
 	for second := range int64(n) {
-		add(t, db, storetest.Record("cpu", fmt.Sprintf("workload %d", second%7), second+1, 1/float64(second+1)))
+		storetest.Add(t, db, storetest.Record("cpu", fmt.Sprintf("workload %d", second%7), second+1, 1/float64(second+1)))
 	}
 	if _, _, err := db.Prune(t.Context(), records.PruneOptions{KeepBest: n / 20}); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range list(t, db, "", "") {
+	for _, r := range storetest.List(t, db, "", "") {
 		content = append(content, r)
 	}
 	if err := db.Close(); err != nil {
@@ -47,7 +47,7 @@ func checkContent(t *testing.T, path string, want []proto.Message) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	got := list(t, db, "", "")
+	got := storetest.List(t, db, "", "")
 	if len(got) != len(want) {
 		t.Fatalf("%d records, want %d", len(got), len(want))
 	}
@@ -62,7 +62,7 @@ func checkContent(t *testing.T, path string, want []proto.Message) {
 			t.Errorf("best record %v, %v", best, err)
 		}
 	}
-	add(t, db, got[0]) // it is there already
+	storetest.Add(t, db, got[0]) // it is there already
 }
 
 func TestACompactedFileHasAllThatItHadAndIsSmaller(t *testing.T) {
@@ -133,7 +133,7 @@ func TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := <-opened
-	if got := list(t, db, "", ""); len(got) != len(content) {
+	if got := storetest.List(t, db, "", ""); len(got) != len(content) {
 		t.Errorf("%d records, want the %d of the file that is there now", len(got), len(content))
 	}
 	if err := db.Close(); err != nil {

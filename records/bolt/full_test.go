@@ -90,7 +90,7 @@ func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The write that failed may be there or not, but whole: bbolt has all of it on the disk before it counts.
-			if n := len(list(t, db, "", "")); n < acknowledged*fillBatch || n%fillBatch != 0 {
+			if n := len(storetest.List(t, db, "", "")); n < acknowledged*fillBatch || n%fillBatch != 0 {
 				t.Errorf("%d records are there, %d were acknowledged", n, acknowledged*fillBatch)
 			}
 			if err := db.Close(); err != nil {

@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -25,20 +23,7 @@ import (
 const (
 	importProcessEnv = "TILTH_TEST_IMPORT"
 	importKillEnv    = "TILTH_TEST_IMPORT_KILL"
-	// More chunks than are written at a time, so that some are on the disk before the last has come.
-	importSize = 2100
 )
-
-// numbered yields n records, which repeat themselves after importSize, and then err.
-func numbered(n int64, err error) func() (*tilthv1.Record, error) {
-	at := int64(0)
-	return func() (*tilthv1.Record, error) {
-		if at++; at > n {
-			return nil, err
-		}
-		return storetest.Record("cpu", fmt.Sprint("w", at%3), 1+at%importSize, 0.5), nil
-	}
-}
 
 // importProcess is the test binary run again to import records. It kills itself once so many transactions are on the
 // disk.
@@ -54,7 +39,7 @@ func importProcess(path string) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 	})
-	_, _, err = db.Import(context.Background(), numbered(importSize, io.EOF))
+	_, _, err = db.Import(context.Background(), storetest.Numbered(storetest.ImportSize, io.EOF))
 	if err = errors.Join(err, db.Close()); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -80,8 +65,8 @@ func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := len(list(t, db, "", ""))
-		if n != 0 && n != importSize {
+		n := len(storetest.List(t, db, "", ""))
+		if n != 0 && n != storetest.ImportSize {
 			t.Errorf("killed after %d transactions: %d records", kill, n)
 		}
 		outcomes[n]++
@@ -89,12 +74,12 @@ func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		db = openDB(t, path)
-		imported, skipped, err := db.Import(t.Context(), numbered(importSize, io.EOF))
-		if err != nil || imported != uint64(importSize-n) || skipped != uint64(n) || len(list(t, db, "", "")) != importSize {
+		imported, skipped, err := db.Import(t.Context(), storetest.Numbered(storetest.ImportSize, io.EOF))
+		if err != nil || imported != uint64(storetest.ImportSize-n) || skipped != uint64(n) || len(storetest.List(t, db, "", "")) != storetest.ImportSize {
 			t.Errorf("killed after %d transactions with %d records there: then imported %d, skipped %d, %v", kill, n, imported, skipped, err)
 		}
 	}
-	if outcomes[0] == 0 || outcomes[importSize] == 0 {
+	if outcomes[0] == 0 || outcomes[storetest.ImportSize] == 0 {
 		t.Errorf("none and all are to be met, each at some transaction: %v", outcomes)
 	}
 }
@@ -102,13 +87,13 @@ func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	db := openDB(t, path)
-	add(t, db, storetest.Record("cpu", "mine", 1, 0.5))
+	storetest.Add(t, db, storetest.Record("cpu", "mine", 1, 0.5))
 	broken := errors.New("the line broke")
-	if _, _, err := db.Import(t.Context(), numbered(700, broken)); !errors.Is(err, broken) {
+	if _, _, err := db.Import(t.Context(), storetest.Numbered(700, broken)); !errors.Is(err, broken) {
 		t.Errorf("the import failed with %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())
-	next := numbered(700, io.EOF)
+	next := storetest.Numbered(700, io.EOF)
 	_, _, err := db.Import(cancelled, func() (*tilthv1.Record, error) {
 		cancel(broken)
 		return next()
@@ -116,7 +101,7 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("the import that was cancelled failed with %v", err)
 	}
-	if n := len(list(t, db, "", "")); n != 1 {
+	if n := len(storetest.List(t, db, "", "")); n != 1 {
 		t.Errorf("%d records are there, want the one from before", n)
 	}
 	if n, err := bucketSize(path, db); err != nil || n != 0 {
@@ -128,8 +113,8 @@ func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
 	db := openDB(t, path)
-	imported, skipped, err := db.Import(t.Context(), numbered(6000, io.EOF))
-	if err != nil || imported != importSize || skipped != 6000-importSize {
+	imported, skipped, err := db.Import(t.Context(), storetest.Numbered(6000, io.EOF))
+	if err != nil || imported != storetest.ImportSize || skipped != 6000-storetest.ImportSize {
 		t.Errorf("imported %d, skipped %d, %v", imported, skipped, err)
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
@@ -157,15 +142,4 @@ func bucketSize(path string, db *bolt.DB) (n int, err error) {
 		})
 	})
 	return n, err
-}
-
-// A file may come from anybody, as a call may.
-func TestAnImportKeepsToTheBoundsOfTheWire(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
-	r := storetest.Record("cpu", "w", 1, 0.5)
-	r.Measurement.SamplesSeconds = slices.Repeat([]float64{0.5}, 1<<20)
-	_, _, err := db.Import(t.Context(), func() (*tilthv1.Record, error) { return r, nil })
-	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "measurement.samples_seconds: has more than 16384 items") {
-		t.Errorf("got %v", err)
-	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostJobsSeen bounds how many jobs one look-up passes over.
-const mostJobsSeen = 20000
-
 // Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what
 // Before is for the page that follows; it is empty after the last one. A page may have fewer jobs than asked for, or
 // none, and others follow.
@@ -24,7 +21,7 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 		size := 0
 		c := q.bucket(tx).cursor()
 		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
-			if len(jobs) >= q.Most || seen >= mostJobsSeen {
+			if len(jobs) >= q.Most || seen >= records.MostJobsSeen {
 				return nil
 			}
 			seen++
@@ -53,7 +50,7 @@ type jobQuery records.JobQuery
 // bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is
 // wanted.
 func (q *jobQuery) bucket(tx *txn) table {
-	if len(q.States) > 0 && !slices.ContainsFunc(q.States, records.Final) {
+	if (*records.JobQuery)(q).OnlyOpen() {
 		return tx.table(bucketOpen)
 	}
 	return tx.table(bucketJobs)
@@ -93,14 +90,5 @@ func (q *jobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job := stored.Row.GetJob()
-	job.Spec, job.Progress = stored.Spec, stored.Progress
-	for _, t := range job.GetSpec().GetTasks() {
-		t.Workload = nil
-	}
-	for _, p := range job.GetResult().GetPackages() {
-		p.Profile, p.Manifest = nil, nil
-	}
-	records.CutListed(job)
-	return job, nil
+	return stored.Listed(), nil
 }

@@ -21,9 +21,7 @@ func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 		if err != nil {
 			return err
 		}
-		job = open.Row.GetJob()
-		job.Spec = open.Spec
-		job.Progress = open.Progress
+		job = open.Job()
 		return nil
 	})
 	return job, err

@@ -6,7 +6,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -41,7 +40,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 				continue
 			}
 			known.Trials++
-			if err := look(&known, rows, k, value, candidate); err != nil && !tx.passOver(err) {
+			if err := known.Look(value, candidate); err != nil && !tx.passOver(damagedValue(bucketRecords, k, err)) {
 				return err
 			}
 		}
@@ -68,22 +67,6 @@ func following(prefix []byte) []byte {
 			next[i]++
 			return next
 		}
-	}
-	return nil
-}
-
-// look reads a record's latency if it is the candidate's and the last verified one; most are told apart by their
-// bytes, undecoded.
-func look(k *records.Known, rows table, key, value []byte, candidate string) error {
-	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(value, []byte(candidate)) {
-		return nil
-	}
-	r := &tilthv1.Record{}
-	if err := rows.parse(key, value, r); err != nil {
-		return err
-	}
-	if m := r.GetMeasurement(); m.GetCandidate().GetDigest() == candidate && m.GetLatencySeconds() > 0 {
-		k.CandidateSeconds = m.GetLatencySeconds()
 	}
 	return nil
 }

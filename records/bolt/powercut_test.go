@@ -55,17 +55,17 @@ func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 				return err
 			}
 			defer db.Close()
-			n := len(list(t, db, "", ""))
+			n := len(storetest.List(t, db, "", ""))
 			outcomes[n]++
-			if n != importSize && (n != 0 || at == trace.Len()) {
-				return fmt.Errorf("%d records of %d are there", n, importSize)
+			if n != storetest.ImportSize && (n != 0 || at == trace.Len()) {
+				return fmt.Errorf("%d records of %d are there", n, storetest.ImportSize)
 			}
 			return nil
 		})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if kill == 0 && (outcomes[0] == 0 || outcomes[importSize] == 0) {
+		if kill == 0 && (outcomes[0] == 0 || outcomes[storetest.ImportSize] == 0) {
 			t.Errorf("none and all are to be met, each after some step: %v", outcomes)
 		}
 	}
@@ -83,7 +83,7 @@ func TestACompactionKeepsAllOverAPowerCut(t *testing.T) {
 			return err
 		}
 		defer db.Close()
-		got := list(t, db, "", "")
+		got := storetest.List(t, db, "", "")
 		if len(got) != len(content) {
 			return fmt.Errorf("%d records, want %d", len(got), len(content))
 		}
@@ -134,7 +134,7 @@ func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 			return err
 		}
 		defer db.Close()
-		if n := len(list(t, db, "", "")); n != len(content)+1 && (n != len(content) || at == trace.Len()) {
+		if n := len(storetest.List(t, db, "", "")); n != len(content)+1 && (n != len(content) || at == trace.Len()) {
 			return fmt.Errorf("%d records after step %d, want %d and one more in the end", n, at, len(content))
 		}
 		return nil
@@ -210,7 +210,7 @@ func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *tes
 			return err
 		}
 		defer db.Close()
-		if n := len(list(t, db, "", "")); n != len(content) && n != len(content)+1 {
+		if n := len(storetest.List(t, db, "", "")); n != len(content) && n != len(content)+1 {
 			return fmt.Errorf("%d records after step %d, want %d or one more", n, at, len(content))
 		}
 		return nil

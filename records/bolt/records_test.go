@@ -24,6 +24,9 @@ import (
 
 // TestMain lets this binary be a process that is killed.
 func TestMain(m *testing.M) {
+	if storetest.Process(kind) {
+		return
+	}
 	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess, importProcessEnv: importProcess, renameProcessEnv: renameProcess,
 		tornProcessEnv: tornProcess, bolt.AddressesProcessEnv: bolt.AddressesProcess} {
 		if path := os.Getenv(name); path != "" {
@@ -44,33 +47,10 @@ func openDB(t *testing.T, path string) *bolt.DB {
 	return db
 }
 
-func add(t *testing.T, db *bolt.DB, rs ...*tilthv1.Record) {
-	t.Helper()
-	w := &records.Write{}
-	for _, r := range rs {
-		w.AddRecord(r)
-	}
-	if err := db.Commit(w).Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func list(t *testing.T, db *bolt.DB, target, workload string) (out []*tilthv1.Record) {
-	t.Helper()
-	err := db.List(t.Context(), target, workload, func(r *tilthv1.Record) error {
-		out = append(out, r)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestBestIsTheFastestVerifiedRecordOfItsTargetAndWorkload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	db := openDB(t, path)
-	add(t, db,
+	storetest.Add(t, db,
 		storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0.1), storetest.Record("cpu", "conv", 3, 0.2),
 		storetest.Record("cpu", "conv", 4, 0), storetest.Record("cpu", "pool", 5, 0.7), storetest.Record("gpu", "conv", 6, 0.01),
 		storetest.Record("cpu", "softmax", 7, 0))
@@ -107,38 +87,6 @@ func TestBestIsTheFastestVerifiedRecordOfItsTargetAndWorkload(t *testing.T) {
 	}
 }
 
-func TestListPagesThroughAGroupInOrder(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
-	const n = 1300
-	w := &records.Write{}
-	for i := range int64(n) {
-		w.AddRecord(storetest.Record("cpu", "conv", n-i, 1))
-		w.AddRecord(storetest.Record("gpu", "conv", n-i, 1))
-	}
-	if err := db.Commit(w).Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got := list(t, db, "cpu", "")
-	if len(got) != n {
-		t.Fatalf("%d records, want %d", len(got), n)
-	}
-	for i, r := range got {
-		if r.GetTarget() != "cpu" || r.GetMeasurement().GetAt().GetSeconds() != int64(i+1) {
-			t.Fatalf("record %d is %v", i, r)
-		}
-		if hasWorkload := len(r.GetWorkload()) > 0; hasWorkload != (i == 0) {
-			t.Fatalf("record %d has workload %q", i, r.GetWorkload())
-		}
-	}
-	if got := list(t, db, "", records.Digest([]byte("conv"))); len(got) != 2*n {
-		t.Errorf("%d records of the workload on every target, want %d", len(got), 2*n)
-	}
-	stop := errors.New("enough")
-	if err := db.List(t.Context(), "", "", func(*tilthv1.Record) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("the visitor's error came back as %v", err)
-	}
-}
-
 func exportAll(t *testing.T, db *bolt.DB, w io.Writer) (uint64, error) {
 	list := func(visit func(*tilthv1.Record) error) error { return db.List(t.Context(), "", "", visit) }
 	return records.Export(w, list, func(why error) { t.Error(why) })
@@ -147,20 +95,20 @@ func exportAll(t *testing.T, db *bolt.DB, w io.Writer) (uint64, error) {
 func TestExportAndImport(t *testing.T) {
 	dir := t.TempDir()
 	from := openDB(t, filepath.Join(dir, "from.db"))
-	add(t, from, storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0), storetest.Record("gpu", "pool", 3, 0.5))
+	storetest.Add(t, from, storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0), storetest.Record("gpu", "pool", 3, 0.5))
 	var file bytes.Buffer
 	if n, err := exportAll(t, from, &file); n != 3 || err != nil {
 		t.Fatalf("exported %d, %v", n, err)
 	}
 	to := openDB(t, filepath.Join(dir, "to.db"))
-	add(t, to, storetest.Record("cpu", "conv", 1, 0.3))
+	storetest.Add(t, to, storetest.Record("cpu", "conv", 1, 0.3))
 	for _, want := range [][2]uint64{{2, 1}, {0, 3}} {
 		imported, skipped, err := importBytes(t, to, file.Bytes())
 		if err != nil || imported != want[0] || skipped != want[1] {
 			t.Errorf("imported %d, skipped %d, %v, want %v", imported, skipped, err, want)
 		}
 	}
-	a, b := list(t, from, "", ""), list(t, to, "", "")
+	a, b := storetest.List(t, from, "", ""), storetest.List(t, to, "", "")
 	if len(a) != len(b) {
 		t.Fatalf("%d records became %d", len(a), len(b))
 	}
@@ -183,7 +131,7 @@ func importBytes(t *testing.T, db *bolt.DB, file []byte) (imported, skipped uint
 func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
 	dir := t.TempDir()
 	from := openDB(t, filepath.Join(dir, "from.db"))
-	add(t, from, storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0.2))
+	storetest.Add(t, from, storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0.2))
 	var file bytes.Buffer
 	if _, err := exportAll(t, from, &file); err != nil {
 		t.Fatal(err)
@@ -214,7 +162,7 @@ func TestImportRefusesWhatIsNotAWholeExport(t *testing.T) {
 			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
 				t.Errorf("got %v, want %v with %q", err, c.want, c.text)
 			}
-			if got := list(t, to, "", ""); len(got) > 0 {
+			if got := storetest.List(t, to, "", ""); len(got) > 0 {
 				t.Errorf("%d records were imported all the same", len(got))
 			}
 		})
@@ -365,7 +313,7 @@ func TestAFullDiskFailsEveryLaterCommitToo(t *testing.T) {
 	if err := db.Commit(small).Wait(t.Context()); !errors.Is(err, first) {
 		t.Errorf("the next commit: %v, want %v", err, first)
 	}
-	if got := list(t, db, "", ""); len(got) != 0 {
+	if got := storetest.List(t, db, "", ""); len(got) != 0 {
 		t.Errorf("%d records in the store, want none", len(got))
 	}
 }

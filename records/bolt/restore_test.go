@@ -65,7 +65,7 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(list(t, aside, "", "")); n != 9 {
+	if n := len(storetest.List(t, aside, "", "")); n != 9 {
 		t.Errorf("the file aside has %d records", n)
 	}
 	if err := aside.Close(); err != nil {
@@ -90,7 +90,7 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(list(t, db, "", "")); n != 3 || db.Restored().IsZero() {
+		if n := len(storetest.List(t, db, "", "")); n != 3 || db.Restored().IsZero() {
 			t.Errorf("%s has %d records, restored %v", path, n, db.Restored())
 		}
 		if err := db.Close(); err != nil {

@@ -86,9 +86,14 @@ func (t table) each(visit func(key, value []byte, err error) error) error {
 // parse decodes a value without its checksum. An error is a Damage.
 func (t table) parse(key, value []byte, into proto.Message) error {
 	if err := proto.Unmarshal(value, into); err != nil {
-		return damagedRow(t.name, key, fmt.Errorf("%w: %v", records.ErrDamaged, err))
+		return damagedValue(t.name, key, err)
 	}
 	return nil
+}
+
+// damagedValue is the Damage of a value that cannot be decoded.
+func damagedValue(bucket, key []byte, err error) error {
+	return damagedRow(bucket, key, fmt.Errorf("%w: %v", records.ErrDamaged, err))
 }
 
 // read decodes what a cursor came upon. An error is a Damage.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -39,4 +40,29 @@ func Measured(candidate string, second int64, ratio float64, samples ...float64)
 	r.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate))}
 	r.SamplesSeconds, r.LatencySeconds, r.CalibrationRatio = samples, samples[0], ratio
 	return r
+}
+
+// Add adds records in one write.
+func Add(t *testing.T, s records.Store, rs ...*tilthv1.Record) {
+	t.Helper()
+	w := &records.Write{}
+	for _, r := range rs {
+		w.AddRecord(r)
+	}
+	if err := s.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// List returns the records that match.
+func List(t *testing.T, s records.Store, target, workload string) (out []*tilthv1.Record) {
+	t.Helper()
+	err := s.List(t.Context(), target, workload, func(r *tilthv1.Record) error {
+		out = append(out, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -1,10 +1,9 @@
-package bolt_test
+package storetest
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,8 +11,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // model is what a store should say, worked out the long way.
@@ -72,21 +69,16 @@ func (g *modelGroup) again() {
 	}
 }
 
-// TestTheStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the file is closed
+// theStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the store is closed
 // and opened.
-func TestTheStoreSaysWhatAModelOfItSays(t *testing.T) {
+func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "model")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		path := filepath.Join(dir, "r.db")
-		db, err := bolt.Open(path, bolt.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { db.Close() }()
+		db := k.opened(t, dir)
 		m := &model{groups: map[string]*modelGroup{"conv": {}, "pool": {}}}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -101,12 +93,7 @@ func TestTheStoreSaysWhatAModelOfItSays(t *testing.T) {
 				}
 			},
 			"reopen": func(t *rapid.T) {
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if db, err = bolt.Open(path, bolt.Options{}); err != nil {
-					t.Fatal(err)
-				}
+				db = k.reopened(t, db, dir)
 			},
 			"": func(t *rapid.T) { m.check(t, db) },
 		})
@@ -116,7 +103,7 @@ func TestTheStoreSaysWhatAModelOfItSays(t *testing.T) {
 // drawRecord is one of few candidates at one of few times.
 func drawRecord(t *rapid.T) *tilthv1.Record {
 	second := rapid.Int64Range(1, 30).Draw(t, "second")
-	r := storetest.Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
+	r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
 	// A time belongs to one candidate, as a device measures one at a time.
 	trace := fmt.Appendf(nil, "candidate %d", second%4)
 	c := r.Measurement.Candidate
@@ -124,7 +111,7 @@ func drawRecord(t *rapid.T) *tilthv1.Record {
 	return r
 }
 
-func (m *model) check(t *rapid.T, db *bolt.DB) {
+func (m *model) check(t *rapid.T, db records.Store) {
 	for _, workload := range []string{"conv", "pool"} {
 		g := m.groups[workload]
 		for level, name := range modelLevels {

@@ -1,24 +1,22 @@
-package bolt_test
+package storetest
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // withLevel is a record whose schedule needs a level of numerics.
 func withLevel(second int64, latency float64, level string) *tilthv1.Record {
-	r := storetest.Record("cpu", "conv", second, latency)
+	r := Record("cpu", "conv", second, latency)
 	r.Measurement.Candidate.Numerics = level
 	return r
 }
 
-// TestBestOfEachLevelOfNumerics adds records in several orders: each level has the fastest that it allows.
-func TestBestOfEachLevelOfNumerics(t *testing.T) {
+// bestOfEachLevelOfNumerics adds records in several orders: each level has the fastest that it allows.
+func bestOfEachLevelOfNumerics(t *testing.T, k Kind) {
 	direct, older, winograd, half := withLevel(1, 4, "strict"), withLevel(2, 3, ""), withLevel(3, 1, "default"), withLevel(4, 0.5, "fast")
 	slow := withLevel(5, 9, "default")
 	for name, order := range map[string][]*tilthv1.Record{
@@ -27,9 +25,9 @@ func TestBestOfEachLevelOfNumerics(t *testing.T) {
 		"mixed":         {older, half, direct, slow, winograd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := openDB(t, filepath.Join(t.TempDir(), "db"))
+			db := fresh(t, k)
 			for _, r := range order {
-				add(t, db, r)
+				Add(t, db, r)
 			}
 			for level, want := range map[string]float64{"strict": 3, "default": 1, "fast": 0.5, "": 0.5} {
 				got, err := db.BestAllowed("cpu", direct.GetWorkloadDigest(), level)
@@ -41,14 +39,14 @@ func TestBestOfEachLevelOfNumerics(t *testing.T) {
 	}
 }
 
-func TestALevelWithoutARecordHasNone(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "db"))
+func aLevelWithoutARecordHasNone(t *testing.T, k Kind) {
+	db := fresh(t, k)
 	r := withLevel(1, 1, "default")
-	add(t, db, r)
+	Add(t, db, r)
 	if _, err := db.BestAllowed("cpu", r.GetWorkloadDigest(), "strict"); !errors.Is(err, records.ErrNotFound) {
 		t.Errorf("strict: %v", err)
 	}
-	if best, err := db.Best("cpu", r.GetWorkloadDigest()); err != nil || best == nil {
+	if best, err := db.BestAllowed("cpu", r.GetWorkloadDigest(), ""); err != nil || best == nil {
 		t.Errorf("any: %v", err)
 	}
 	if _, err := db.BestAllowed("cpu", r.GetWorkloadDigest(), "wild"); !errors.Is(err, records.ErrInvalid) {

@@ -1,17 +1,15 @@
-package bolt_test
+package storetest
 
 import (
-	"path/filepath"
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // Trials that were recorded together share a row, which nobody who reads events sees.
-func TestEventsAreReadFromAnyAndUpToAny(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
+	db := fresh(t, k)
 	w := &records.Write{}
 	state := func(sequence uint64) *tilthv1.JobEvent {
 		return &tilthv1.JobEvent{Sequence: sequence, Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{}}}
@@ -21,7 +19,7 @@ func TestEventsAreReadFromAnyAndUpToAny(t *testing.T) {
 	for i := range trials {
 		together = append(together, &tilthv1.JobEvent{Sequence: uint64(2 + i), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 			TaskIndex: 3, BatchId: "job/0", BestSeconds: float64(trials - i),
-			Measurement: storetest.Record("cpu", "conv", int64(i), float64(trials-i)).GetMeasurement(),
+			Measurement: Record("cpu", "conv", int64(i), float64(trials-i)).GetMeasurement(),
 		}}})
 	}
 	w.AppendEvent("job", state(1))

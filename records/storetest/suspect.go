@@ -1,4 +1,4 @@
-package bolt_test
+package storetest
 
 import (
 	"slices"
@@ -7,19 +7,18 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 func times(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
 
-func TestBestThatIsRefutedGivesWayToTheNext(t *testing.T) {
-	db := openDB(t, t.TempDir()+"/r.db")
+func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k Kind) {
+	db := fresh(t, k)
 	record := func(second int64, latency float64, candidate, numerics string) *tilthv1.Record {
-		r := storetest.Record("cpu-1", "conv", second, latency)
+		r := Record("cpu-1", "conv", second, latency)
 		r.Measurement.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate)), Numerics: numerics}
 		return r
 	}
-	add(t, db, record(1, 3, "slow", "strict"), record(2, 1, "flaky", "fast"), record(3, 2, "good", "default"), record(4, 0, "flaky", "fast"))
+	Add(t, db, record(1, 3, "slow", "strict"), record(2, 1, "flaky", "fast"), record(3, 2, "good", "default"), record(4, 0, "flaky", "fast"))
 	for level, want := range map[string]string{"strict": "slow", "default": "good", "fast": "good", "": "good"} {
 		r, err := db.BestAllowed("cpu-1", records.Digest([]byte("conv")), level)
 		if err != nil || string(r.GetMeasurement().GetCandidate().GetTrace()) != want {
@@ -28,43 +27,40 @@ func TestBestThatIsRefutedGivesWayToTheNext(t *testing.T) {
 	}
 }
 
-// TestABestInDoubtStandsUntilItIsMeasuredAgain, however shortly, and also after the file was closed.
-func TestABestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T) {
-	path := t.TempDir() + "/r.db"
-	db := openDB(t, path)
+// aBestInDoubtStandsUntilItIsMeasuredAgain, however shortly, and also after the store was closed.
+func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
+	folder := t.TempDir()
+	db := k.opened(t, folder)
 	record := func(workload, device string, second int64, samples ...float64) *tilthv1.Record {
-		r := storetest.Record("cpu-1", workload, second, 1)
-		r.Measurement = storetest.Measured("a", second, 1, samples...)
+		r := Record("cpu-1", workload, second, 1)
+		r.Measurement = Measured("a", second, 1, samples...)
 		r.Measurement.Device = device
 		return r
 	}
 	best := func(workload string) *tilthv1.Measurement {
 		t.Helper()
-		r, err := db.Best("cpu-1", records.Digest([]byte(workload)))
+		r, err := db.BestAllowed("cpu-1", records.Digest([]byte(workload)), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.GetMeasurement()
 	}
-	add(t, db, record("early", "board", 10, times(20, 1)...), record("late", "board", 20, times(20, 1)...), record("other", "board-2", 20, times(20, 1)...))
+	Add(t, db, record("early", "board", 10, times(20, 1)...), record("late", "board", 20, times(20, 1)...), record("other", "board-2", 20, times(20, 1)...))
 	var w records.Write
 	w.SuspectBests("board", time.Unix(10, 0), "it changed")
 	if err := db.Commit(&w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second from the file
+	for range 2 { // the second after it was closed
 		for workload, want := range map[string]string{"early": "", "late": "it changed", "other": ""} {
 			if m := best(workload); m.GetSuspected() != want || m.GetLatencySeconds() != 1 {
 				t.Errorf("the best of %s is %v", workload, m)
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		db = openDB(t, path)
+		db = k.reopened(t, db, folder)
 	}
 	for _, workload := range []string{"early", "late", "other"} {
-		add(t, db, record(workload, "board-3", 30, times(5, 1.1)...))
+		Add(t, db, record(workload, "board-3", 30, times(5, 1.1)...))
 	}
 	for workload, want := range map[string]float64{"early": 1, "late": 1.1, "other": 1} {
 		if m := best(workload); m.GetLatencySeconds() != want {

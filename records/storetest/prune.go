@@ -1,10 +1,9 @@
-package bolt_test
+package storetest
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,23 +12,17 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// TestPruningKeepsWhatItSays holds a prune of random records against what it promises.
-func TestPruningKeepsWhatItSays(t *testing.T) {
+// pruningKeepsWhatItSays holds a prune of random records against what it promises.
+func pruningKeepsWhatItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "prune")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		db, err := bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
+		db := k.opened(t, dir)
 		w := &records.Write{}
 		w.PutNew("open", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "open", State: tilthv1.JobState_JOB_STATE_RUNNING}})
@@ -68,7 +61,7 @@ func TestPruningKeepsWhatItSays(t *testing.T) {
 // drawRecords adds records of two workloads, of few candidates, some wrong, some of an open job.
 func drawRecords(t *rapid.T, w *records.Write) (all []*tilthv1.Record) {
 	for second := range int64(rapid.IntRange(0, 40).Draw(t, "records")) {
-		r := storetest.Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second+1, float64(rapid.IntRange(0, 9).Draw(t, "latency")))
+		r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second+1, float64(rapid.IntRange(0, 9).Draw(t, "latency")))
 		trace := fmt.Appendf(nil, "candidate %d", rapid.IntRange(0, 6).Draw(t, "candidate"))
 		c := r.Measurement.Candidate
 		c.Trace, c.Digest = trace, records.Digest(trace)
@@ -84,7 +77,7 @@ func identity(r *tilthv1.Record) string {
 	return fmt.Sprint(r.GetWorkloadDigest(), r.GetMeasurement().GetAt().GetSeconds())
 }
 
-func bestOfAll(t *rapid.T, db *bolt.DB) (best []string) {
+func bestOfAll(t *rapid.T, db records.Store) (best []string) {
 	for _, workload := range []string{"conv", "pool"} {
 		for _, level := range []string{"strict", "default", "fast"} {
 			r, err := db.BestAllowed("cpu", records.Digest([]byte(workload)), level)
@@ -124,15 +117,15 @@ func mustStay(all []*tilthv1.Record, opts records.PruneOptions) (out []*tilthv1.
 	return out
 }
 
-func TestAPrunedRecordLeavesItsEvent(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "r.db"))
+func aPrunedRecordLeavesItsEvent(t *testing.T, k Kind) {
+	db := fresh(t, k)
 	w := &records.Write{}
 	w.PutNew("job", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_DONE}})
 	var trials []*tilthv1.JobEvent
 	for i := range uint64(2) {
 		trials = append(trials, &tilthv1.JobEvent{Sequence: i + 1, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-			Measurement: storetest.Record("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
+			Measurement: Record("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
 		}}})
 	}
 	w.AppendTrials("job", "cpu", "conv", trials)

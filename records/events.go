@@ -1,0 +1,34 @@
+package records
+
+import (
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// MaxEventsBytes ends a look-up of events with the one that makes them so large.
+const MaxEventsBytes = 8 << 20
+
+// UnfoldEvents makes events of a row, and has the measurements of trials fetched by the keys of their records; nil for
+// those whose record was pruned since.
+func UnfoldEvents(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.Measurement, error)) ([]*tilthv1.JobEvent, error) {
+	first := row.GetEvent()
+	if first.GetTrial() == nil {
+		return []*tilthv1.JobEvent{first}, nil
+	}
+	var err error
+	if len(row.GetTrials()) == 0 {
+		first.GetTrial().Measurement, err = measurement(row.GetRecordKey())
+		return []*tilthv1.JobEvent{first}, err
+	}
+	events := make([]*tilthv1.JobEvent, len(row.GetTrials()))
+	for i, t := range row.GetTrials() {
+		trial := &tilthv1.TrialRecorded{
+			TaskIndex: first.GetTrial().GetTaskIndex(), BatchId: first.GetTrial().GetBatchId(), BestSeconds: t.GetBestSeconds(),
+		}
+		if trial.Measurement, err = measurement(t.GetRecordKey()); err != nil {
+			return nil, err
+		}
+		events[i] = &tilthv1.JobEvent{Sequence: first.GetSequence() + uint64(i), At: first.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: trial}}
+	}
+	return events, nil
+}

@@ -1,0 +1,55 @@
+package memory
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Events implements records.Jobs.
+func (s *Store) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	j, there := s.jobs.get(jobID)
+	if !there {
+		return nil, nil
+	}
+	size := 0
+	for _, stored := range j.events.from(from) {
+		if len(events) >= limit || size >= records.MaxEventsBytes {
+			break
+		}
+		var row storev1.EventRow
+		if err := decode(stored.row, &row); err != nil {
+			return nil, err
+		}
+		several, err := records.UnfoldEvents(&row, stored.measurement)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range several {
+			if e.GetSequence() >= from && len(events) < limit && size < records.MaxEventsBytes {
+				records.CutEvent(e)
+				size += proto.Size(e)
+				events = append(events, e)
+			}
+		}
+	}
+	return events, nil
+}
+
+// measurement fetches that of a trial of the row; nil when its record was pruned. The caller holds the lock.
+func (e event) measurement(key []byte) (*tilthv1.Measurement, error) {
+	if e.group == nil {
+		return nil, nil
+	}
+	row, there := e.group.rows.get(string(key))
+	if !there {
+		return nil, nil
+	}
+	var r tilthv1.Record
+	err := decode(row, &r)
+	return r.GetMeasurement(), err
+}

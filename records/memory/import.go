@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Import implements records.Measurements. The records are held in memory until the last has come.
+func (s *Store) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	all, err := s.collect(ctx, next)
+	if err != nil {
+		return 0, 0, err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.write(nil); err != nil {
+		return 0, 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, add := range all {
+		if s.addRecord(add) {
+			imported++
+		} else {
+			skipped++
+		}
+	}
+	return imported, skipped, nil
+}
+
+// collect takes in all records, no more of them than the store has room for.
+func (s *Store) collect(ctx context.Context, next func() (*tilthv1.Record, error)) (all []records.AddRecord, err error) {
+	incoming, err := records.NewIncoming()
+	if err != nil {
+		return nil, err
+	}
+	for room := s.most - s.SizeBytes(); ; {
+		r, err := next()
+		if errors.Is(err, io.EOF) {
+			return all, context.Cause(ctx)
+		}
+		if err == nil {
+			err = incoming.Admit(r)
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		add := records.NewAddRecord(r)
+		if room -= int64(len(add.Record.Row)) + rowBytes; room < 0 {
+			return nil, fmt.Errorf("the records take more than %d bytes of memory: keep them in a file", s.most)
+		}
+		all = append(all, add)
+	}
+}

@@ -1,0 +1,230 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// job is what is stored of a job.
+type job struct {
+	row      []byte // a storev1.JobRow; nil = there is no such job yet
+	spec     []byte // a tilthv1.JobSpec
+	request  string // its key
+	progress sorted[string, []byte]
+	events   sorted[uint64, event] // by the sequence of the last in the row
+}
+
+// event is a row of events.
+type event struct {
+	row   []byte // a storev1.EventRow, whose trials have keys within the group
+	group *group // of the trials; nil = it has none
+}
+
+func (e event) sizeBytes() int64 {
+	if e.row == nil {
+		return 0
+	}
+	return int64(len(e.row)) + rowBytes
+}
+
+func (j *job) sizeBytes(id string) int64 {
+	size := int64(len(id)+len(j.row)+len(j.spec)) + rowBytes
+	for key, row := range j.progress.all() {
+		size += int64(len(key)+len(row)) + rowBytes
+	}
+	for _, e := range j.events.all() {
+		size += e.sizeBytes()
+	}
+	return size
+}
+
+func progressKey(task uint32) string { return fmt.Sprintf("%010d", task) }
+
+// jobOf is a job, which is made when there is none. The caller holds the lock.
+func (s *Store) jobOf(id string) *job {
+	j, there := s.jobs.get(id)
+	if !there {
+		j = &job{}
+		s.jobs.put(id, j)
+		s.size += int64(len(id)) + rowBytes
+	}
+	return j
+}
+
+// look has the rows of a job looked at.
+func (s *Store) look(id string, at func(j *job)) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	j, there := s.jobs.get(id)
+	if !there || j.row == nil {
+		return fmt.Errorf("job %q: %w", id, records.ErrNotFound)
+	}
+	at(j)
+	return nil
+}
+
+// rows are those of a job, which are decoded without the lock.
+type rows struct {
+	id       string
+	row      []byte
+	spec     []byte
+	progress [][]byte
+	last     uint64
+}
+
+func rowsOf(id string, j *job) rows {
+	r := rows{id: id, row: j.row, spec: j.spec}
+	for _, p := range j.progress.all() {
+		r.progress = append(r.progress, p)
+	}
+	r.last, _ = j.events.last()
+	return r
+}
+
+func (r rows) load() (*records.OpenJob, error) {
+	open := &records.OpenJob{ID: r.id, Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}, LastSequence: r.last}
+	if err := decode(r.row, open.Row); err != nil {
+		return nil, err
+	}
+	if err := decode(r.spec, open.Spec); err != nil {
+		return nil, err
+	}
+	records.CutJob(open.Row, open.Spec)
+	for _, row := range r.progress[:min(len(r.progress), len(open.Spec.GetTasks()))] {
+		p := &tilthv1.TaskProgress{}
+		if err := decode(row, p); err != nil {
+			return nil, err
+		}
+		open.Progress = append(open.Progress, p)
+	}
+	return open, nil
+}
+
+// Job implements records.Jobs.
+func (s *Store) Job(id string) (*tilthv1.Job, error) {
+	var r rows
+	if err := s.look(id, func(j *job) { r = rowsOf(id, j) }); err != nil {
+		return nil, err
+	}
+	open, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	return open.Job(), nil
+}
+
+// JobRow implements records.Jobs.
+func (s *Store) JobRow(id string) (*storev1.JobRow, error) {
+	var stored []byte
+	row := &storev1.JobRow{}
+	if err := s.look(id, func(j *job) { stored = j.row }); err != nil {
+		return row, err
+	}
+	return row, decode(stored, row)
+}
+
+// JobOwner implements records.Jobs.
+func (s *Store) JobOwner(id string) (owner string, err error) {
+	err = s.look(id, func(j *job) { owner = records.OwnerOf(j.spec) })
+	return owner, err
+}
+
+// JobByRequest implements records.Jobs.
+func (s *Store) JobByRequest(owner, requestID string) (id string, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	id, there := s.requests[string(records.RequestKey(owner, requestID))]
+	if !there {
+		return "", fmt.Errorf("request %q of %q: %w", requestID, owner, records.ErrNotFound)
+	}
+	return id, nil
+}
+
+// OpenJobs implements records.Jobs.
+func (s *Store) OpenJobs() (open []*records.OpenJob, err error) {
+	s.mu.RLock()
+	var all []rows
+	for id, j := range s.open.all() {
+		all = append(all, rowsOf(id, j))
+	}
+	s.mu.RUnlock()
+	for _, r := range all {
+		j, err := r.load()
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, j)
+	}
+	return open, nil
+}
+
+// LastJobID implements records.Jobs.
+func (s *Store) LastJobID() (string, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.lastJob, nil
+}
+
+// EndedJobs implements records.Jobs.
+func (s *Store) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
+	return eachRow(s, &s.ended, func(id string, row []byte) error {
+		e := &storev1.EndedRow{}
+		err := decode(row, e)
+		visit(id, e)
+		return err
+	})
+}
+
+// Sweep implements records.Jobs: jobs are dropped whole.
+func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
+
+// Jobs implements records.Jobs.
+func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
+	size, before := 0, q.Before
+	for seen := 0; len(jobs) < q.Most && seen < records.MostJobsSeen; seen++ {
+		r, there := s.newest(q, before)
+		if !there {
+			return jobs, "", nil
+		}
+		open, err := r.load()
+		if err != nil {
+			return jobs, next, err
+		}
+		if len(q.States) == 0 || slices.Contains(q.States, open.Row.GetJob().GetState()) {
+			listed := open.Listed()
+			if size += proto.Size(listed); size > q.MostBytes && len(jobs) > 0 {
+				return jobs, next, nil
+			}
+			jobs = append(jobs, listed)
+		}
+		before, next = r.id, r.id
+	}
+	return jobs, next, nil
+}
+
+// newest is the newest job before an id (empty = of all) that may be wanted.
+func (s *Store) newest(q records.JobQuery, before string) (rows, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	among := &s.jobs
+	if q.OnlyOpen() {
+		among = &s.open
+	}
+	older := among.backward()
+	if before != "" {
+		older = among.before(before)
+	}
+	for id, j := range older {
+		if j.row != nil {
+			return rowsOf(id, j), true
+		}
+	}
+	return rows{}, false
+}

@@ -1,0 +1,151 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// BestAllowed implements records.Measurements.
+func (s *Store) BestAllowed(target, workloadDigest, numerics string) (*tilthv1.Record, error) {
+	level, err := records.AllowedLevel(numerics)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	g, there := s.groups.get(groupKey(records.Group{Target: target, Workload: workloadDigest}))
+	if !there {
+		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workloadDigest, target, records.ErrNotFound)
+	}
+	return s.best(g, level)
+}
+
+// best is the best record of a group at a level. The caller holds the lock.
+func (s *Store) best(g *group, level int) (*tilthv1.Record, error) {
+	if g.bests[level].Measurement == nil {
+		return nil, fmt.Errorf("best record of workload %s for target %s: %w", g.Workload, g.Target, records.ErrNotFound)
+	}
+	r, err := g.record(g.bests[level].Key)
+	if err != nil {
+		return nil, err
+	}
+	r.Workload = bytes.Clone(s.workloads[g.Workload])
+	return &r.Record, nil
+}
+
+// BestPage implements records.Measurements.
+func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+	prefix := ""
+	if target != "" {
+		prefix = target + "\x00"
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	last, size := "", 0
+	for key, g := range s.groups.from(max(prefix, after)) {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		if after != "" && key == after {
+			continue
+		}
+		r, err := s.best(g, records.Levels-1)
+		if errors.Is(err, records.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if size += proto.Size(r); len(best) > 0 && (len(best) == most || size > mostBytes) {
+			return best, last, nil
+		}
+		best, last = append(best, r), key
+	}
+	return best, "", nil
+}
+
+// matching are the groups of a target and of a workload; empty matches all.
+func (s *Store) matching(target, workload string) (all []*group) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	from := ""
+	if target != "" {
+		from = groupKey(records.Group{Target: target, Workload: workload})
+	}
+	for _, g := range s.groups.from(from) {
+		if target != "" && g.Target != target {
+			break
+		}
+		if workload == "" || g.Workload == workload {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// List implements records.Measurements.
+func (s *Store) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	for _, g := range s.matching(target, workload) {
+		first := true
+		err := s.eachRecord(ctx, g, func(r *stored) error {
+			if first {
+				first = false
+				s.mu.RLock()
+				r.Workload = bytes.Clone(s.workloads[g.Workload])
+				s.mu.RUnlock()
+			}
+			return visit(&r.Record)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRecord visits a group's records, oldest first, without the lock.
+func (s *Store) eachRecord(ctx context.Context, g *group, visit func(r *stored) error) error {
+	return eachRow(s, &g.rows, func(key string, row []byte) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r, err := g.decode(records.Key([]byte(key)), row)
+		if err != nil {
+			return err
+		}
+		return visit(r)
+	})
+}
+
+// Known implements records.Measurements.
+func (s *Store) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
+	best, err := s.BestAllowed(target, workloadDigest, numerics)
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
+		return known, err
+	}
+	known.Best = best.GetMeasurement()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	g, there := s.groups.get(groupKey(records.Group{Target: target, Workload: workloadDigest}))
+	if !there {
+		return known, nil
+	}
+	for _, row := range g.rows.backward() {
+		if known.Trials == most {
+			break
+		}
+		known.Trials++
+		if err := known.Look(row, candidate); err != nil {
+			return known, err
+		}
+	}
+	return known, nil
+}

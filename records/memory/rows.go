@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// rowsPerLook are taken under the lock at a time.
+const rowsPerLook = 512
+
+// decode decodes a row.
+func decode(row []byte, into proto.Message) error {
+	if err := proto.Unmarshal(row, into); err != nil {
+		return fmt.Errorf("decode a row of the store: %w", err)
+	}
+	return nil
+}
+
+// page returns some keys and rows from a key on, and where the next ones begin; more is false after the last.
+func page(s *Store, rows *sorted[string, []byte], from string) (keys []string, found [][]byte, next string, more bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key, row := range rows.from(from) {
+		if len(keys) == rowsPerLook {
+			return keys, found, key, true
+		}
+		keys, found = append(keys, key), append(found, row)
+	}
+	return keys, found, "", false
+}
+
+// eachRow visits rows in the order of their keys, without the lock.
+func eachRow(s *Store, rows *sorted[string, []byte], visit func(key string, row []byte) error) error {
+	for from, more := "", true; more; {
+		var keys []string
+		var found [][]byte
+		keys, found, from, more = page(s, rows, from)
+		for i, key := range keys {
+			if err := visit(key, found[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// defaultMaxSizeBytes is small beside what a tracker's machine has.
+const defaultMaxSizeBytes = 1 << 30
+
+// rowBytes is about what a row takes beside its key and its value.
+const rowBytes = 64
+
+// Options bound a store.
+type Options struct {
+	// MaxSizeBytes bounds the rows; once they have outgrown it, every write fails. 0 = 1 GiB.
+	MaxSizeBytes int64
+	// Life names the store's only life; empty = a name is drawn at random. See records.IsLife.
+	Life string
+}
+
+// Store implements records.Store.
+type Store struct {
+	life string
+	most int64
+
+	// writing is held by whoever writes until those who wait for the write have been told: it keeps their order.
+	writing sync.Mutex
+	closed  bool
+	failed  error
+
+	mu      sync.RWMutex // guards all below; held for writing only with writing
+	observe func(records.Transaction)
+	size    int64
+
+	jobs    sorted[string, *job]
+	open    sorted[string, *job] // those that have not ended
+	lastJob string               // that there ever was
+	// requests are the ids of jobs by records.RequestKey.
+	requests        map[string]string
+	batches, ended  sorted[string, []byte] // batches under way; jobs that have ended
+	closedBatches   sorted[string, []byte]
+	agents, devices sorted[string, []byte]
+	workloads       map[string][]byte
+	groups          sorted[string, *group]
+}
+
+// New returns an empty store.
+func New(opts Options) *Store {
+	return &Store{
+		life: cmp.Or(opts.Life, records.NewLife()), most: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
+		requests: map[string]string{}, workloads: map[string][]byte{},
+	}
+}
+
+// Life implements records.Store.
+func (s *Store) Life() string { return s.life }
+
+// SizeBytes implements records.Store. It is about what the rows take.
+func (s *Store) SizeBytes() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.size
+}
+
+// Observe implements records.Store.
+func (s *Store) Observe(f func(records.Transaction)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observe = f
+}
+
+// Close implements records.Store.
+func (s *Store) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.closed = true
+	return nil
+}
+
+// Commit implements records.Store. The write is stored when it returns.
+func (s *Store) Commit(w *records.Write) *records.Pending {
+	p := records.NewPending()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	err := s.write(w.Ops())
+	if err == nil {
+		w.Committed()
+	}
+	p.Settle(err)
+	return p
+}
+
+// write makes the changes of a write. The caller holds writing.
+func (s *Store) write(ops []records.Op) error {
+	if s.closed {
+		return records.ErrClosed
+	}
+	if s.failed != nil {
+		return s.failed
+	}
+	begin := time.Now()
+	s.mu.Lock()
+	if s.size > s.most {
+		s.failed = fmt.Errorf("the records take %d bytes of memory, at most %d will do: keep them in a file", s.size, s.most)
+	}
+	for _, op := range ops {
+		if s.failed == nil {
+			s.failed = s.apply(op)
+		}
+	}
+	observe, err := s.observe, s.failed
+	s.mu.Unlock()
+	if err == nil && observe != nil && len(ops) > 0 {
+		observe(records.Transaction{Took: time.Since(begin), Commits: 1})
+	}
+	return err
+}
+
+// put sets a row, and counts what it takes.
+func (s *Store) put(rows *sorted[string, []byte], key string, row []byte) {
+	before, replaced := rows.put(key, row)
+	s.size += int64(len(row) - len(before))
+	if !replaced {
+		s.size += int64(len(key)) + rowBytes
+	}
+}
+
+// remove removes a row, if it is there.
+func (s *Store) remove(rows *sorted[string, []byte], key string) {
+	if row, there := rows.remove(key); there {
+		s.size -= int64(len(key)+len(row)) + rowBytes
+	}
+}
+
+// Agents implements records.Store.
+func (s *Store) Agents(visit func(*tilthv1.Agent)) error {
+	return eachRow(s, &s.agents, func(_ string, row []byte) error {
+		a := &tilthv1.Agent{}
+		err := decode(row, a)
+		visit(a)
+		return err
+	})
+}
+
+// Devices implements records.Store.
+func (s *Store) Devices(visit func(name string, row *storev1.DeviceRow)) error {
+	return eachRow(s, &s.devices, func(name string, row []byte) error {
+		d := &storev1.DeviceRow{}
+		err := decode(row, d)
+		visit(name, d)
+		return err
+	})
+}

@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// crashEnv has a test binary be a process that is killed while it writes to the store in a folder.
+const crashEnv = "TILTH_STORE_CRASH"
+
+// Process is called first in TestMain of a package that calls TestCrash; true says that all is done.
+func Process(k Kind) bool {
+	folder := os.Getenv(crashEnv)
+	if folder == "" {
+		return false
+	}
+	s, err := k.Open(folder)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	last, err := s.LastJobID()
+	begin, _ := strconv.Atoi(last)
+	for n := begin + 1; err == nil; n++ { // until it is killed
+		w := &records.Write{}
+		w.OnCommitted(func() { fmt.Println(n) })
+		numbered(w, n)
+		if p := s.Commit(w); n%16 == 0 {
+			err = p.Wait(context.Background())
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+	return true
+}
+
+// numbered is a write of five rows.
+func numbered(w *records.Write, n int) {
+	id := fmt.Sprintf("%08d", n)
+	putNew(w, id, "ana", id)
+	w.PutBatch(id+".0", &storev1.BatchRow{JobId: id, EventSequence: 1})
+	w.AppendTrials(id, "cpu", "conv", []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
+		Trial: &tilthv1.TrialRecorded{Measurement: Record("cpu", "conv", int64(n), 1/float64(n)).GetMeasurement()},
+	}}})
+}
+
+// TestCrash holds a store that keeps what is stored to what is promised of a process that is killed: what it was told
+// of is there, and each write is there whole or not at all, without gaps.
+func TestCrash(t *testing.T, k Kind) {
+	folder := t.TempDir()
+	for round := range 4 {
+		told := killed(t, folder, 100+150*round)
+		s := k.opened(t, folder)
+		stored, err := s.LastJobID()
+		count, _ := strconv.Atoi(stored)
+		if err != nil || count < told {
+			t.Fatalf("%d writes were told of, and %d are there, %v", told, count, err)
+		}
+		open, err := s.OpenJobs()
+		if err != nil || len(open) != count {
+			t.Errorf("%d jobs of %d are open, %v", len(open), count, err)
+		}
+		for n, j := range open {
+			if j.ID != fmt.Sprintf("%08d", n+1) || j.LastSequence != 2 || j.Damage != nil || len(j.Progress) != 2 {
+				t.Fatalf("job %d is %+v", n+1, j)
+			}
+		}
+		if batches, err := s.OpenBatches(); err != nil || len(batches) != count {
+			t.Errorf("%d batches of %d are under way, %v", len(batches), count, err)
+		}
+		known, err := s.Known("cpu", "conv", "", "", 1<<30)
+		if err != nil || known.Trials != count || known.Best.GetLatencySeconds() != 1/float64(count) {
+			t.Errorf("%d records of %d are there, the best of %v s, %v", known.Trials, count, known.Best.GetLatencySeconds(), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killed has a process write to the store, kills it once so many writes more are stored, and returns the number of the
+// last that it was told of.
+func killed(t *testing.T, folder string, writes int) (told int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), crashEnv+"="+folder)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); count++ {
+		if n, err := strconv.Atoi(lines.Text()); err == nil {
+			told = n
+		}
+		if count == writes {
+			_ = cmd.Process.Kill()
+		}
+	}
+	_ = cmd.Wait()
+	if count <= writes {
+		t.Fatalf("the process ended by itself after %d writes", count)
+	}
+	return told
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Kind is a kind of store.
+type Kind struct {
+	// Open opens the store that lies in a folder, and makes it when there is none.
+	Open func(folder string) (records.Store, error)
+	// Keeps says that what is stored is there when the folder is opened again.
+	Keeps bool
+}
+
+// Test holds stores to what is promised of all of them.
+func Test(t *testing.T, k Kind) {
+	for name, test := range map[string]func(*testing.T, Kind){
+		"the best is the fastest verified record":       bestIsTheFastestVerifiedRecord,
+		"each level of numerics has its best":           bestOfEachLevelOfNumerics,
+		"a level without a record has none":             aLevelWithoutARecordHasNone,
+		"a best that is refuted gives way to the next":  bestThatIsRefutedGivesWayToTheNext,
+		"a best in doubt stays until measured again":    aBestInDoubtStandsUntilItIsMeasuredAgain,
+		"the store says what a model of it says":        theStoreSaysWhatAModelOfItSays,
+		"a list goes through a group in order":          aListGoesThroughAGroupInOrder,
+		"best records come in pages":                    bestRecordsComeInPages,
+		"known sums up a workload on a target":          knownSumsUpAWorkloadOnATarget,
+		"pruning keeps what it says":                    pruningKeepsWhatItSays,
+		"a pruned record leaves its event":              aPrunedRecordLeavesItsEvent,
+		"an import skips what is there":                 anImportSkipsWhatIsThere,
+		"an import that fails leaves nothing":           anImportThatFailsLeavesNothing,
+		"events are read from any and up to any":        eventsAreReadFromAnyAndUpToAny,
+		"two measurements of an instant are two":        twoMeasurementsOfAnInstantAreTwo,
+		"a job is what was stored of it last":           aJobIsWhatWasStoredOfItLast,
+		"jobs come in pages":                            jobsComeInPages,
+		"a dropped job leaves its records":              aDroppedJobLeavesItsRecords,
+		"a request is its owner's":                      aRequestIsItsOwners,
+		"a batch is under way, closed or gone":          aBatchIsUnderWayClosedOrGone,
+		"agents and devices are kept by name":           agentsAndDevicesAreKeptByName,
+		"what is returned belongs to the caller":        whatIsReturnedBelongsToTheCaller,
+		"writes are stored in the order of the commits": writesAreStoredInTheOrderOfTheCommits,
+		"readers see whole writes":                      readersSeeWholeWrites,
+		"a store that is closed takes nothing":          aStoreThatIsClosedTakesNothing,
+		"a life has a name of its own":                  aLifeHasANameOfItsOwn,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// fresh is an empty store for a test.
+func fresh(t *testing.T, k Kind) records.Store {
+	t.Helper()
+	return k.opened(t, t.TempDir())
+}
+
+// tester is a test, also one of rapid.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
+func (k Kind) opened(t tester, folder string) records.Store {
+	t.Helper()
+	s, err := k.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// reopened is the store after it was closed and opened again, or the same if that would be another.
+func (k Kind) reopened(t tester, s records.Store, folder string) records.Store {
+	t.Helper()
+	if !k.Keeps {
+		return s
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return k.opened(t, folder)
+}
+
+func commit(t *testing.T, s records.Store, w *records.Write) {
+	t.Helper()
+	if err := s.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// missing fails the test unless err is that of what is not there.
+func missing(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, records.ErrNotFound) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
