@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/artifact"
-	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
@@ -20,7 +21,9 @@ import (
 
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
-	// Records is the records file; ArtifactsDir the folder of the artifacts.
+	// Store is the kind of store, by its name in records/registry; empty = the usual one.
+	Store string
+	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
 	Records, ArtifactsDir string
 	// Listen is where gRPC is served: host:port or unix:PATH.
 	Listen string
@@ -51,33 +54,33 @@ type Patience struct {
 	MaxAttempts                                 uint32
 }
 
-// reserveBytes are addresses for the records file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file
-// that stays below is backed up and listed without holding up those who write.
-const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
-
 // RunTracker is the life of a tracker, until ctx ends or its disk fails.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
-	db, err := bolt.Open(cfg.Records, bolt.Options{ReserveBytes: reserveBytes})
+	kind, err := registry.Of(cfg.Store)
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	store, err := kind.Open(cfg.Records)
 	if err != nil {
 		return err
 	}
 	security, closer, err := cfg.Security.open(cfg.Logger)
 	if err != nil {
-		return errors.Join(fmt.Errorf("tracker: %w", err), db.Close())
+		return errors.Join(fmt.Errorf("tracker: %w", err), store.Close())
 	}
 	life, end := context.WithCancel(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() { limitMemory(life) })
-	err = serve(ctx, cfg, db, security)
+	err = serve(ctx, cfg, store, security)
 	end()
 	memory.Wait()
-	return errors.Join(err, db.Close(), closer.Close())
+	return errors.Join(err, store.Close(), closer.Close())
 }
 
-func serve(ctx context.Context, cfg TrackerConfig, db *bolt.DB, security tracker.Security) error {
+func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security tracker.Security) error {
 	registry := newRegistry()
 	t, err := tracker.New(tracker.Config{
-		Store: db, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
+		Store: store, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
 		Security: security, Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
 		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
 		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups,

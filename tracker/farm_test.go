@@ -45,6 +45,8 @@ type farm struct {
 	testing.TB
 	dir string
 	cfg tracker.Config
+	// open opens the store; nil = openFile.
+	open func(path string) (records.Store, error)
 	// intercept, when set, is between the clients and the tracker.
 	intercept grpc.UnaryClientInterceptor
 	stop      func()
@@ -67,9 +69,15 @@ func newFarm(t testing.TB, cfg tracker.Config) *farm {
 	return f
 }
 
+func openFile(path string) (records.Store, error) { return bolt.Open(path, bolt.Options{}) }
+
 func (f *farm) start() {
 	f.Helper()
-	db, err := bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{})
+	open := f.open
+	if open == nil {
+		open = openFile
+	}
+	db, err := open(filepath.Join(f.dir, "records.db"))
 	if err != nil {
 		f.Fatal(err)
 	}

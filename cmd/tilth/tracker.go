@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // Where a tracker is found unless said otherwise.
@@ -22,6 +23,7 @@ const (
 // serveFlags are what a tracker is told about where it serves, what it keeps and whom it answers.
 type serveFlags struct {
 	listen, web, data string
+	store             string
 	security          securityFlags
 	share             shareFlags
 	artifacts         artifactFlags
@@ -56,6 +58,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
 	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
+	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` of store for jobs and records: "+registry.Help())
 	f.drift.add(c)
 	f.patience.add(c)
 	f.share.add(c)
@@ -70,6 +73,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 func (f *serveFlags) check() error {
 	if f.listen == "" {
 		return usagef("--listen is empty: want host:port or unix:PATH")
+	}
+	if _, err := registry.Of(f.store); err != nil {
+		return usagef("--store: %v", err)
 	}
 	if _, err := f.share.shares(); err != nil {
 		return err
@@ -104,7 +110,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	}
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
-		Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
+		Store: f.store, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 		Listen: f.listen, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
 		Security: f.security.config(a, dir), Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {

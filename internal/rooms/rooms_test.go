@@ -33,6 +33,7 @@ var rooms = []struct {
 	{"records/bolt", []string{"proto", "internal", "records"}},
 	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/storetest", []string{"proto", "records"}},
+	{"records/registry", []string{"records", "records/bolt", "records/memory"}},
 	{"artifact", []string{"proto", "internal", "records"}},
 	{"agent", []string{"proto", "internal"}},
 	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},
@@ -54,8 +55,8 @@ var rooms = []struct {
 	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt"}},
 	{"internal/display", []string{"proto", "internal", "tuning"}},
 	{"farm", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "records", "records/bolt", "artifact", "agent", "tuner", "builder", "runner",
-		"client", "tracker", "tracker/policy", "tracker/upkeep",
+		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "agent", "tuner", "builder",
+		"runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
 	}},
 	{"bench", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",
