@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -130,7 +131,7 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 	if err := os.WriteFile(path, bytes.Repeat([]byte("object of "+batch+"\n"), 2000), 0o644); err != nil {
 		return nil, err
 	}
-	ref, err := artifact.NewClient(p.conn, nil, p.Log).Upload(ctx, "candidates", path)
+	ref, err := artifact.NewClient(p.conn, nil, p.Log).Upload(ctx, wire.RoleCandidates, path)
 	return ref, errors.Join(err, os.Remove(path))
 }
 

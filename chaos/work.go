@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -154,7 +155,7 @@ func (p *pretender) propose(ctx context.Context, client tilthv1.SearchServiceCli
 	r := &tilthv1.ProposeBatchRequest{Lease: token, Proposal: n, TaskIndex: uint32(n % jobTasks)}
 	for i := range batchSize {
 		trace := fmt.Appendf(nil, "tilth-trace 1\n%s %d %d\n", job.GetSpec().GetName(), n, i)
-		r.Candidates = append(r.Candidates, &tilthv1.Candidate{Digest: records.Digest(trace), Trace: trace, Numerics: "strict"})
+		r.Candidates = append(r.Candidates, &tilthv1.Candidate{Digest: records.Digest(trace), Trace: trace, Numerics: wire.NumericsStrict})
 	}
 	return p.report(ctx, "ProposeBatch", func(ctx context.Context) error {
 		_, err := client.ProposeBatch(ctx, r)

@@ -3,6 +3,8 @@ package records
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Levels is how many levels of numerics there are, each of which allows what those before it do.
@@ -10,7 +12,7 @@ const Levels = 3
 
 // levels are their names. A candidate's level is the least that allows it; empty, as in records from before there were
 // levels, is the first.
-var levels = [Levels]string{"strict", "default", "fast"}
+var levels = [Levels]string{wire.NumericsStrict, wire.NumericsDefault, wire.NumericsFast}
 
 // Level is a level's number; ok is false when there is none of that name.
 func Level(name string) (level int, ok bool) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -68,7 +69,7 @@ func (f *fleet) upload(ctx context.Context) error {
 		return fmt.Errorf("write what stands for objects: %w", err)
 	}
 	var err error
-	f.object, err = artifact.NewClient(f.conns[0], nil, f.log).Upload(ctx, "candidates", path)
+	f.object, err = artifact.NewClient(f.conns[0], nil, f.log).Upload(ctx, wire.RoleCandidates, path)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -58,7 +59,7 @@ func (o *Options) candidate(trace []byte) *tilthv1.Candidate {
 	for len(trace) < o.TraceBytes {
 		trace = append(trace, "split 1 0 96 0\n"...)
 	}
-	return &tilthv1.Candidate{Digest: digest(trace), Trace: trace, Numerics: "strict"}
+	return &tilthv1.Candidate{Digest: digest(trace), Trace: trace, Numerics: wire.NumericsStrict}
 }
 
 // agentSpec is what an agent says of itself.

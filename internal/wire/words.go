@@ -12,3 +12,11 @@ const (
 	RoleReference  = "reference"
 	RoleHarness    = "harness"
 )
+
+// Levels of numerics: how much accuracy the algorithms of a schedule may lose, the most careful first. Package
+// schedule says what each allows.
+const (
+	NumericsStrict  = "strict"
+	NumericsDefault = "default"
+	NumericsFast    = "fast"
+)

@@ -30,7 +30,7 @@ func checkJob(spec *tilthv1.JobSpec) error {
 			return err
 		}
 	}
-	if n := spec.GetNumerics(); n != "" && n != "strict" && n != "default" && n != "fast" {
+	if n := spec.GetNumerics(); !records.ValidNumerics(n) {
 		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
 	}
 	if p := spec.GetPriority(); p > wire.MostPriority {

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/state"
@@ -65,7 +66,7 @@ func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {
 // knownNumerics is the level of a job; one from before there were levels is strict.
 func knownNumerics(spec *tilthv1.JobSpec) string {
 	if spec.GetNumerics() == "" {
-		return "strict"
+		return wire.NumericsStrict
 	}
 	return spec.GetNumerics()
 }
