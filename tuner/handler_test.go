@@ -277,7 +277,7 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED {
 		t.Fatalf("job ended %v", job.GetState())
 	}
-	if want := "none of 16 trials of task 0 was right: 16 wrong_result, the first said: off by one"; job.GetReason() != want {
+	if want := "none of 16 trials of task 0 was correct: 16 wrong_result, the first said: off by one"; job.GetReason() != want {
 		t.Errorf("reason %q, want %q", job.GetReason(), want)
 	}
 }

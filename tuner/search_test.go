@@ -167,7 +167,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 func TestUnknownAlgorithm(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
-	if want := `tuner: there is no search algorithm "magic"; there are [ga gbdt grid random]`; err == nil || err.Error() != want {
+	if want := `tuner: unknown search algorithm "magic": want one of [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
