@@ -92,8 +92,8 @@ func (f *recordsFlags) wanted() string {
 }
 
 func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) {
+	logger := f.log.logger(a.stderr)
 	if f.tracker.addr != "" {
-		logger := f.log.logger(a.stderr)
 		options, err := f.tracker.options(logger)
 		if err != nil {
 			return nil, err
@@ -104,5 +104,5 @@ func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) 
 	if err != nil {
 		return nil, err
 	}
-	return recordsource.OpenFile(path, writable)
+	return recordsource.OpenFile(path, writable, logger)
 }

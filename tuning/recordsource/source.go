@@ -28,8 +28,8 @@ type Source interface {
 }
 
 // OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
-// is none.
-func OpenFile(path string, writable bool) (Source, error) {
+// is none. The log says which rows are damaged and therefore left out.
+func OpenFile(path string, writable bool, log *slog.Logger) (Source, error) {
 	open := bolt.OpenReadOnly
 	if writable {
 		open = bolt.Open
@@ -38,6 +38,9 @@ func OpenFile(path string, writable bool) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.OnDamage(func(d *records.Damage) {
+		log.Warn("damaged row left out: see 'tilth records verify'", "records", path, "bucket", d.Bucket, "error", d.Err)
+	})
 	return file{db}, nil
 }
 
