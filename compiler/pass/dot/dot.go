@@ -123,9 +123,13 @@ func operand(e expr.Expr, lane *expr.Var, n *ir.For, in ir.Allocated) (elements,
 // load puts the elements of all lanes into a register.
 func (e elements) load(lanes int64) *ir.Define {
 	lane := &expr.Var{Name: "k", Extent: lanes}
-	var value expr.Expr = e.tensor.At(expr.AddE(e.first.Expr(), lane))
-	if e.shared {
-		value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
+	define := &ir.Define{
+		Buffer: ir.NewRegister("v", e.tensor.DType, lanes),
+		Lane:   lane,
+		Value:  e.tensor.At(expr.AddE(e.first.Expr(), lane)),
 	}
-	return &ir.Define{Buffer: ir.NewRegister("v", e.tensor.DType, lanes), Lane: lane, Value: value}
+	if e.shared {
+		define.Value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
+	}
+	return define
 }
