@@ -67,6 +67,17 @@ func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.
 // loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that
 // have an input or a symbol of its name; one at least must.
 func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Program) error) error {
+	return f.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
+		p, err := importModel(path, m, shapes)
+		if err != nil {
+			return err
+		}
+		return visit(path, p)
+	})
+}
+
+// readAll reads models, each with the shapes that are for it. A shape that is for none is refused.
+func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Model, shapes map[string][]int64) error) error {
 	shapes, err := f.parse()
 	if err != nil {
 		return err
@@ -81,14 +92,10 @@ func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Pr
 		if len(paths) > 1 {
 			own = known(m, shapes)
 		}
-		p, err := importModel(path, m, own)
-		if err != nil {
-			return err
-		}
 		for name := range own {
 			used[name] = true
 		}
-		if err := visit(path, p); err != nil {
+		if err := visit(path, m, own); err != nil {
 			return err
 		}
 	}

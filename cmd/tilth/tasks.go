@@ -32,7 +32,8 @@ func newTasks(a *app) *cobra.Command {
 operations of one execution, and their share of the model's operations. Several models
 are listed as 'tilth tune' sees them: a task that they share is one task.
 
-With --dump, print the programs of the tasks instead, to debug a kernel.`,
+With --dump, print the graph after each pass, or the programs of the tasks, to debug
+a pass or a kernel.`,
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
 			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
 		Args: cobra.MinimumNArgs(1),
@@ -43,6 +44,9 @@ With --dump, print the programs of the tasks instead, to debug a kernel.`,
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if err := dump.check(c); err != nil {
 			return err
+		}
+		if dump.what == dumpGraph {
+			return dump.graphs(a, &flags, args)
 		}
 		var models []job.Model
 		err := flags.loadAll(args, func(_ string, p *graph.Program) error {

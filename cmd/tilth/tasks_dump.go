@@ -11,6 +11,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/tuning/job"
@@ -23,6 +25,7 @@ type dumpFlags struct {
 }
 
 const (
+	dumpGraph  = "graph"
 	dumpIR     = "ir"
 	dumpSource = "source"
 	// defaultSchedule is the schedule for when nothing was ever measured.
@@ -30,7 +33,7 @@ const (
 )
 
 func (d *dumpFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&d.what, "dump", "", "print the program of tasks: `ir` after each pass, or its source")
+	c.Flags().StringVar(&d.what, "dump", "", "print, for debugging, the `graph` after each pass, or the program of each task: ir after each pass, or its source")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
 	c.Flags().StringVar(&d.target, "target", "native", "what to dump for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
@@ -50,10 +53,34 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	if c.Flags().Changed("json") {
 		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
 	}
-	if d.what != dumpIR && d.what != dumpSource {
-		return usagef("--dump %s: want %s or %s", d.what, dumpIR, dumpSource)
+	switch d.what {
+	case dumpGraph:
+		for _, name := range []string{"task", "schedule", "target", "threads"} {
+			if c.Flags().Changed(name) {
+				return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
+			}
+		}
+	case dumpIR, dumpSource:
+	default:
+		return usagef("--dump %s: want %s, %s or %s", d.what, dumpGraph, dumpIR, dumpSource)
 	}
 	return nil
+}
+
+// graphs prints the graphs of models after each pass that changed them.
+func (d *dumpFlags) graphs(a *app, models *modelFlags, paths []string) error {
+	return models.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
+		stages, err := graph.Dump(m, graph.Options{Shapes: shapes})
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, s := range stages {
+			if _, err := fmt.Fprintf(a.stdout, "// %s after %s\n%s\n", path, s.Name, s.Text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // write prints the programs of the tasks that the flags name.

@@ -19,10 +19,15 @@ type Options struct {
 // value and what to do. What it costs is bounded by op.Budget.
 func Import(m *onnx.Model, opts Options) (*Program, error) {
 	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
+	return p, short(err)
+}
+
+// short is an error whose text is bounded.
+func short(err error) error {
 	if err != nil && len(err.Error()) > maxError {
-		return nil, shortened{err}
+		return shortened{err}
 	}
-	return p, err
+	return err
 }
 
 // maxError is the length in bytes of the longest error of Import: names and lists of a model have any length.
@@ -36,42 +41,33 @@ func (s shortened) Error() string {
 }
 func (s shortened) Unwrap() error { return s.cause }
 
-func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (p *Program, err error) {
+func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*Program, error) {
+	return importSeen(budget, m, opts, observe)
+}
+
+// importSeen imports a model and shows see, if it is not nil, the graph after each stage.
+func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph)) (p *Program, err error) {
 	defer budget.Catch(&err)
+	if see == nil {
+		see = func(string, *graph) {}
+	}
 	g, err := build(m, opts, budget)
 	if err != nil {
 		return nil, err
 	}
+	g.removeDead()
+	see(stageBuild, g)
 	for _, pass := range passes {
-		if err := pass(g); err != nil {
+		if err := pass.run(g); err != nil {
 			return nil, err
 		}
 		g.removeDead()
+		see(pass.name, g)
 	}
 	groups := partition(g)
+	see(stagePartition, g)
 	if p, err = emit(g, groups); err != nil {
 		return nil, fmt.Errorf("model %q: %w", g.name, err)
 	}
 	return p, nil
 }
-
-// passes run in this order on a graph in which constants are folded already.
-var passes = []func(*graph) error{
-	removeDead,
-	nestConcats,
-	foldPads,
-	foldBatchNorms,
-	fuseLayerNorms,
-	sliceGathers,
-	liftGemms,
-	fuseAttention,
-	hoistScales,
-	shareTopK,
-	fuseHorizontally,
-	splitDequantised,
-	separateOutputs,
-	assignLayouts,
-	shareMemory,
-}
-
-func removeDead(*graph) error { return nil } // Import does it after each pass
