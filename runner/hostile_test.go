@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/failure"
-	"github.com/tilth-dev/tilth/internal/testkit/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/testkit/bystander"
 )
 
 // hostile compiles kernels of testdata/hostile.c into an object.

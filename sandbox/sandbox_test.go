@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/internal/testkit/bystander"
+	"github.com/tilth-dev/tilth/testkit/bystander"
 )
 
 func open(t testing.TB) *Sandbox {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/display/progress"
+	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/job"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/display/progress"
+	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 

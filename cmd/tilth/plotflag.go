@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/cmd/tilth/display/plot"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/internal/display/plot"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/testkit/opcases"
+	"github.com/tilth-dev/tilth/testkit/opcases"
 )
 
 func TestOperatorsComputeWhatONNXRuntimeDoes(t *testing.T) {

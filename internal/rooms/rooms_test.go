@@ -27,7 +27,7 @@ var rooms = []struct {
 	{"sandbox", []string{"internal"}},
 	{"access", []string{"proto", "internal"}},
 	{"compiler", []string{"internal", "sandbox"}},
-	{"internal/testkit", []string{"internal", "compiler"}},
+	{"testkit", []string{"internal", "compiler"}},
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
 	{"records/bolt", []string{"proto", "internal", "records"}},
@@ -53,7 +53,6 @@ var rooms = []struct {
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
 	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt"}},
-	{"internal/display", []string{"proto", "internal", "tuning"}},
 	{"farm", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "agent", "tuner", "builder",
 		"runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
@@ -63,6 +62,7 @@ var rooms = []struct {
 		"runner", "tuning", "farm",
 	}},
 	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
+	{"cmd/tilth/display", []string{"proto", "internal", "tuning"}},
 	{"cmd", nil}, // everything
 }
 

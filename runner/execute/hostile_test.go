@@ -24,8 +24,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/internal/testkit/bystander"
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/testkit/bystander"
 )
 
 // Ways of testdata/hostile.c: those that fail in a sandbox, those that get less than they want, and those that end

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/testkit/opcases"
+	"github.com/tilth-dev/tilth/testkit/opcases"
 )
 
 // TestDefaultSchedulesOfOperators compiles the kernels of single operators as an untuned package has them.

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/testkit/graphfuzz"
+	"github.com/tilth-dev/tilth/testkit/graphfuzz"
 )
 
 func parseTarget(t testing.TB, name string, threads int) *target.Target {

@@ -17,7 +17,7 @@ import (
 // The files hold a case a line. After adding lines without results, record them:
 //
 //	npm install --prefix /tmp/ort onnxruntime-node --ignore-scripts
-//	go test ./internal/testkit/opcases -record /tmp/ort
+//	go test ./testkit/opcases -record /tmp/ort
 //
 //go:embed testdata/*.jsonl
 var files embed.FS
