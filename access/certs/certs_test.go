@@ -130,7 +130,7 @@ func TestIdentitiesOfCertificates(t *testing.T) {
 		want    string
 	}{
 		"another's":  {pkix.Name{CommonName: "alice", Organization: []string{"ACME"}}, false, ""},
-		"unknown":    {pkix.Name{CommonName: "alice", Organization: []string{"tilth:root"}}, false, `certificate of "alice": role "root" is none of read-only, client, agent, admin`},
+		"unknown":    {pkix.Name{CommonName: "alice", Organization: []string{"tilth:root"}}, false, `certificate of "alice": role "root" is not one of read-only, client, agent, admin`},
 		"two roles":  {pkix.Name{CommonName: "alice", Organization: []string{"tilth:agent", "tilth:admin"}}, false, `certificate of "alice": it tells 2 roles, want one`},
 		"no name":    {pkix.Name{Organization: []string{"tilth:agent"}}, false, `certificate: name "" has 0 bytes: want 1 to 128`},
 		"strange":    {pkix.Name{CommonName: "a\nb", Organization: []string{"tilth:agent"}}, false, `certificate: name "a\nb": want printable ASCII without blanks`},
