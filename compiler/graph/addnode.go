@@ -113,7 +113,7 @@ func (b *builder) add(n op.Node, output string, in ...*value) (*value, error) {
 		return nil, err
 	}
 	switch {
-	case made.Def().Kind == op.Identity:
+	case made.Def().Kind == op.PassThrough:
 		return in[0], nil
 	case made.Def().Kind == op.Known || allKnown(in) || isEmpty(made.Out.Shape):
 		a, err := op.Evaluate(made.Node)

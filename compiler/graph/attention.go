@@ -33,7 +33,7 @@ func fuseAttention(g *graph) error {
 		if m.mask != nil {
 			operands = append(operands, m.mask)
 		}
-		fused, err := g.apply(op.Node{Name: n.Name, Op: op.AttentionName, Opset: n.Opset, Attrs: attrs}, n.out.name, operands...)
+		fused, err := g.apply(op.Node{Name: n.Name, Op: op.FusedAttention, Opset: n.Opset, Attrs: attrs}, n.out.name, operands...)
 		if err != nil {
 			continue // a shape that the operator does not have, such as a broadcast batch
 		}
@@ -53,7 +53,7 @@ type attention struct {
 // matchAttention starts from the last product.
 func matchAttention(g *graph, readers map[*value][]*node, last *node) (m attention, ok bool) {
 	m.scale = 1
-	if last.Op != "MatMul" || last.in[0] == last.in[1] {
+	if !last.is(op.MatMul) || last.in[0] == last.in[1] {
 		return m, false
 	}
 	// inner is the producer of a value that only the attention reads.
@@ -64,14 +64,14 @@ func matchAttention(g *graph, readers map[*value][]*node, last *node) (m attenti
 		return v.producer
 	}
 	softmax := inner(last.in[0])
-	if softmax == nil || softmax.Op != "Softmax" || !overLastAxis(softmax) {
+	if !softmax.is(op.Softmax) || !overLastAxis(softmax) {
 		return m, false
 	}
 	n := inner(softmax.in[0])
 	if n != nil && m.takeMask(n) {
 		n = inner(m.masked(n))
 	}
-	for n != nil && n.Op != "MatMul" {
+	for n != nil && !n.is(op.MatMul) {
 		x := m.takeScale(n)
 		if x == nil {
 			return m, false
@@ -109,14 +109,14 @@ func overLastAxis(n *node) bool {
 // takeMask notes the mask of an addition or of a choice between the scores and a constant; false when n is neither.
 func (m *attention) takeMask(n *node) bool {
 	switch {
-	case n.Op == "Add" && !isScalar(n.in[0]) && !isScalar(n.in[1]):
+	case n.is(op.Add) && !isScalar(n.in[0]) && !isScalar(n.in[1]):
 		k := scoresOperand(n)
 		if k < 0 {
 			return false
 		}
 		m.mask = n.in[1-k]
 		return true
-	case n.Op == "Where" && isScalar(n.in[2]) && n.in[0].DType == array.Bool:
+	case n.is(op.Where) && isScalar(n.in[2]) && n.in[0].DType == array.Bool:
 		m.mask, m.fill = n.in[0], n.in[2].data.Float(0)
 		return true
 	}
@@ -125,7 +125,7 @@ func (m *attention) takeMask(n *node) bool {
 
 // masked is the operand of a mask's node that has the scores.
 func (m *attention) masked(n *node) *value {
-	if n.Op == "Where" {
+	if n.is(op.Where) {
 		return n.in[1]
 	}
 	return n.in[scoresOperand(n)]
@@ -136,10 +136,10 @@ func scoresOperand(n *node) int {
 	found := -1
 	for k, v := range n.in {
 		p := v.producer
-		for p != nil && (p.Op == "Mul" || p.Op == "Div") && isScalar(p.in[1]) {
+		for (p.is(op.Mul) || p.is(op.Div)) && isScalar(p.in[1]) {
 			p = p.in[0].producer
 		}
-		if p != nil && p.Op == "MatMul" {
+		if p.is(op.MatMul) {
 			if found >= 0 {
 				return -1
 			}
@@ -155,14 +155,14 @@ func (m *attention) takeScale(n *node) *value {
 		return nil
 	}
 	k := 1
-	if n.Op == "Mul" && isScalar(n.in[0]) {
+	if n.is(op.Mul) && isScalar(n.in[0]) {
 		k = 0
 	}
-	if n.Op != "Mul" && n.Op != "Div" || !isScalar(n.in[k]) {
+	if !n.is(op.Mul) && !n.is(op.Div) || !isScalar(n.in[k]) {
 		return nil
 	}
 	c := n.in[k].data.Float(0)
-	if n.Op == "Div" {
+	if n.is(op.Div) {
 		c = 1 / c
 	}
 	if math.IsInf(c, 0) || math.IsNaN(c) {

@@ -14,7 +14,7 @@ func foldBatchNorms(g *graph) error {
 	users := g.users()
 	for k := 0; k < len(g.nodes); k++ {
 		n := g.nodes[k]
-		if n.Op != "BatchNormalization" || !allKnown(n.in[1:]) {
+		if !n.is(op.BatchNormalization) || !allKnown(n.in[1:]) {
 			continue
 		}
 		g.budget.For(n.Name, n.Op)
@@ -53,26 +53,15 @@ func scaleAndShift(n *node) (scale, shift []float64) {
 
 // foldable reports whether a node has known weights whose outputs can be scaled.
 func foldable(n *node) bool {
-	switch n.Op {
-	case "Conv":
-	case "ConvTranspose":
-		if n.Int("group", 1) != 1 {
-			return false
-		}
-	case "Gemm":
-		if n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || len(n.in) > 2 && n.in[2] != nil && len(n.in[2].Shape) != 1 {
-			return false
-		}
-	default:
-		return false
-	}
-	return allKnown(n.in[1:])
+	p, ok := n.Product()
+	return ok && p.Scalable && allKnown(n.in[1:])
 }
 
 // scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
 func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) {
 	g.budget.Bytes(int64(len(p.in[1].data.Data)))
-	weights := scaleChannels(p.in[1].data, outputAxis(p), scale)
+	product, _ := p.Product()
+	weights := scaleChannels(p.in[1].data, product.WeightAxis, scale)
 	bias := array.New(weights.DType, int64(len(shift)))
 	for c, s := range shift {
 		if len(p.in) > 2 && p.in[2] != nil {
@@ -90,14 +79,6 @@ func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) 
 	g.nodes[slices.Index(g.nodes, p)] = folded
 	g.nodes = slices.DeleteFunc(g.nodes, func(x *node) bool { return x == n })
 	return folded, nil
-}
-
-// outputAxis is the axis of the weights that counts the results' channels.
-func outputAxis(n *node) int {
-	if n.Op == "ConvTranspose" || n.Op == "Gemm" && n.Int("transB", 0) == 0 {
-		return 1
-	}
-	return 0
 }
 
 // scaleChannels multiplies the slices of an array along an axis.
@@ -123,11 +104,11 @@ func (g *graph) scaleNodes(n *node, scale, shift []float64) ([]*node, error) {
 		}
 		return g.constant(n.Name+name, a)
 	}
-	mul, err := g.apply(op.Node{Name: n.Name, Op: "Mul", Opset: n.Opset}, n.out.name+".scaled", n.in[0], known(".scale", scale))
+	mul, err := g.apply(op.Node{Name: n.Name, Op: op.Mul, Opset: n.Opset}, n.out.name+".scaled", n.in[0], known(".scale", scale))
 	if err != nil {
 		return nil, err
 	}
-	add, err := g.apply(op.Node{Name: n.Name, Op: "Add", Opset: n.Opset}, n.out.name, mul.out, known(".shift", shift))
+	add, err := g.apply(op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, n.out.name, mul.out, known(".shift", shift))
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		case isEmpty(v.Shape):
 			v = b.constant(name, v.data)
 		case v.producer == nil || slices.Contains(b.outputs, v):
-			n, err := b.apply(op.Node{Name: name, Op: op.CopyName}, name, v)
+			n, err := b.apply(op.Node{Name: name, Op: op.Copy}, name, v)
 			if err != nil {
 				return err
 			}

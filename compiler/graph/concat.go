@@ -10,6 +10,7 @@ import (
 // apart.
 type lineUp struct {
 	*node
+	axis  int
 	parts []*value
 }
 
@@ -18,10 +19,11 @@ type lineUp struct {
 func nestConcats(g *graph) error {
 	var earlier []lineUp
 	for k, n := range g.nodes {
-		if n.Op != "Concat" {
+		axis, ok := n.Concat()
+		if !ok {
 			continue
 		}
-		whole := lineUp{n, n.in}
+		whole := lineUp{n, axis, n.in}
 		if inner, at := longestWithin(whole, earlier); inner != nil {
 			in := slices.Replace(slices.Clone(n.in), at, at+len(inner.parts), inner.out)
 			nested, err := g.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.out.name, in...)
@@ -42,7 +44,7 @@ func longestWithin(n lineUp, earlier []lineUp) (inner *lineUp, at int) {
 	for i := range earlier {
 		c := &earlier[i]
 		size := len(c.parts)
-		if size < 2 || size >= len(n.in) || op.ConcatAxis(c.Node) != op.ConcatAxis(n.Node) || inner != nil && size <= len(inner.parts) {
+		if size < 2 || size >= len(n.in) || c.axis != n.axis || inner != nil && size <= len(inner.parts) {
 			continue
 		}
 		for k := range len(n.in) - size + 1 {

@@ -11,7 +11,7 @@ import (
 func splitDequantised(g *graph) error {
 	users := g.users()
 	for _, n := range slices.Clone(g.nodes) {
-		if n.Op != op.DequantizeName || g.isOutput(n.out) || len(users[n.out]) < 2 {
+		if !n.is(op.Dequantize) || g.isOutput(n.out) || len(users[n.out]) < 2 {
 			continue
 		}
 		for _, reader := range users[n.out][1:] {
@@ -42,7 +42,7 @@ func (p *partitioner) absorbDequantised(groups []*group) []*group {
 			}
 			for _, v := range n.in {
 				f := p.prologue(v, grp)
-				if f == nil || f == grp || len(f.nodes) != 1 || f.anchor.Op != op.DequantizeName || slices.Contains(absorbed, f) {
+				if f == nil || f == grp || len(f.nodes) != 1 || !f.anchor.is(op.Dequantize) || slices.Contains(absorbed, f) {
 					continue
 				}
 				grp.nodes = slices.Insert(grp.nodes, k, f.anchor)

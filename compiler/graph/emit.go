@@ -191,14 +191,14 @@ func taskName(grp *group) string {
 
 // label is the name of an operator in a task's name.
 func label(n *node) string {
-	name := n.Def().Label
-	if name == "" {
+	switch d := n.Def(); {
+	case d.Label == "":
 		return strings.ToLower(n.Op)
+	case d.Spatial:
+		return fmt.Sprintf("%s%dd", d.Label, len(n.Out.Shape)-2)
+	default:
+		return d.Label
 	}
-	if n.Op == "Conv" {
-		name += fmt.Sprintf("%dd", len(n.Out.Shape)-2)
-	}
-	return name
 }
 
 // firstInput is the first operand that is not a constant.
@@ -213,8 +213,7 @@ func firstInput(n *node) *value {
 
 // outExtent is the number of channels of an image's or a dense layer's result, the whole shape of others.
 func outExtent(n *node) []int64 {
-	switch n.Op {
-	case "Conv", "Gemm", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool":
+	if n.Def().ChannelsOut {
 		return n.Out.Shape[1:2]
 	}
 	return op.Physical(n.Out.Shape, n.out.layout)

@@ -182,17 +182,17 @@ func (e *expansion) cast(d array.DType, v *value) *value {
 	if v != nil && v.DType == d {
 		return v
 	}
-	return e.op("Cast", attributes{intOf("to", int64(onnx.DataType(d)))}, v)
+	return e.op(op.Cast, attributes{intOf("to", int64(onnx.DataType(d)))}, v)
 }
 
 // reshape gives a value another shape.
 func (e *expansion) reshape(v *value, shape ...int64) *value {
-	return e.op("Reshape", attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
+	return e.op(op.Reshape, attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
 }
 
 // slice takes positions begin to end of an axis.
 func (e *expansion) slice(v *value, axis, begin, end int64) *value {
-	return e.op("Slice", nil, v, e.ints(begin), e.ints(end), e.ints(axis))
+	return e.op(op.Slice, nil, v, e.ints(begin), e.ints(end), e.ints(axis))
 }
 
 // tensorItem is a tensor as an output; nil after a failure.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 func attentionExpanders() map[string]expander {
@@ -31,7 +32,7 @@ func (e *expansion) attention() []*item {
 	scores := e.scores(q, k)
 	biased := scores
 	if bias := e.attentionBias(q, k); bias != nil {
-		biased = e.op("Add", nil, scores, bias)
+		biased = e.op(op.Add, nil, scores, bias)
 	}
 	weights := e.weights(biased, q.DType)
 	shown := scores
@@ -44,7 +45,7 @@ func (e *expansion) attention() []*item {
 	}
 	y := e.perHead(weights, v, q.Shape[1])
 	if rank == 3 && !e.failed() {
-		y = e.op("Transpose", attributes{intsOf("perm", 0, 2, 1, 3)}, y)
+		y = e.op(op.Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
 		y = e.reshape(y, q.Shape[0], q.Shape[2], q.Shape[1]*v.Shape[3])
 	}
 	return []*item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
@@ -61,7 +62,7 @@ func (e *expansion) heads(v *value, attribute string) *value {
 		return nil
 	}
 	v = e.reshape(v, v.Shape[0], v.Shape[1], heads, v.Shape[2]/heads)
-	return e.op("Transpose", attributes{intsOf("perm", 0, 2, 1, 3)}, v)
+	return e.op(op.Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
 }
 
 // withPast puts the positions of input k in front of v's.
@@ -70,7 +71,7 @@ func (e *expansion) withPast(k int, v *value) *value {
 	if past == nil || e.failed() {
 		return v
 	}
-	return e.op("Concat", attributes{intOf("axis", 2)}, past, v)
+	return e.op(op.Concat, attributes{intOf("axis", 2)}, past, v)
 }
 
 func (e *expansion) headsFit(q, k, v *value) bool {
@@ -86,11 +87,11 @@ func (e *expansion) headsFit(q, k, v *value) bool {
 // scores is scale * q kᵀ [batch, heads, positions of q, positions of k], softly capped where the node says so.
 func (e *expansion) scores(q, k *value) *value {
 	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[3])))
-	product := e.perHead(q, e.op("Transpose", attributes{intsOf("perm", 0, 1, 3, 2)}, k), q.Shape[1])
-	s := e.op("Mul", nil, product, e.scalar(q.DType, scale))
+	product := e.perHead(q, e.op(op.Transpose, attributes{intsOf("perm", 0, 1, 3, 2)}, k), q.Shape[1])
+	s := e.op(op.Mul, nil, product, e.scalar(q.DType, scale))
 	if limit := e.node.Float("softcap", 0); limit > 0 {
-		s = e.op("Tanh", nil, e.op("Div", nil, s, e.scalar(q.DType, limit)))
-		s = e.op("Mul", nil, s, e.scalar(q.DType, limit))
+		s = e.op(op.Tanh, nil, e.op(op.Div, nil, s, e.scalar(q.DType, limit)))
+		s = e.op(op.Mul, nil, s, e.scalar(q.DType, limit))
 	}
 	return s
 }
@@ -103,10 +104,10 @@ func (e *expansion) perHead(a, b *value, heads int64) *value {
 	}
 	groups := b.Shape[1]
 	if groups == heads {
-		return e.op("MatMul", nil, a, b)
+		return e.op(op.MatMul, nil, a, b)
 	}
 	x, y := a.Shape, b.Shape
-	product := e.op("MatMul", nil, e.reshape(a, x[0], groups, heads/groups, x[2], x[3]), e.reshape(b, y[0], groups, 1, y[2], y[3]))
+	product := e.op(op.MatMul, nil, e.reshape(a, x[0], groups, heads/groups, x[2], x[3]), e.reshape(b, y[0], groups, 1, y[2], y[3]))
 	return e.reshape(product, x[0], heads, x[2], y[3])
 }
 
@@ -120,7 +121,7 @@ func (e *expansion) weights(scores *value, d array.DType) *value {
 		}
 		scores = e.cast(precision, scores)
 	}
-	return e.cast(d, e.op("Softmax", attributes{intOf("axis", -1)}, scores))
+	return e.cast(d, e.op(op.Softmax, attributes{intOf("axis", -1)}, scores))
 }
 
 // attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a
@@ -136,7 +137,7 @@ func (e *expansion) attentionBias(q, k *value) *value {
 	}
 	if lengths != nil {
 		keys := e.positions(1, 1, 1, k.Shape[2])
-		terms = append(terms, e.hidden(q.DType, e.op("Less", nil, keys, e.reshape(lengths, q.Shape[0], 1, 1, 1))))
+		terms = append(terms, e.hidden(q.DType, e.op(op.Less, nil, keys, e.reshape(lengths, q.Shape[0], 1, 1, 1))))
 	}
 	var bias *value
 	for _, term := range terms {
@@ -144,7 +145,7 @@ func (e *expansion) attentionBias(q, k *value) *value {
 			bias = term
 			continue
 		}
-		bias = e.op("Add", nil, bias, term)
+		bias = e.op(op.Add, nil, bias, term)
 	}
 	return bias
 }
@@ -165,14 +166,14 @@ func (e *expansion) maskBias(mask *value, d array.DType, keys int64) *value {
 	if missing := keys - mask.Shape[rank-1]; missing > 0 {
 		pads := make([]int64, 2*rank)
 		pads[2*rank-1] = missing
-		return e.op("Pad", nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
+		return e.op(op.Pad, nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
 	}
 	return mask
 }
 
 // hidden is zero where visible holds and minus infinity elsewhere.
 func (e *expansion) hidden(d array.DType, visible *value) *value {
-	return e.op("Where", nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
+	return e.op(op.Where, nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
 }
 
 // causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
@@ -182,12 +183,12 @@ func (e *expansion) causalBias(q, k, lengths *value) *value {
 	place := e.positions(1, 1, queries, 1)
 	switch past := e.tensor(4); {
 	case past != nil && len(past.Shape) == 4:
-		place = e.op("Add", nil, place, e.ints(past.Shape[2]))
+		place = e.op(op.Add, nil, place, e.ints(past.Shape[2]))
 	case lengths != nil:
-		first := e.op("Sub", nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.ints(queries))
-		place = e.op("Add", nil, place, first)
+		first := e.op(op.Sub, nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.ints(queries))
+		place = e.op(op.Add, nil, place, first)
 	}
-	return e.hidden(q.DType, e.op("LessOrEqual", nil, e.positions(1, 1, 1, keys), place))
+	return e.hidden(q.DType, e.op(op.LessOrEqual, nil, e.positions(1, 1, 1, keys), place))
 }
 
 // positions are 0, 1, 2, ... in a shape.
@@ -233,7 +234,7 @@ func (e *expansion) rotaryEmbedding() []*item {
 	}
 	y := e.rotate(e.slice(x, 3, 0, turned), e.angles(1, axis), e.angles(2, axis))
 	if turned < size {
-		y = e.op("Concat", attributes{intOf("axis", 3)}, y, e.slice(x, 3, turned, size))
+		y = e.op(op.Concat, attributes{intOf("axis", 3)}, y, e.slice(x, 3, turned, size))
 	}
 	return only(e.reshape(y, shape...))
 }
@@ -243,9 +244,9 @@ func (e *expansion) rotaryEmbedding() []*item {
 func (e *expansion) angles(k int, axis int64) *value {
 	v := e.tensor(k)
 	if places := e.tensor(3); places != nil {
-		v = e.op("Gather", nil, v, places)
+		v = e.op(op.Gather, nil, v, places)
 	}
-	return e.op("Unsqueeze", nil, v, e.ints(axis))
+	return e.op(op.Unsqueeze, nil, v, e.ints(axis))
 }
 
 // rotate takes the pairs from the two halves of the last axis or, interleaved, from neighbours.
@@ -261,10 +262,10 @@ func (e *expansion) rotate(x, cos, sin *value) *value {
 	divided := slices.Insert(slices.Clone(part), int(split), 2)
 	x = e.reshape(x, divided...)
 	a, b := e.reshape(e.slice(x, split, 0, 1), part...), e.reshape(e.slice(x, split, 1, 2), part...)
-	mul := func(v, by *value) *value { return e.op("Mul", nil, v, by) }
-	first := e.op("Sub", nil, mul(a, cos), mul(b, sin))
-	second := e.op("Add", nil, mul(a, sin), mul(b, cos))
+	mul := func(v, by *value) *value { return e.op(op.Mul, nil, v, by) }
+	first := e.op(op.Sub, nil, mul(a, cos), mul(b, sin))
+	second := e.op(op.Add, nil, mul(a, sin), mul(b, cos))
 	axis := e.ints(split)
-	joined := e.op("Concat", attributes{intOf("axis", split)}, e.op("Unsqueeze", nil, first, axis), e.op("Unsqueeze", nil, second, axis))
+	joined := e.op(op.Concat, attributes{intOf("axis", split)}, e.op(op.Unsqueeze, nil, first, axis), e.op(op.Unsqueeze, nil, second, axis))
 	return e.reshape(joined, shape...)
 }

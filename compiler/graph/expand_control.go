@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // controlExpanders run control flow when the model is read.
@@ -99,7 +100,7 @@ func (e *expansion) branch() []*item {
 				"export the model with a constant condition", k)
 			return nil
 		}
-		outs[k] = tensorItem(e.op("Where", nil, e.reshape(cond), x, y))
+		outs[k] = tensorItem(e.op(op.Where, nil, e.reshape(cond), x, y))
 	}
 	return outs
 }

@@ -67,7 +67,7 @@ func (d *direction) run(all []*value) {
 		shown := hidden
 		if d.masks != nil {
 			mask, zero := d.masks[t], d.scalar(d.dtype, 0)
-			shown = d.op("Where", nil, mask, hidden, zero)
+			shown = d.op(op.Where, nil, mask, hidden, zero)
 			hidden = d.keep(mask, hidden, d.hidden)
 			if d.hasCell {
 				cell = d.keep(mask, cell, d.cell)
@@ -83,7 +83,7 @@ func (d *direction) keep(mask, state, before *value) *value {
 	if before == nil {
 		before = d.scalar(d.dtype, 0)
 	}
-	return d.op("Where", nil, mask, state, before)
+	return d.op(op.Where, nil, mask, state, before)
 }
 
 // gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the
@@ -104,14 +104,14 @@ func (d *direction) gatesOf(v *value, half, from, to int64) *value {
 func (d *direction) addPart(from, to int64, both bool) {
 	bias := d.gatesOf(d.bias, 0, from, to)
 	if bias != nil && both {
-		bias = d.op("Add", nil, bias, d.gatesOf(d.bias, 1, from, to))
+		bias = d.op(op.Add, nil, bias, d.gatesOf(d.bias, 1, from, to))
 	}
 	d.parts = append(d.parts, d.dense(d.x, d.gatesOf(d.w, 0, from, to), bias))
 }
 
 // dense is x times the transposed weights, plus c.
 func (d *direction) dense(x, weights, c *value) *value {
-	return d.op("Gemm", attributes{intOf("transB", 1)}, x, weights, c)
+	return d.op(op.Gemm, attributes{intOf("transB", 1)}, x, weights, c)
 }
 
 // part is step t of part k.
@@ -136,13 +136,13 @@ func (d *direction) summed(k int, t int64, hidden, weights *value) *value {
 }
 
 func (d *direction) rnnStep(t int64, hidden, _ *value) (*value, *value) {
-	return d.op(op.ActivationName, d.attrs, d.summed(0, t, hidden, d.rec)), nil
+	return d.op(op.Activation, d.attrs, d.summed(0, t, hidden, d.rec)), nil
 }
 
 func (d *direction) lstmStep(t int64, hidden, cell *value) (*value, *value) {
 	z := d.summed(0, t, hidden, d.rec)
-	cell = d.op(op.LSTMCellName, d.attrs, z, cell, d.peepholes)
-	return d.op(op.LSTMHiddenName, d.attrs, z, cell, d.peepholes), cell
+	cell = d.op(op.LSTMCell, d.attrs, z, cell, d.peepholes)
+	return d.op(op.LSTMHidden, d.attrs, z, cell, d.peepholes), cell
 }
 
 // prepareGRU keeps the bias of the candidate's recurrent product apart where the reset gate comes after it.
@@ -153,7 +153,7 @@ func (d *direction) prepareGRU() {
 		d.recs = []*value{d.rec}
 		d.recBiases = []*value{d.gatesOf(d.bias, 1, 0, d.gates)}
 		if d.bias == nil {
-			d.recBiases[0] = d.op("Expand", nil, zero, d.ints(d.gates*d.size))
+			d.recBiases[0] = d.op(op.Expand, nil, zero, d.ints(d.gates*d.size))
 		}
 		return
 	}
@@ -170,14 +170,14 @@ func (d *direction) gruStep(t int64, hidden, _ *value) (*value, *value) {
 		if hidden != nil {
 			product = d.dense(hidden, d.recs[0], product)
 		} else {
-			product = d.op("Expand", nil, product, d.ints(d.batch, d.gates*d.size))
+			product = d.op(op.Expand, nil, product, d.ints(d.batch, d.gates*d.size))
 		}
-		return d.op(op.GRULinearName, d.attrs, d.part(0, t), product, hidden), nil
+		return d.op(op.GRULinear, d.attrs, d.part(0, t), product, hidden), nil
 	}
 	z := d.summed(0, t, hidden, d.recs[0])
 	candidate := d.part(1, t)
 	if hidden != nil {
-		candidate = d.dense(d.op(op.GRUResetName, d.attrs, z, hidden), d.recs[1], candidate)
+		candidate = d.dense(d.op(op.GRUReset, d.attrs, z, hidden), d.recs[1], candidate)
 	}
-	return d.op(op.GRUHiddenName, d.attrs, z, candidate, hidden), nil
+	return d.op(op.GRUHidden, d.attrs, z, candidate, hidden), nil
 }

@@ -39,18 +39,18 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
 		aZero = e.reshape(aZero, array.Elements(aZero.Shape), 1)
 	}
 	if !isKnown(b) || !isKnown(bZero) {
-		return e.op("MatMul", nil, e.centred(a, aZero), e.centred(b, bZero))
+		return e.op(op.MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
 	b = e.narrow(e.centred(b, bZero))
-	product := e.op(op.IntegerMatMulName, nil, a, b)
+	product := e.op(op.IntegerMatMul, nil, a, b)
 	if isZero(aZero) || e.failed() {
 		return product
 	}
-	sums := e.op("ReduceSum", attributes{intOf("keepdims", min(1, int64(len(b.Shape)-1)))}, e.toInt32(b), e.ints(int64(max(0, len(b.Shape)-2))))
+	sums := e.op(op.ReduceSum, attributes{intOf("keepdims", min(1, int64(len(b.Shape)-1)))}, e.toInt32(b), e.ints(int64(max(0, len(b.Shape)-2))))
 	if len(a.Shape) == 1 && len(b.Shape) > 1 {
-		sums = e.op("Squeeze", nil, sums, e.ints(-2))
+		sums = e.op(op.Squeeze, nil, sums, e.ints(-2))
 	}
-	return e.op("Sub", nil, product, e.op("Mul", nil, e.toInt32(aZero), sums))
+	return e.op(op.Sub, nil, product, e.op(op.Mul, nil, e.toInt32(aZero), sums))
 }
 
 // integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
@@ -68,16 +68,16 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	}
 	attrs := slices.Collect(maps.Values(e.node.Attrs))
 	if !isKnown(w) || !isKnown(wZero) {
-		return e.op(op.IntegerConvName, attrs, e.centred(x, xZero), e.centred(w, wZero))
+		return e.op(op.IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
 	x, w = e.padChannels(x, e.narrow(e.centred(w, wZero)))
 	if e.failed() {
 		return nil
 	}
 	if isZero(xZero) {
-		return e.op(op.IntegerConvName, attrs, x, w)
+		return e.op(op.IntegerConv, attrs, x, w)
 	}
-	sum := e.op(op.IntegerConvName, attrs, x, w, xZero)
+	sum := e.op(op.IntegerConv, attrs, x, w, xZero)
 	if e.failed() {
 		return nil
 	}
@@ -85,9 +85,9 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 	for k := range rest {
 		rest[k] = int64(k + 1)
 	}
-	sums := e.op("ReduceSum", attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
+	sums := e.op(op.ReduceSum, attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
 	sums = e.along(sums, 1, int64(len(w.Shape)))
-	return e.op("Sub", nil, sum, e.op("Mul", nil, e.reshape(e.toInt32(xZero)), sums))
+	return e.op(op.Sub, nil, sum, e.op(op.Mul, nil, e.reshape(e.toInt32(xZero)), sums))
 }
 
 // padChannels adds channels to an image and to known weights, as the first convolution of a network with its three
@@ -103,7 +103,7 @@ func (e *expansion) padChannels(x, w *value) (image, weights *value) {
 	}
 	pads := make([]int64, 2*len(x.Shape))
 	pads[len(x.Shape)+1] = missing
-	return e.op("Pad", nil, x, e.ints(pads...)), e.op("Pad", nil, w, e.ints(pads...))
+	return e.op(op.Pad, nil, x, e.ints(pads...)), e.op(op.Pad, nil, w, e.ints(pads...))
 }
 
 // isKnown reports whether an operand is a constant or was left out.
@@ -135,7 +135,7 @@ func (e *expansion) centred(v, zero *value) *value {
 	if isZero(zero) {
 		return v
 	}
-	return e.op("Sub", nil, v, e.toInt32(zero))
+	return e.op(op.Sub, nil, v, e.toInt32(zero))
 }
 
 // narrow gives known integers the smallest signed type that holds them.
@@ -163,13 +163,13 @@ func (e *expansion) requantize(sums, factor, zero *value) *value {
 	if e.failed() {
 		return nil
 	}
-	scaled := e.op("Mul", nil, e.toFloat32(sums), factor)
+	scaled := e.op(op.Mul, nil, e.toFloat32(sums), factor)
 	return e.quantize(onnx.DataType(zero.DType), scaled, e.scalar(array.Float32, 1), zero)
 }
 
 // ratio is a*b/c in f32.
 func (e *expansion) ratio(a, b, c *value) *value {
-	return e.op("Div", nil, e.op("Mul", nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
+	return e.op(op.Div, nil, e.op(op.Mul, nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
 }
 
 // perRow lets a vector stand for rows of a matrix.
@@ -205,7 +205,7 @@ func (e *expansion) qLinearConv() []*item {
 	}
 	rank := int64(len(in[0].Shape))
 	if len(in) > 8 && in[8] != nil {
-		sums = e.op("Add", nil, sums, e.along(in[8], 1, rank))
+		sums = e.op(op.Add, nil, sums, e.along(in[8], 1, rank))
 	}
 	scale := in[4]
 	if len(scale.Shape) == 1 {

@@ -13,17 +13,17 @@ const legacyOpset = 7
 // numpy do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis
 // on. The slope of PRelu stands for channels.
 func (b *builder) alignLegacy(n op.Node, values []*value) error {
-	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
+	if n.Opset >= legacyOpset || op.Find(n.Op) == nil || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil
 	}
 	rank, own := len(values[0].Shape), len(values[1].Shape)
 	axis := int64(rank - own)
-	switch n.Op {
-	case "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater":
+	switch op.Find(n.Op).Legacy {
+	case op.LegacyByAttributes:
 		if n.Int("broadcast", 0) != 0 {
 			axis = n.Int("axis", axis)
 		}
-	case "PRelu":
+	case op.LegacyChannels:
 		axis = min(1, axis)
 	default:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 func lossExpanders() map[string]expander {
@@ -16,7 +17,7 @@ func lossExpanders() map[string]expander {
 			if e.failed() {
 				return nil
 			}
-			logs := e.op("LogSoftmax", attributes{intOf("axis", 1)}, scores)
+			logs := e.op(op.LogSoftmax, attributes{intOf("axis", 1)}, scores)
 			if e.failed() {
 				return nil
 			}
@@ -35,21 +36,21 @@ func (e *expansion) likelihoodLoss(x, target, weight *value) *value {
 	index := target
 	var counts *value // of each target: its weight, zero when it is ignored
 	if a := e.node.Attrs["ignore_index"]; a != nil {
-		ignored := e.op("Equal", nil, target, e.scalar(target.DType, float64(e.node.Int("ignore_index", 0))))
-		index = e.op("Where", nil, ignored, e.scalar(target.DType, 0), target)
+		ignored := e.op(op.Equal, nil, target, e.scalar(target.DType, float64(e.node.Int("ignore_index", 0))))
+		index = e.op(op.Where, nil, ignored, e.scalar(target.DType, 0), target)
 		one := e.scalar(x.DType, 1)
 		if weight != nil {
-			one = e.op("Gather", nil, weight, index)
+			one = e.op(op.Gather, nil, weight, index)
 		}
-		counts = e.op("Where", nil, ignored, e.scalar(x.DType, 0), one)
+		counts = e.op(op.Where, nil, ignored, e.scalar(x.DType, 0), one)
 	} else if weight != nil {
-		counts = e.op("Gather", nil, weight, index)
+		counts = e.op(op.Gather, nil, weight, index)
 	}
-	column := e.op("Unsqueeze", nil, index, e.ints(1))
-	picked := e.op("GatherElements", attributes{intOf("axis", 1)}, x, column)
-	loss := e.op("Neg", nil, e.op("Squeeze", nil, picked, e.ints(1)))
+	column := e.op(op.Unsqueeze, nil, index, e.ints(1))
+	picked := e.op(op.GatherElements, attributes{intOf("axis", 1)}, x, column)
+	loss := e.op(op.Neg, nil, e.op(op.Squeeze, nil, picked, e.ints(1)))
 	if counts != nil {
-		loss = e.op("Mul", nil, loss, counts)
+		loss = e.op(op.Mul, nil, loss, counts)
 	}
 	return e.reduceLoss(loss, counts)
 }
@@ -76,12 +77,12 @@ func (e *expansion) reduceLoss(loss, counts *value) *value {
 	case "none":
 		return loss
 	case "sum":
-		return e.op("ReduceSum", all, loss)
+		return e.op(op.ReduceSum, all, loss)
 	case "mean":
 		if counts == nil {
-			return e.op("ReduceMean", all, loss)
+			return e.op(op.ReduceMean, all, loss)
 		}
-		return e.op("Div", nil, e.op("ReduceSum", all, loss), e.op("ReduceSum", all, counts))
+		return e.op(op.Div, nil, e.op(op.ReduceSum, all, loss), e.op(op.ReduceSum, all, counts))
 	default:
 		e.fail("reduction %q is not none, sum or mean", reduction)
 		return nil

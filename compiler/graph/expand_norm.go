@@ -1,6 +1,10 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/op"
+)
 
 func normExpanders() map[string]expander {
 	return map[string]expander{
@@ -32,12 +36,12 @@ func (e *expansion) batchNormalization() []*item {
 		axes = append(axes, int64(k))
 	}
 	all, flat := e.ints(axes...), attributes{intOf("keepdims", 0)}
-	mean := e.op("ReduceMean", flat, x, all)
+	mean := e.op(op.ReduceMean, flat, x, all)
 	if e.failed() {
 		return nil
 	}
-	centred := e.op("Sub", nil, x, e.along(mean, 1, int64(len(x.Shape))))
-	variance := e.op("ReduceMean", flat, e.op("Mul", nil, centred, centred), all)
+	centred := e.op(op.Sub, nil, x, e.along(mean, 1, int64(len(x.Shape))))
+	variance := e.op(op.ReduceMean, flat, e.op(op.Mul, nil, centred, centred), all)
 	epsilon := attributes{floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
 	y := e.op(e.node.Op, epsilon, x, in[1], in[2], mean, variance)
 	return []*item{tensorItem(y), tensorItem(e.running(in[3], mean)), tensorItem(e.running(in[4], variance))}
@@ -49,8 +53,8 @@ func (e *expansion) running(before, batch *value) *value {
 		return nil
 	}
 	momentum := e.node.Float("momentum", 0.9)
-	old := e.op("Mul", nil, before, e.scalar(before.DType, momentum))
-	return e.op("Add", nil, old, e.op("Mul", nil, e.cast(before.DType, batch), e.scalar(before.DType, 1-momentum)))
+	old := e.op(op.Mul, nil, before, e.scalar(before.DType, momentum))
+	return e.op(op.Add, nil, old, e.op(op.Mul, nil, e.cast(before.DType, batch), e.scalar(before.DType, 1-momentum)))
 }
 
 // groupNormalization normalises groups of channels: layer normalisation of the input seen as [n, groups, channels of a
@@ -80,7 +84,7 @@ func (e *expansion) groupNormalization() []*item {
 		return e.reshape(v, shape...)
 	}
 	attrs := attributes{intOf("axis", 2), floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
-	y := e.op("LayerNormalization", attrs, e.reshape(x, grouped...), parameter(scale), parameter(bias))
+	y := e.op(op.LayerNormalization, attrs, e.reshape(x, grouped...), parameter(scale), parameter(bias))
 	return only(e.reshape(y, x.Shape...))
 }
 
@@ -93,15 +97,15 @@ func (e *expansion) lpNormalization() []*item {
 	name := ""
 	switch p := e.node.Int("p", 2); p {
 	case 1:
-		name = "ReduceL1"
+		name = op.ReduceL1
 	case 2:
-		name = "ReduceL2"
+		name = op.ReduceL2
 	default:
 		e.fail("norm %d is not supported: use 1 or 2", p)
 	}
 	norm := e.op(name, nil, x, e.ints(e.node.Int("axis", -1)))
-	none := e.op("Equal", nil, norm, e.scalar(x.DType, 0))
-	return only(e.op("Div", nil, x, e.op("Where", nil, none, e.scalar(x.DType, 1), norm)))
+	none := e.op(op.Equal, nil, norm, e.scalar(x.DType, 0))
+	return only(e.op(op.Div, nil, x, e.op(op.Where, nil, none, e.scalar(x.DType, 1), norm)))
 }
 
 // meanVarianceNormalization is (x-mean)/(deviation+1e-9), as its definition has it.
@@ -111,10 +115,10 @@ func (e *expansion) meanVarianceNormalization() []*item {
 		return nil
 	}
 	axes := e.ints(e.node.Ints("axes", []int64{0, 2, 3})...)
-	centred := e.op("Sub", nil, x, e.op("ReduceMean", nil, x, axes))
-	variance := e.op("ReduceMean", nil, e.op("Mul", nil, centred, centred), axes)
-	deviation := e.op("Add", nil, e.op("Sqrt", nil, variance), e.scalar(x.DType, 1e-9))
-	return only(e.op("Div", nil, centred, deviation))
+	centred := e.op(op.Sub, nil, x, e.op(op.ReduceMean, nil, x, axes))
+	variance := e.op(op.ReduceMean, nil, e.op(op.Mul, nil, centred, centred), axes)
+	deviation := e.op(op.Add, nil, e.op(op.Sqrt, nil, variance), e.scalar(x.DType, 1e-9))
+	return only(e.op(op.Div, nil, centred, deviation))
 }
 
 // dropout changes nothing when a model runs, and its mask keeps everything; in training mode that is so only at
@@ -137,5 +141,5 @@ func (e *expansion) dropout() []*item {
 	if e.node.Opset < 10 {
 		kept = e.scalar(x.DType, 1) // the mask had the type of the data
 	}
-	return []*item{tensorItem(x), tensorItem(e.op("Expand", nil, kept, e.ints(x.Shape...)))}
+	return []*item{tensorItem(x), tensorItem(e.op(op.Expand, nil, kept, e.ints(x.Shape...)))}
 }

@@ -32,7 +32,7 @@ func (e *expansion) quantizeLinear() []*item {
 }
 
 func (e *expansion) quantize(to int32, x, scale, zero *value) *value {
-	return e.op(op.QuantizeName, attributes{intOf("to", int64(to))}, x, scale, zero)
+	return e.op(op.Quantize, attributes{intOf("to", int64(to))}, x, scale, zero)
 }
 
 func (e *expansion) dequantizeLinear() []*item {
@@ -44,7 +44,7 @@ func (e *expansion) dequantizeLinear() []*item {
 	if to == 0 {
 		to = int64(onnx.DataType(scale.DType))
 	}
-	result := e.op(op.DequantizeName, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+	result := e.op(op.Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
 	if result != nil && e.node.Int("block_size", 0) == 0 {
 		e.dequantised[result] = dequantised{integer: x, scale: scale, zero: zero, axis: e.node.Int("axis", 1)}
 	}
@@ -99,7 +99,7 @@ func (e *expansion) repeatBlocks(v *value, shape []int64, axis, block int64) *va
 	repeated := slices.Clone(single)
 	repeated[axis+1] = block
 	want[axis] *= block
-	v = e.op("Expand", nil, e.reshape(v, single...), e.ints(repeated...))
+	v = e.op(op.Expand, nil, e.reshape(v, single...), e.ints(repeated...))
 	return e.slice(e.reshape(v, want...), axis, 0, extent)
 }
 
@@ -111,12 +111,12 @@ func (e *expansion) dynamicQuantizeLinear() []*item {
 	}
 	flat := attributes{intOf("keepdims", 0)}
 	zero, steps := e.scalar(x.DType, 0), e.scalar(x.DType, 255)
-	low := e.op("Min", nil, e.op("ReduceMin", flat, x), zero)
-	high := e.op("Max", nil, e.op("ReduceMax", flat, x), zero)
-	scale := e.op("Div", nil, e.op("Sub", nil, high, low), steps)
+	low := e.op(op.Min, nil, e.op(op.ReduceMin, flat, x), zero)
+	high := e.op(op.Max, nil, e.op(op.ReduceMax, flat, x), zero)
+	scale := e.op(op.Div, nil, e.op(op.Sub, nil, high, low), steps)
 	// Data of zeros only has no range: any scale will do but zero.
-	scale = e.op("Where", nil, e.op("Equal", nil, high, low), e.scalar(x.DType, 1), scale)
+	scale = e.op(op.Where, nil, e.op(op.Equal, nil, high, low), e.scalar(x.DType, 1), scale)
 	u8 := onnx.DataType(array.Uint8)
-	point := e.quantize(u8, e.op("Neg", nil, low), scale, nil)
+	point := e.quantize(u8, e.op(op.Neg, nil, low), scale, nil)
 	return []*item{tensorItem(e.quantize(u8, x, scale, point)), tensorItem(scale), tensorItem(point)}
 }

@@ -58,7 +58,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*item {
 	r.masks = r.stepMasks()
 	x := e.tensor(0)
 	if r.batchFirst {
-		x = e.op("Transpose", attributes{intsOf("perm", 1, 0, 2)}, x)
+		x = e.op(op.Transpose, attributes{intsOf("perm", 1, 0, 2)}, x)
 	}
 	x = e.reshape(x, r.steps*r.batch, r.inputs)
 	all := make([]*value, r.steps*r.directions) // by step, then direction
@@ -158,7 +158,7 @@ func (r *recurrentLayer) stepMasks() []*value {
 	for t := range r.steps {
 		numbers.SetInt(t, t)
 	}
-	all := r.op("Less", nil, r.known(numbers), r.reshape(lengths, 1, r.batch, 1))
+	all := r.op(op.Less, nil, r.known(numbers), r.reshape(lengths, 1, r.batch, 1))
 	masks := make([]*value, r.steps)
 	for t := range masks {
 		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), r.batch, 1)
@@ -174,7 +174,7 @@ func (r *recurrentLayer) states(of []*value) *value {
 	}
 	parts := make([]*value, len(of))
 	for k, v := range of {
-		parts[k] = r.op("Unsqueeze", nil, v, r.ints(axis))
+		parts[k] = r.op(op.Unsqueeze, nil, v, r.ints(axis))
 	}
 	return r.join(axis, parts)
 }
@@ -183,7 +183,7 @@ func (r *recurrentLayer) states(of []*value) *value {
 func (r *recurrentLayer) sequence(all []*value) *value {
 	y := r.reshape(r.join(0, all), r.steps, r.directions, r.batch, r.size)
 	if r.batchFirst {
-		return r.op("Transpose", attributes{intsOf("perm", 2, 0, 1, 3)}, y)
+		return r.op(op.Transpose, attributes{intsOf("perm", 2, 0, 1, 3)}, y)
 	}
 	return y
 }
@@ -192,7 +192,7 @@ func (r *recurrentLayer) join(axis int64, parts []*value) *value {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return r.op("Concat", attributes{intOf("axis", axis)}, parts...)
+	return r.op(op.Concat, attributes{intOf("axis", axis)}, parts...)
 }
 
 // activationAttributes are the activations of a direction as attributes of its element-wise operators.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // scans collects for each scan output the elements of all iterations.
@@ -39,9 +40,9 @@ func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*item 
 				e.fail("scan output %q is not a tensor", infos[k].Name)
 				return outs
 			}
-			parts[t] = e.op("Unsqueeze", nil, it.tensor, e.ints(axis))
+			parts[t] = e.op(op.Unsqueeze, nil, it.tensor, e.ints(axis))
 		}
-		outs[k] = tensorItem(e.op("Concat", attributes{intOf("axis", axis)}, parts...))
+		outs[k] = tensorItem(e.op(op.Concat, attributes{intOf("axis", axis)}, parts...))
 	}
 	return outs
 }
@@ -160,7 +161,7 @@ func (e *expansion) scanLength(s scanShape, in []*item) int64 {
 
 // take is position at of an axis, without the axis.
 func (e *expansion) take(v *value, axis, at int64) *value {
-	return e.op("Squeeze", nil, e.slice(v, axis, at, at+1), e.ints(axis))
+	return e.op(op.Squeeze, nil, e.slice(v, axis, at, at+1), e.ints(axis))
 }
 
 // batchedScan is Scan of operator set 8: all operands have a batch axis in front, and input 0 may have the lengths of

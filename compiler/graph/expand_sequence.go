@@ -169,7 +169,7 @@ func (e *expansion) splitToSequence() []*item {
 	for _, length := range lengths {
 		part := e.slice(v, axis, begin, begin+length)
 		if !keep {
-			part = e.op("Squeeze", nil, part, e.ints(axis))
+			part = e.op(op.Squeeze, nil, part, e.ints(axis))
 		}
 		parts, begin = append(parts, part), begin+length
 	}
@@ -233,10 +233,10 @@ func (e *expansion) concatFromSequence() []*item {
 	axis := e.node.Int("axis", 0)
 	if e.node.Int("new_axis", 0) != 0 {
 		for k, v := range parts {
-			parts[k] = e.op("Unsqueeze", nil, v, e.ints(axis))
+			parts[k] = e.op(op.Unsqueeze, nil, v, e.ints(axis))
 		}
 	}
-	return only(e.op("Concat", attributes{intOf("axis", axis)}, parts...))
+	return only(e.op(op.Concat, attributes{intOf("axis", axis)}, parts...))
 }
 
 func (e *expansion) optional() []*item {

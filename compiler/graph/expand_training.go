@@ -1,6 +1,9 @@
 package graph
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
 
 // trainingDomain has the optimisers of training.
 const trainingDomain = "ai.onnx.preview.training"
@@ -54,11 +57,11 @@ func (e *expansion) optimise(states int, update func(o *optimiser, x, g *value, 
 }
 
 func (o *optimiser) number(v float64) *value           { return o.scalar(o.dtype, v) }
-func (o *optimiser) add(a, b *value) *value            { return o.op("Add", nil, a, b) }
-func (o *optimiser) sub(a, b *value) *value            { return o.op("Sub", nil, a, b) }
-func (o *optimiser) mul(a, b *value) *value            { return o.op("Mul", nil, a, b) }
-func (o *optimiser) div(a, b *value) *value            { return o.op("Div", nil, a, b) }
-func (o *optimiser) sqrt(a *value) *value              { return o.op("Sqrt", nil, a) }
+func (o *optimiser) add(a, b *value) *value            { return o.op(op.Add, nil, a, b) }
+func (o *optimiser) sub(a, b *value) *value            { return o.op(op.Sub, nil, a, b) }
+func (o *optimiser) mul(a, b *value) *value            { return o.op(op.Mul, nil, a, b) }
+func (o *optimiser) div(a, b *value) *value            { return o.op(op.Div, nil, a, b) }
+func (o *optimiser) sqrt(a *value) *value              { return o.op(op.Sqrt, nil, a) }
 func (o *optimiser) scaled(f float64, v *value) *value { return o.mul(v, o.number(f)) }
 
 // regularised is the gradient with that of the squared norm of x.
@@ -89,23 +92,23 @@ func (o *optimiser) adam(x, g *value, state []*value) []*value {
 	mean := o.add(o.scaled(alpha, state[0]), o.scaled(1-alpha, g))
 	square := o.add(o.scaled(beta, state[1]), o.scaled(1-beta, o.mul(g, g)))
 	power := func(base float64) *value {
-		return o.sub(o.number(1), o.op("Pow", nil, o.number(base), o.updates))
+		return o.sub(o.number(1), o.op(op.Pow, nil, o.number(base), o.updates))
 	}
 	adjusted := o.div(o.mul(o.rate, o.sqrt(power(beta))), power(alpha))
-	rate := o.op("Where", nil, o.started(), adjusted, o.rate)
+	rate := o.op(op.Where, nil, o.started(), adjusted, o.rate)
 	step := o.div(o.mul(rate, mean), o.add(o.sqrt(square), o.number(o.node.Float("epsilon", 0))))
 	x = o.scaled(1-o.node.Float("norm_coefficient_post", 0), o.sub(x, step))
 	return []*value{x, mean, square}
 }
 
 // started tells whether there were updates before.
-func (o *optimiser) started() *value { return o.op("Greater", nil, o.updates, o.number(0)) }
+func (o *optimiser) started() *value { return o.op(op.Greater, nil, o.updates, o.number(0)) }
 
 // momentum is gradient descent with momentum, by Nesterov's rule where the attribute "mode" says so.
 func (o *optimiser) momentum(x, g *value, state []*value) []*value {
 	alpha := o.node.Float("alpha", 0)
 	g = o.regularised(x, g)
-	fresh := o.op("Where", nil, o.started(), o.number(o.node.Float("beta", 0)), o.number(1))
+	fresh := o.op(op.Where, nil, o.started(), o.number(o.node.Float("beta", 0)), o.number(1))
 	velocity := o.add(o.scaled(alpha, state[0]), o.mul(fresh, g))
 	step := velocity
 	switch mode := o.node.Text("mode", ""); mode {

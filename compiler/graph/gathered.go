@@ -22,7 +22,7 @@ func sliceGathers(g *graph) error {
 			return err
 		}
 		shape := g.constant(n.out.name+".shape", array.FromInt64(n.Out.Shape, int64(len(n.Out.Shape))))
-		r, err := g.apply(op.Node{Name: n.Name, Op: "Reshape", Opset: 13, Attrs: map[string]*onnx.Attribute{}}, n.out.name, s.out, shape)
+		r, err := g.apply(op.Node{Name: n.Name, Op: op.Reshape, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, n.out.name, s.out, shape)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func sliceGathers(g *graph) error {
 
 // singleIndex is the axis and index of a Gather that takes one known index of a value that is computed.
 func singleIndex(n *node) (axis int, index int64, ok bool) {
-	if n.Op != "Gather" || n.in[0].data != nil || n.in[1].data == nil || n.in[1].data.Len() != 1 {
+	if !n.is(op.Gather) || n.in[0].data != nil || n.in[1].data == nil || n.in[1].data.Len() != 1 {
 		return 0, 0, false
 	}
 	axis = int(n.Int("axis", 0))

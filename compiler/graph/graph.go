@@ -37,6 +37,9 @@ type node struct {
 	group *group
 }
 
+// is reports whether there is a node and it applies the operator of the given name.
+func (n *node) is(name string) bool { return n != nil && n.Node.Is(name) }
+
 // graph has its nodes in topological order.
 type graph struct {
 	name            string

@@ -89,6 +89,11 @@ type branch []*node
 
 func (b branch) tail() *node { return b[len(b)-1] }
 
+func (b branch) product() op.Product {
+	p, _ := b[0].Product()
+	return p
+}
+
 // likeness is equal for branches that resemble one another, and hardly ever for others.
 type likeness [sha256.Size]byte
 
@@ -103,7 +108,7 @@ func (b branch) likeness() likeness {
 		for _, v := range n.in {
 			known := v != nil && v.data != nil
 			fmt.Fprintln(h, v != nil, known)
-			if k > 0 && known && !broadcasts(n) {
+			if k > 0 && known && !n.Def().PerChannel {
 				fmt.Fprintln(h, v.DType, v.Shape)
 				h.Write(v.data.Data)
 			}
@@ -111,7 +116,7 @@ func (b branch) likeness() likeness {
 	}
 	weights := b[0].in[1]
 	for axis, extent := range weights.Shape {
-		if axis != weightAxis(b[0]) {
+		if axis != b.product().WeightAxis {
 			fmt.Fprintln(h, axis, extent)
 		}
 	}
@@ -119,33 +124,10 @@ func (b branch) likeness() likeness {
 	return likeness(h.Sum(nil))
 }
 
-// isProduct reports whether a node multiplies an operand by known weights whose channels can be told apart.
-func isProduct(n *node) bool {
-	switch n.Op {
-	case "Conv":
-		return n.Int("group", 1) == 1 && allKnown(n.in[1:])
-	case "Gemm":
-		return allKnown(n.in[1:]) && (len(n.in) < 3 || n.in[2] == nil || isPerChannel(n.in[2], n.Out.Shape, 1))
-	case "MatMul":
-		return allKnown(n.in[1:]) && len(n.in[1].Shape) == 2 && len(n.in[0].Shape) >= 2
-	}
-	return false
-}
-
-// channelAxis counts a product's channels in its result.
-func channelAxis(n *node) int {
-	if n.Op == "Conv" {
-		return 1
-	}
-	return len(n.Out.Shape) - 1
-}
-
-// weightAxis counts a product's channels in its weights.
-func weightAxis(n *node) int {
-	if n.Op == "MatMul" {
-		return 1
-	}
-	return outputAxis(n)
+// isMergeable reports whether a node multiplies an operand by known weights whose channels can be told apart.
+func isMergeable(n *node) bool {
+	p, ok := n.Product()
+	return ok && p.Mergeable && allKnown(n.in[1:])
 }
 
 // isPerChannel reports whether a constant differs only along one axis of the shape it is broadcast to.
@@ -161,7 +143,7 @@ func isPerChannel(v *value, shape []int64, axis int) bool {
 
 // branch follows a product; nil when it should stay by itself.
 func (g *graph) branch(readers map[*value][]*node, n *node) branch {
-	if !isProduct(n) {
+	if !isMergeable(n) {
 		return nil
 	}
 	b := branch{n}
@@ -172,7 +154,7 @@ func (g *graph) branch(readers map[*value][]*node, n *node) branch {
 		}
 		next := readers[out]
 		if len(next) != 1 || !g.continues(b, next[0]) {
-			if slices.ContainsFunc(next, func(r *node) bool { return r.Op == "Concat" || r.Def().Kind == op.ElementWise }) {
+			if slices.ContainsFunc(next, func(r *node) bool { return r.Def().Concat != nil || r.Def().Kind == op.ElementWise }) {
 				return nil
 			}
 			return b
@@ -189,7 +171,7 @@ func (g *graph) continues(b branch, n *node) bool {
 		return false
 	}
 	for _, v := range n.in {
-		if v != nil && v != out && !isPerChannel(v, out.Shape, channelAxis(b[0])) {
+		if v != nil && v != out && !isPerChannel(v, out.Shape, b.product().Axis) {
 			return false
 		}
 	}
@@ -211,20 +193,15 @@ func (b branch) resembles(c branch) bool {
 			if (v == nil) != (w == nil) || v != nil && (v.data == nil) != (w.data == nil) {
 				return false
 			}
-			if k > 0 && v != nil && v.data != nil && !broadcasts(n) && !sameElements(v.data, w.data) {
+			if k > 0 && v != nil && v.data != nil && !n.Def().PerChannel && !sameElements(v.data, w.data) {
 				return false
 			}
 		}
 	}
-	w, v := weightAxis(b[0]), b[0].in[1].Shape
+	w, v := b.product().WeightAxis, b[0].in[1].Shape
 	u := slices.Clone(c[0].in[1].Shape)
 	u[w] = v[w]
 	return slices.Equal(u, v) && b[0].in[1].DType == c[0].in[1].DType
-}
-
-// broadcasts reports whether the operator takes a constant for each channel as it takes one for all.
-func broadcasts(n *node) bool {
-	return slices.Contains([]string{"Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu"}, n.Op)
 }
 
 func sameElements(a, b *array.Array) bool {
@@ -241,7 +218,7 @@ func (g *graph) mergeFamily(family []branch) (one branch, parts []*node, err err
 		}
 		one, out = append(one, n), n.out
 	}
-	axis := channelAxis(one[0])
+	axis := one.product().Axis
 	var begin int64
 	for _, b := range family {
 		old := b.tail().out
@@ -265,7 +242,7 @@ func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) 
 		case v.data == nil && k > 0:
 			in[j] = before
 		case k == 0 && j == 1:
-			in[j] = g.constant(v.name, g.joinArrays(n, operands(family, k, j), weightAxis(n)))
+			in[j] = g.constant(v.name, g.joinArrays(n, operands(family, k, j), family[0].product().WeightAxis))
 		case v.data != nil:
 			in[j] = g.perChannel(family, k, j)
 		}
@@ -289,7 +266,7 @@ func (g *graph) perChannel(family []branch, k, j int) *value {
 	if known[0].Len() == 1 && !slices.ContainsFunc(known[1:], func(a *array.Array) bool { return !sameElements(a, known[0]) }) {
 		return n.in[j]
 	}
-	axis := channelAxis(family[0][0])
+	axis := family[0].product().Axis
 	for i, b := range family {
 		g.budget.Bytes(b[0].Out.Shape[axis] * known[i].DType.Bytes())
 		channels := array.New(known[i].DType, b[0].Out.Shape[axis])
@@ -339,6 +316,6 @@ func (g *graph) slice(v *value, axis int, begin, count int64, name string) (*nod
 	known := func(what string, k int64) *value {
 		return g.constant(fmt.Sprintf("%s.%s", name, what), array.FromInt64([]int64{k}, 1))
 	}
-	return g.apply(op.Node{Name: name, Op: "Slice", Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
+	return g.apply(op.Node{Name: name, Op: op.Slice, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
 		v, known("starts", begin), known("ends", begin+count), known("axes", int64(axis)))
 }

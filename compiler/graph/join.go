@@ -1,8 +1,6 @@
 package graph
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of
 // programs[k] is called JoinedName(k, NAME).

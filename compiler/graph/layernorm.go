@@ -46,9 +46,9 @@ func (g *graph) normOf(n *node, m layerNorm) (*node, error) {
 	if m.bias != nil {
 		operands = append(operands, m.bias)
 	}
-	node := op.Node{Name: n.Name, Op: "LayerNormalization", Opset: 17, Attrs: attrs}
+	node := op.Node{Name: n.Name, Op: op.LayerNormalization, Opset: 17, Attrs: attrs}
 	if !m.centred {
-		node.Op, node.Opset = "RMSNormalization", 23
+		node.Op, node.Opset = op.RMSNormalization, 23
 	}
 	return g.apply(node, n.out.name, operands...)
 }
@@ -65,10 +65,10 @@ type layerNorm struct {
 func matchNorm(last *node) (m layerNorm, ok bool) {
 	m.axis = -1
 	normal := last
-	if scaled := constantOperand(last, "Add", &m.bias); scaled != nil {
+	if scaled := constantOperand(last, op.Add, &m.bias); scaled != nil {
 		normal = producer(scaled)
 	}
-	if x := constantOperand(normal, "Mul", &m.scale); x != nil {
+	if x := constantOperand(normal, op.Mul, &m.scale); x != nil {
 		normal = producer(x)
 	}
 	d, variance := quotient(normal)
@@ -76,7 +76,7 @@ func matchNorm(last *node) (m layerNorm, ok bool) {
 		return m, false
 	}
 	var epsilon *value
-	mean := producer(constantOperand(producer(variance), "Add", &epsilon))
+	mean := producer(constantOperand(producer(variance), op.Add, &epsilon))
 	if mean == nil || len(mean.in) == 0 || epsilon.data.Len() != 1 || !isSquare(producer(mean.in[0]), d) || !m.isMean(mean, mean.in[0]) {
 		return m, false
 	}
@@ -92,7 +92,7 @@ func (m *layerNorm) fits(v *value) bool { return v == nil || fitsAxes(v, m.x.Sha
 
 // isCentred reports whether n subtracts its operand's mean from it.
 func (m *layerNorm) isCentred(n *node) bool {
-	return n != nil && n.Op == "Sub" && m.isMean(producer(n.in[1]), n.in[0])
+	return n.is(op.Sub) && m.isMean(producer(n.in[1]), n.in[0])
 }
 
 // quotient takes d divided by the root of a value apart: as a division, or a product with the reciprocal of the root;
@@ -101,21 +101,21 @@ func quotient(n *node) (d, squared *value) {
 	if n == nil || len(n.in) != 2 {
 		return nil, nil
 	}
-	if root := producer(n.in[1]); n.Op == "Div" && root != nil && root.Op == "Sqrt" {
+	if root := producer(n.in[1]); n.is(op.Div) && root.is(op.Sqrt) {
 		return n.in[0], root.in[0]
 	}
 	for k := range n.in {
 		r := producer(n.in[k])
-		if n.Op != "Mul" || r == nil {
+		if !n.is(op.Mul) || r == nil {
 			continue
 		}
 		inverted := r.in[0]
-		if r.Op == "Div" && isOne(r.in[0]) {
+		if r.is(op.Div) && isOne(r.in[0]) {
 			inverted = r.in[1]
-		} else if r.Op != "Reciprocal" {
+		} else if !r.is(op.Reciprocal) {
 			continue
 		}
-		if root := producer(inverted); root != nil && root.Op == "Sqrt" {
+		if root := producer(inverted); root.is(op.Sqrt) {
 			return n.in[1-k], root.in[0]
 		}
 	}
@@ -133,7 +133,7 @@ func producer(v *value) *node {
 
 // constantOperand splits a commutative operator of a constant and another operand; nil when n is none.
 func constantOperand(n *node, name string, constant **value) *value {
-	if n == nil || n.Op != name || len(n.in) != 2 {
+	if !n.is(name) || len(n.in) != 2 {
 		return nil
 	}
 	for k, v := range n.in {
@@ -147,7 +147,7 @@ func constantOperand(n *node, name string, constant **value) *value {
 
 // isMean reports whether n is the mean of x over the last axes, keeping them; the first mean decides the axes.
 func (m *layerNorm) isMean(n *node, x *value) bool {
-	if n == nil || n.Op != "ReduceMean" || n.in[0] != x || len(n.Out.Shape) != len(x.Shape) {
+	if !n.is(op.ReduceMean) || n.in[0] != x || len(n.Out.Shape) != len(x.Shape) {
 		return false
 	}
 	axis := len(x.Shape)
@@ -166,11 +166,11 @@ func isSquare(n *node, v *value) bool {
 	if n == nil || n.in[0] != v {
 		return false
 	}
-	if n.Op == "Pow" {
+	if n.is(op.Pow) {
 		e := n.in[1].data
 		return e != nil && e.Len() == 1 && e.Float(0) == 2
 	}
-	return n.Op == "Mul" && n.in[1] == v
+	return n.is(op.Mul) && n.in[1] == v
 }
 
 // fitsAxes reports whether a parameter has the shape of the normalised axes.

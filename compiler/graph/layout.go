@@ -30,7 +30,9 @@ func separateOutputs(g *graph) error {
 }
 
 // isView reports whether a node needs no kernel because its result and its operands share their memory.
-func isView(n *node) bool { return n.free || n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute }
+func isView(n *node) bool {
+	return n.free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
+}
 
 // copyOutput puts a copy between output k and the value it has.
 func (g *graph) copyOutput(k int) error {
@@ -46,7 +48,7 @@ func (g *graph) copyOutput(k int) error {
 }
 
 func (g *graph) copyOf(v *value, name string) (*node, error) {
-	n, err := g.apply(op.Node{Name: name, Op: op.CopyName}, name, v)
+	n, err := g.apply(op.Node{Name: name, Op: op.Copy}, name, v)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func assignLayouts(g *graph) error {
 		if n.out.layout != nil {
 			continue
 		}
-		if n.Def().Kind == op.Reshape {
+		if n.Def().Kind == op.Reshaping {
 			if layout, ok := reshapeLayout(n.in[0].Shape, n.in[0].layout, n.out.Shape); ok {
 				n.out.layout = layout
 				continue

@@ -11,22 +11,19 @@ import (
 // foldPads moves a Pad with zeros on spatial axes into the convolution that reads it.
 func foldPads(g *graph) error {
 	for k, n := range g.nodes {
-		if n.Op != "Conv" || n.Text("auto_pad", "NOTSET") != "NOTSET" {
+		if !n.Def().ZeroPads || n.Text("auto_pad", "NOTSET") != "NOTSET" || n.in[0].producer == nil {
 			continue
 		}
 		p := n.in[0].producer
-		if p == nil || p.Op != "Pad" || !zeroPad(p) {
+		before, after, ok := op.ZeroPads(p.Node)
+		if !ok || before[0]+after[0]+before[1]+after[1] != 0 {
 			continue
 		}
-		before, after := op.PadAmounts(p.Node)
 		rank := len(before) - 2
 		pads := slices.Clone(n.Ints("pads", make([]int64, 2*rank)))
 		for j := range rank {
 			pads[j] += before[2+j]
 			pads[j+rank] += after[2+j]
-		}
-		if slices.Min(slices.Concat(before, after)) < 0 || before[0]+after[0]+before[1]+after[1] != 0 {
-			continue
 		}
 		attrs := maps.Clone(n.Attrs)
 		attrs["pads"] = &onnx.Attribute{Name: "pads", Type: onnx.AttrInts, Ints: pads}
@@ -39,12 +36,4 @@ func foldPads(g *graph) error {
 		g.replace(n.out, folded.out)
 	}
 	return nil
-}
-
-func zeroPad(p *node) bool {
-	value := p.Float("value", 0)
-	if p.Has(2) {
-		value = p.In[2].Const.Float(0)
-	}
-	return value == 0 && p.Text("mode", "constant") == "constant"
 }

@@ -31,14 +31,8 @@ func (p *partitioner) absorbPrologues(groups []*group) []*group {
 // takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
 // position: a convolution of one pixel, or a product with known weights.
 func takesPrologue(n *node) bool {
-	switch n.Op {
-	case "Conv":
-		kernel := n.in[1].Shape[2:]
-		return n.Int("group", 1) == 1 && !slices.ContainsFunc(kernel, func(e int64) bool { return e != 1 })
-	case "MatMul", "Gemm":
-		return allKnown(n.in[1:])
-	}
-	return false
+	p, ok := n.Product()
+	return ok && p.Pointwise
 }
 
 // prologue is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything

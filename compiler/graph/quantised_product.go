@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -19,9 +17,9 @@ type dequantised struct {
 // exact, and rounded once to a float, where that of the floats is rounded at each term.
 func quantisedProducts() map[string]expander {
 	return map[string]expander{
-		"Conv":   {2, 3, (*expansion).quantisedConv},
-		"MatMul": {2, 2, (*expansion).quantisedMatMul},
-		"Gemm":   {2, 3, (*expansion).quantisedGemm},
+		op.Conv:   {2, 3, (*expansion).quantisedConv},
+		op.MatMul: {2, 2, (*expansion).quantisedMatMul},
+		op.Gemm:   {2, 3, (*expansion).quantisedGemm},
 	}
 }
 
@@ -42,51 +40,20 @@ func (b *builder) quantisedProduct(n op.Node, in []*item) (x expander, ok bool) 
 			return expander{}, false
 		}
 	}
-	axis, terms, ok := productShape(n, weights.integer.Shape)
-	if !ok || array.Elements(weights.scale.Shape) != 1 && weights.axis != axis {
+	integers := op.Find(n.Op).IntegerProduct
+	p, ok := integers(&n, weights.integer.Shape)
+	if !ok || array.Elements(weights.scale.Shape) != 1 && weights.axis != p.WeightAxis {
 		return expander{}, false
 	}
-	return x, terms%dotTerms == 0 && terms < maxIntegerTerms
+	return x, p.Neighbours%dotTerms == 0 && p.Terms < maxIntegerTerms
 }
 
 const (
-	// dotTerms is how many neighbouring channels instructions multiply at once, at most; without them floats are as
-	// fast.
+	// dotTerms is how many neighbouring terms instructions multiply at once, at most; without them floats are as fast.
 	dotTerms = 4
 	// maxIntegerTerms bounds the products of 9 bits each that 32 bits hold the sum of.
 	maxIntegerTerms = 1 << 31 / (255 * 255)
 )
-
-// productShape is the axis of the weights that counts results, and how many neighbouring terms a sum has: the channels
-// of a convolution times its window for the bound of the sum, which is a multiple of the channels.
-func productShape(n op.Node, weights []int64) (axis, terms int64, ok bool) {
-	switch n.Op {
-	case "Conv":
-		if len(weights) < 3 || n.Int("group", 1) != 1 || weights[1]%dotTerms != 0 || fewerMultiplications(n, weights) {
-			return 0, 0, false
-		}
-		return 0, array.Elements(weights[1:]), true
-	case "Gemm":
-		if len(weights) != 2 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || n.Int("transA", 0) != 0 {
-			return 0, 0, false
-		}
-		if n.Int("transB", 0) != 0 {
-			return 0, weights[1], true
-		}
-		return 1, weights[0], true
-	}
-	if len(weights) != 2 {
-		return 0, 0, false
-	}
-	return 1, weights[0], true
-}
-
-// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is
-// faster than all products in integers.
-func fewerMultiplications(n op.Node, weights []int64) bool {
-	ones := func(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }
-	return slices.Equal(weights[2:], []int64{3, 3}) && ones(n.Ints("strides", nil)) && ones(n.Ints("dilations", nil))
-}
 
 // operands are the two dequantised values, and the factor of a product's sums.
 func (e *expansion) operands() (data, weights dequantised, factor *value) {
@@ -101,7 +68,7 @@ func (e *expansion) operands() (data, weights dequantised, factor *value) {
 	if weights.zero != nil && array.Elements(weights.zero.Shape) == 1 {
 		weights.zero = e.reshape(weights.zero)
 	}
-	return data, weights, e.op("Mul", nil, e.toFloat32(data.scale), e.toFloat32(weights.scale))
+	return data, weights, e.op(op.Mul, nil, e.toFloat32(data.scale), e.toFloat32(weights.scale))
 }
 
 // scaled are sums in floats, with what is added to them.
@@ -109,9 +76,9 @@ func (e *expansion) scaled(sums, factor, bias *value) []*item {
 	if e.failed() {
 		return nil
 	}
-	result := e.op("Mul", nil, e.toFloat32(sums), factor)
+	result := e.op(op.Mul, nil, e.toFloat32(sums), factor)
 	if bias != nil {
-		result = e.op("Add", nil, result, bias)
+		result = e.op(op.Add, nil, result, bias)
 	}
 	return only(result)
 }
@@ -146,7 +113,7 @@ func (e *expansion) quantisedGemm() []*item {
 		if weights.zero != nil && len(weights.zero.Shape) == 1 {
 			weights.zero = e.reshape(weights.zero, array.Elements(weights.zero.Shape), 1)
 		}
-		weights.integer = e.op("Transpose", attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, e.centred(weights.integer, weights.zero))
+		weights.integer = e.op(op.Transpose, attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, e.centred(weights.integer, weights.zero))
 		weights.zero = nil
 	}
 	return e.scaled(e.integerMatMul(data.integer, data.zero, weights.integer, weights.zero), factor, e.tensor(2))

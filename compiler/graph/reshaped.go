@@ -34,7 +34,7 @@ func liftGemms(g *graph) error {
 }
 
 func isReshapedGemm(g *graph, readers map[*value][]*node, n *node) bool {
-	if n.Def().Kind != op.Reshape || n.in[0].producer == nil || n.in[0].producer.Op != "Gemm" {
+	if n.Def().Kind != op.Reshaping || !n.in[0].producer.is(op.Gemm) {
 		return false
 	}
 	gemm, rank := n.in[0].producer, len(n.Out.Shape)
@@ -65,18 +65,18 @@ func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
 		nodes = append(nodes, n)
 		return n.out, nil
 	}
-	rows, err := apply("Reshape", nil, gemm.in[0], to)
+	rows, err := apply(op.Reshape, nil, gemm.in[0], to)
 	if err != nil {
 		return nil, err
 	}
-	out, err := apply("MatMul", nil, rows, weights)
+	out, err := apply(op.MatMul, nil, rows, weights)
 	if err != nil {
 		return nil, err
 	}
 	if len(gemm.in) > 2 && gemm.in[2] != nil {
 		bias := gemm.in[2]
 		flat := g.constant(bias.name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.data.Len()}, Data: bias.data.Data})
-		_, err = apply("Add", nil, out, flat)
+		_, err = apply(op.Add, nil, out, flat)
 	}
 	return nodes, err
 }

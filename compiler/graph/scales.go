@@ -13,7 +13,7 @@ import (
 func hoistScales(g *graph) error {
 	readers := g.users()
 	for k, n := range g.nodes {
-		if n.Op != op.AttentionName {
+		if !n.is(op.FusedAttention) {
 			continue
 		}
 		scale := 1.0
@@ -41,12 +41,12 @@ func hoistScales(g *graph) error {
 func (g *graph) dropScale(readers map[*value][]*node, v *value) float64 {
 	for v.producer != nil && len(readers[v]) == 1 && !g.isOutput(v) {
 		n := v.producer
-		if n.Def().Kind == op.Reshape || n.Def().Kind == op.Permute {
+		if n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute {
 			v = n.in[0]
 			continue
 		}
 		var factor *value
-		x := constantOperand(n, "Mul", &factor)
+		x := constantOperand(n, op.Mul, &factor)
 		if x == nil || factor.data.Len() != 1 || !slices.Equal(x.Shape, v.Shape) {
 			return 1
 		}

@@ -15,7 +15,7 @@ func shareMemory(g *graph) error {
 	s := &sharing{graph: g, readers: g.users()}
 	for _, n := range g.nodes {
 		switch n.Def().Kind {
-		case op.Reshape, op.Permute:
+		case op.Reshaping, op.Permute:
 			n.out.within = &within{of: n.in[0]}
 		}
 	}
@@ -24,10 +24,11 @@ func shareMemory(g *graph) error {
 	}
 	// From the last on: a concatenation that is an operand of another finds its own place before it gives places away.
 	for _, n := range slices.Backward(slices.Clone(g.nodes)) {
-		if n.Op != "Concat" {
+		axis, ok := n.Concat()
+		if !ok {
 			continue
 		}
-		if err := s.gather(n); err != nil {
+		if err := s.gather(n, axis); err != nil {
 			return err
 		}
 	}
@@ -41,7 +42,7 @@ type sharing struct {
 
 // takePart makes the result of a slice a part of its operand, unless a reshape of it then has no strides.
 func (s *sharing) takePart(n *node) {
-	begin, ok := op.PartOf(n.Node)
+	begin, ok := n.Part()
 	if !ok || n.in[0].data != nil || !slices.Equal(n.in[0].layout, n.out.layout) || s.isOutput(n.out) {
 		return
 	}
@@ -59,8 +60,8 @@ func havePlaces(values []*value) bool {
 
 // gather computes the operands of a concatenation in its memory when at least half of its elements can be, and puts
 // copies before it for the others.
-func (s *sharing) gather(n *node) error {
-	parts := concatParts(n)
+func (s *sharing) gather(n *node, axis int) error {
+	parts := concatParts(n, axis)
 	var elements int64
 	placed := make([]func(), len(n.in)) // how to undo each
 	for k, v := range n.in {
@@ -93,9 +94,8 @@ func (s *sharing) gather(n *node) error {
 	return nil
 }
 
-// concatParts is where each operand of a concatenation begins, by axes in the order of memory.
-func concatParts(n *node) [][]int64 {
-	axis := op.ConcatAxis(n.Node)
+// concatParts is where each operand of a concatenation along an axis begins, by axes in the order of memory.
+func concatParts(n *node, axis int) [][]int64 {
 	at := slices.Index(n.out.layout, axis)
 	parts := make([][]int64, len(n.in))
 	var end int64

@@ -21,7 +21,7 @@ func (p *partitioner) also(grp *group) []*node {
 		if n.group != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, tail.Out.Shape) || !slices.Equal(n.out.layout, tail.out.layout) {
 			continue
 		}
-		if n.Op == op.DequantizeName { // its readers make floats of the integers that are stored anyway
+		if n.is(op.Dequantize) { // its readers make floats of the integers that are stored anyway
 			continue
 		}
 		if p.yields(n, map[*value]bool{tail.out: true}) {
@@ -37,11 +37,7 @@ func (p *partitioner) also(grp *group) []*node {
 // storesMore reports whether the schedules of a kernel store results on the way tile by tile: those of products, of
 // windows and of element-wise operators do.
 func storesMore(anchor *node) bool {
-	switch anchor.Op {
-	case "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool":
-		return true
-	}
-	return anchor.Def().Kind == op.ElementWise
+	return anchor.Def().Tiled || anchor.Def().Kind == op.ElementWise
 }
 
 // canTake reports whether a group may compute a region after its last result. Once it stores more than one, what it

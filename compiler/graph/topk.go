@@ -11,7 +11,7 @@ import (
 func shareTopK(g *graph) error {
 	for k := 0; k < len(g.nodes); k++ {
 		n := g.nodes[k]
-		if n.Op != "TopK" || n.Output != 0 {
+		if !n.is(op.TopK) || n.Output != 0 {
 			continue
 		}
 		found, err := g.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs, Output: 1, Outputs: 2}, n.out.name+".positions", n.in...)
@@ -20,14 +20,14 @@ func shareTopK(g *graph) error {
 		}
 		attrs := maps.Clone(n.Attrs)
 		attrs["axis"] = intOf("axis", n.Int("axis", -1))
-		values, err := g.apply(op.Node{Name: n.Name, Op: "GatherElements", Opset: n.Opset, Attrs: attrs}, n.out.name, n.in[0], found.out)
+		values, err := g.apply(op.Node{Name: n.Name, Op: op.GatherElements, Opset: n.Opset, Attrs: attrs}, n.out.name, n.in[0], found.out)
 		if err != nil {
 			return err
 		}
 		g.nodes = slices.Replace(g.nodes, k, k+1, found, values)
 		g.replace(n.out, values.out)
 		for _, other := range g.nodes {
-			if other != found && other.Op == "TopK" && other.Output == 1 && slices.Equal(other.in, n.in) && maps.Equal(other.Attrs, n.Attrs) {
+			if other != found && other.is(op.TopK) && other.Output == 1 && slices.Equal(other.in, n.in) && maps.Equal(other.Attrs, n.Attrs) {
 				found.out.name = other.out.name
 				g.replace(other.out, found.out)
 				break

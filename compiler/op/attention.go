@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// AttentionName is softmax attention as one operator, which the graph compiler finds written out; it stands in no
+// FusedAttention is softmax attention as one operator, which the graph compiler finds written out; it stands in no
 // model.
 //
 //	softmax(scale * a b + mask) c        over the last axis of a b
@@ -15,10 +15,10 @@ import (
 // Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes and, optionally, a mask that
 // broadcasts to [..., M, N]: numbers to add or, as Bool, which scores count, the others being -infinity or what the
 // attribute fill says. The scores of a block of rows are computed, normalised and used while they lie in the cache.
-const AttentionName = "attention"
+const FusedAttention = "attention"
 
 var attentionDefs = []Def{{
-	Name: AttentionName, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
+	Name: FusedAttention, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
 	Lower: lowerAttention, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
 		a, b := n.In[0].Shape, n.In[1].Shape

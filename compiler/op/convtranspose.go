@@ -9,6 +9,7 @@ import (
 var convTransposeDefs = []Def{{
 	Name: "ConvTranspose", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "convtranspose",
 	Infer: inferConvTranspose, Lower: lowerConvTranspose, Layout: channelsLastResult, Work: convTransposeWork, Detail: convTransposeDetail,
+	Traits: Traits{Product: convTransposeProduct},
 }}
 
 // transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are

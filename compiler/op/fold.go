@@ -13,7 +13,7 @@ func Evaluate(n *Node) (*array.Array, error) {
 	switch n.def.Kind {
 	case Known:
 		return n.result, nil
-	case Reshape, Identity:
+	case Reshaping, PassThrough:
 		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape, Data: n.In[0].Const.Data}, nil
 	case Permute:
 		n.Budget.reserve(n.Out.DType, n.Out.Shape)
@@ -56,7 +56,7 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return x.At(logical(i, perm)...)
 		}), nil
 	}
-	if n.def.Kind == Reshape && OnlyUnits(n) {
+	if n.def.Kind == Reshaping && OnlyUnits(n) {
 		return lowerUnits(l, n, in[0]), nil
 	}
 	if n.def.Lower == nil {
@@ -86,5 +86,5 @@ func PermuteLayout(layout, perm []int) []int {
 // Perm is the order of axes of a Permute.
 func Perm(n *Node) []int { return n.def.Perm(n) }
 
-// CopyName is the operator that changes nothing but, possibly, the layout. It stands in no model.
-const CopyName = "copy"
+// Copy is the operator that changes nothing but, possibly, the layout. It stands in no model.
+const Copy = "copy"

@@ -8,8 +8,8 @@ import (
 )
 
 var gatherDefs = []Def{
-	moveDef("Gather", 2, 2, inferGather, gatherAt),
-	moveDef("GatherElements", 2, 2, inferGatherElements, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	moveDef(Gather, 2, 2, inferGather, gatherAt),
+	moveDef(GatherElements, 2, 2, inferGatherElements, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		axis := n.axis(n.Int("axis", 0), len(n.In[0].Shape))
 		index := append([]expr.Expr{}, i...)
 		index[axis] = position(in[1].At(i...), n.In[0].Shape[axis])

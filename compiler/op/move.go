@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -27,9 +28,9 @@ func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 }
 
 var moveDefs = []Def{
-	moveDef("Concat", 1, -1, inferConcat, concatAt),
-	moveDef("Pad", 1, 4, inferPad, padAt),
-	moveDef("Expand", 2, 2, inferExpand, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	moveDef(Concat, 1, -1, inferConcat, concatAt).with(Traits{Concat: concatAxis}),
+	moveDef(Pad, 1, 4, inferPad, padAt),
+	moveDef(Expand, 2, 2, inferExpand, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		return in[0].Broadcast(n.Out.Shape, i)
 	}),
 	moveDef("Tile", 2, 2, inferTile, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
@@ -67,9 +68,11 @@ func inferConcat(n *Node) (Type, error) {
 	return Type{d, shape}, nil
 }
 
+func concatAxis(n *Node) int { return n.axis(n.Int("axis", 1), len(n.Out.Shape)) }
+
 // concatAt selects the operand by the position on the axis, in the order of the operands.
 func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	axis := n.axis(n.Int("axis", 1), len(n.Out.Shape))
+	axis := concatAxis(n)
 	var e expr.Expr
 	end := n.Out.Shape[axis]
 	for k := len(in) - 1; k >= 0; k-- {
@@ -90,8 +93,21 @@ func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	return e
 }
 
-// PadAmounts are a Pad's pads before and after each axis; negative ones crop.
-func PadAmounts(n *Node) (before, after []int64) {
+// ZeroPads are the amounts of a Pad that puts zeros around its operand; false for others, and where it crops.
+func ZeroPads(n *Node) (before, after []int64, ok bool) {
+	value := n.Float("value", 0)
+	if n.Has(2) {
+		value = n.In[2].Const.Float(0)
+	}
+	if !n.Is(Pad) || value != 0 || n.Text("mode", "constant") != "constant" {
+		return nil, nil, false
+	}
+	before, after = padAmounts(n)
+	return before, after, slices.Min(slices.Concat(before, after)) >= 0
+}
+
+// padAmounts are a Pad's pads before and after each axis; negative ones crop.
+func padAmounts(n *Node) (before, after []int64) {
 	rank := len(n.In[0].Shape)
 	before, after = make([]int64, rank), make([]int64, rank)
 	list := n.IntsOr(1, "pads")
@@ -116,7 +132,7 @@ func PadAmounts(n *Node) (before, after []int64) {
 }
 
 func inferPad(n *Node) (Type, error) {
-	before, after := PadAmounts(n)
+	before, after := padAmounts(n)
 	if n.err != nil {
 		return Type{}, n.err
 	}
@@ -142,7 +158,7 @@ func inferPad(n *Node) (Type, error) {
 }
 
 func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	before, after := PadAmounts(n)
+	before, after := padAmounts(n)
 	mode := n.Text("mode", "constant")
 	fill := expr.F(n.Out.DType, n.Float("value", 0))
 	if n.Has(2) {

@@ -9,10 +9,10 @@ import (
 
 var normDefs = []Def{
 	{
-		Name: "BatchNormalization", Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm,
+		Name: BatchNormalization, Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm,
 	},
 	{
-		Name: "LayerNormalization", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm",
+		Name: LayerNormalization, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm",
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
@@ -21,7 +21,7 @@ var normDefs = []Def{
 		},
 	},
 	{
-		Name: "RMSNormalization", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "rmsnorm",
+		Name: RMSNormalization, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "rmsnorm",
 		Infer: inferLayerNorm, Lower: lowerRMSNorm, Work: func(n *Node) float64 { return 4 * firstOperandWork(n) },
 	},
 	{

@@ -20,12 +20,12 @@ const (
 	Injective
 	// Reduction combines many elements into each; it anchors a kernel.
 	Reduction
-	// Reshape gives the same elements in the same row-major order another shape.
-	Reshape
+	// Reshaping gives the same elements in the same row-major order another shape.
+	Reshaping
 	// Permute gives the same elements other axes: it costs nothing but a Layout.
 	Permute
-	// Identity is its first operand.
-	Identity
+	// PassThrough is its first operand.
+	PassThrough
 	// Known is computed from types and attributes alone when the model is read.
 	Known
 )
@@ -91,13 +91,20 @@ type Def struct {
 	Eval func(n *Node) (*array.Array, error)
 	// Work estimates the scalar operations of one execution; nil for one per element of the result.
 	Work func(n *Node) float64
-	// Label describes a task that this operator anchors, such as "conv2d"; Detail adds sizes such as "k3x3 s2".
+	// Label describes a task that this operator anchors, such as "conv"; Detail adds sizes such as "k3x3 s2".
 	Label  string
 	Detail func(n *Node) string
+	// Spatial adds the number of spatial axes to Label, as in "conv2d"; ChannelsOut describes the result by its
+	// channels alone.
+	Spatial, ChannelsOut bool
+	Traits
 }
 
 // Def is the node's operator; nil before Infer.
 func (n *Node) Def() *Def { return n.def }
+
+// Find is the operator of a name; nil when there is none.
+func Find(name string) *Def { return defs[name] }
 
 // Supported lists the operators' names in alphabetical order.
 func Supported() []string { return slices.Clone(names) }

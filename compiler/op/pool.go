@@ -8,10 +8,15 @@ import (
 )
 
 var poolDefs = []Def{
-	poolDef("MaxPool", lowerMaxPool, "maxpool"),
-	poolDef("AveragePool", lowerAveragePool, "avgpool"),
-	globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool"),
-	globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool"),
+	ofChannels(poolDef("MaxPool", lowerMaxPool, "maxpool")).with(Traits{Tiled: true}),
+	ofChannels(poolDef("AveragePool", lowerAveragePool, "avgpool")).with(Traits{Tiled: true}),
+	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")),
+	ofChannels(globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool")),
+}
+
+func ofChannels(d Def) Def {
+	d.ChannelsOut = true
+	return d
 }
 
 func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, error), label string) Def {

@@ -11,28 +11,28 @@ import (
 // The operators below stand in no model: package graph writes the quantised operators with them. Scales and zero
 // points are broadcast to the data by the rules of numpy.
 const (
-	// QuantizeName is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose
+	// Quantize is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose
 	// TensorProto.DataType is the attribute "to".
-	QuantizeName = "quantize"
-	// DequantizeName is x minus the zero point (optional), times the scale, in the type of the attribute "to".
-	DequantizeName = "dequantize"
-	// IntegerMatMulName is a matrix product of integers of up to 32 bits, which need not have one type, summed in i32.
-	IntegerMatMulName = "integer_matmul"
-	// IntegerConvName is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's
+	Quantize = "quantize"
+	// Dequantize is x minus the zero point (optional), times the scale, in the type of the attribute "to".
+	Dequantize = "dequantize"
+	// IntegerMatMul is a matrix product of integers of up to 32 bits, which need not have one type, summed in i32.
+	IntegerMatMul = "integer_matmul"
+	// IntegerConv is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's
 	// type, is what padding has; zero when it is left out.
-	IntegerConvName = "integer_conv"
+	IntegerConv = "integer_conv"
 )
 
 var quantizeDefs = []Def{
-	scalarDef(QuantizeName, 2, 3, quantizeType, quantize),
-	scalarDef(DequantizeName, 2, 3, dequantizeType, dequantize),
+	scalarDef(Quantize, 2, 3, quantizeType, quantize),
+	scalarDef(Dequantize, 2, 3, dequantizeType, dequantize),
 	{
-		Name: IntegerMatMulName, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
+		Name: IntegerMatMul, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
 		Infer:  func(n *Node) (Type, error) { return inferProduct(n, integers) },
 		Layout: rowMajorResult, Work: matmulWork, Detail: matmulDetail,
 	},
 	{
-		Name: IntegerConvName, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv", Lower: lowerIntegerConv,
+		Name: IntegerConv, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv", Lower: lowerIntegerConv,
 		Infer:  inferIntegerConv,
 		Layout: channelsLastResult, Work: convWork, Detail: convDetail,
 	},

@@ -11,36 +11,36 @@ import (
 // "alphas" and "betas" (a parameter of each activation) and "clip" (a bound on what goes into an activation, 0 for
 // none).
 const (
-	// ActivationName applies one activation to each element.
-	ActivationName = "activation"
-	// LSTMCellName is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the cell state
+	// Activation applies one activation to each element.
+	Activation = "activation"
+	// LSTMCell is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the cell state
 	// before (left out: zeros) and the peepholes [3h] (input, output, forget; optional). With the attribute
 	// "input_forget" the forget gate is one minus the input gate.
-	LSTMCellName = "lstm_cell"
-	// LSTMHiddenName is the new hidden state [n,h] from the gates z[n,4h], the new cell state and the peepholes.
-	LSTMHiddenName = "lstm_hidden"
-	// GRUResetName is the hidden state [n,h], operand 1, times the reset gate of z[n,2h] (update, reset).
-	GRUResetName = "gru_reset"
-	// GRUHiddenName is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation
+	LSTMCell = "lstm_cell"
+	// LSTMHidden is the new hidden state [n,h] from the gates z[n,4h], the new cell state and the peepholes.
+	LSTMHidden = "lstm_hidden"
+	// GRUReset is the hidden state [n,h], operand 1, times the reset gate of z[n,2h] (update, reset).
+	GRUReset = "gru_reset"
+	// GRUHidden is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation
 	// [n,h], and the hidden state before (left out: zeros).
-	GRUHiddenName = "gru_hidden"
-	// GRULinearName is the new hidden state [n,h] where the reset gate comes after the product: from the input's part
+	GRUHidden = "gru_hidden"
+	// GRULinear is the new hidden state [n,h] where the reset gate comes after the product: from the input's part
 	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the hidden state before (left out:
 	// zeros).
-	GRULinearName = "gru_linear"
+	GRULinear = "gru_linear"
 )
 
 var recurrentDefs = []Def{
-	unary(ActivationName, floats, func(n *Node, x expr.Expr) expr.Expr { return n.activation(0, x) }),
-	step{LSTMCellName, 4, 1, peepholeShapes, lstmCell}.def(),
-	step{LSTMHiddenName, 4, 2, peepholeShapes, lstmHidden}.def(),
-	step{GRUResetName, 2, 2, stateShapes, func(n *Node, g gates) expr.Expr {
+	unary(Activation, floats, func(n *Node, x expr.Expr) expr.Expr { return n.activation(0, x) }),
+	step{LSTMCell, 4, 1, peepholeShapes, lstmCell}.def(),
+	step{LSTMHidden, 4, 2, peepholeShapes, lstmHidden}.def(),
+	step{GRUReset, 2, 2, stateShapes, func(n *Node, g gates) expr.Expr {
 		return expr.MulE(n.activation(0, g.gate(0, 1)), g.at(1))
 	}}.def(),
-	step{GRUHiddenName, 2, 2, stateShapes, func(n *Node, g gates) expr.Expr {
+	step{GRUHidden, 2, 2, stateShapes, func(n *Node, g gates) expr.Expr {
 		return mixed(n.activation(0, g.gate(0, 0)), n.activation(1, g.at(1)), g.at(2))
 	}}.def(),
-	step{GRULinearName, 3, 2, linearShapes, func(n *Node, g gates) expr.Expr {
+	step{GRULinear, 3, 2, linearShapes, func(n *Node, g gates) expr.Expr {
 		update := n.activation(0, expr.AddE(g.gate(0, 0), g.gate(1, 0)))
 		reset := n.activation(0, expr.AddE(g.gate(0, 1), g.gate(1, 1)))
 		candidate := n.activation(1, expr.AddE(g.gate(0, 2), expr.MulE(reset, g.gate(1, 2))))

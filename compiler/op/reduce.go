@@ -12,19 +12,19 @@ type (
 )
 
 var reduceDefs = []Def{
-	reduceDef("ReduceSum", expr.Sum, nil, nil),
+	reduceDef(ReduceSum, expr.Sum, nil, nil),
 	reduceDef("ReduceProd", expr.Prod, nil, nil),
-	reduceDef("ReduceMax", expr.Maximum, nil, nil),
-	reduceDef("ReduceMin", expr.Minimum, nil, nil),
-	reduceDef("ReduceMean", expr.Sum, nil, func(acc expr.Expr, count int64) expr.Expr {
+	reduceDef(ReduceMax, expr.Maximum, nil, nil),
+	reduceDef(ReduceMin, expr.Minimum, nil, nil),
+	reduceDef(ReduceMean, expr.Sum, nil, func(acc expr.Expr, count int64) expr.Expr {
 		if !acc.DType().IsFloat() {
 			return expr.DivE(acc, like(acc, float64(count)))
 		}
 		return expr.MulE(acc, like(acc, 1/float64(count)))
 	}),
 	reduceDef("ReduceSumSquare", expr.Sum, square, nil),
-	reduceDef("ReduceL1", expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, nil),
-	reduceDef("ReduceL2", expr.Sum, square, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
+	reduceDef(ReduceL1, expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, nil),
+	reduceDef(ReduceL2, expr.Sum, square, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
 	reduceDef("ReduceLogSum", expr.Sum, nil, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Log, acc) }),
 	{
 		Name: "ReduceLogSumExp", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reducelogsumexp",

@@ -8,18 +8,18 @@ import (
 )
 
 var reshapeDefs = []Def{
-	{Name: "Reshape", Kind: Reshape, MinIn: 2, MaxIn: 2, Infer: inferReshape},
-	{Name: "Flatten", Kind: Reshape, MinIn: 1, MaxIn: 1, Infer: inferFlatten},
-	{Name: "Squeeze", Kind: Reshape, MinIn: 1, MaxIn: 2, Infer: inferSqueeze},
-	{Name: "Unsqueeze", Kind: Reshape, MinIn: 1, MaxIn: 2, Infer: inferUnsqueeze},
+	{Name: Reshape, Kind: Reshaping, MinIn: 2, MaxIn: 2, Infer: inferReshape},
+	{Name: "Flatten", Kind: Reshaping, MinIn: 1, MaxIn: 1, Infer: inferFlatten},
+	{Name: Squeeze, Kind: Reshaping, MinIn: 1, MaxIn: 2, Infer: inferSqueeze},
+	{Name: Unsqueeze, Kind: Reshaping, MinIn: 1, MaxIn: 2, Infer: inferUnsqueeze},
 	{
-		Name: "Transpose", Kind: Permute, MinIn: 1, MaxIn: 1, Perm: permutation,
+		Name: Transpose, Kind: Permute, MinIn: 1, MaxIn: 1, Perm: permutation,
 		Infer: func(n *Node) (Type, error) {
 			perm := permutation(n)
 			return Type{n.In[0].DType, Physical(n.In[0].Shape, perm)}, n.err
 		},
 	},
-	{Name: "Identity", Kind: Identity, MinIn: 1, MaxIn: 1, Infer: firstType},
+	{Name: "Identity", Kind: PassThrough, MinIn: 1, MaxIn: 1, Infer: firstType},
 }
 
 func firstType(n *Node) (Type, error) { return n.In[0].Type, nil }

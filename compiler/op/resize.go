@@ -9,7 +9,7 @@ import (
 
 var resizeDefs = []Def{
 	{Name: "Resize", Kind: Reduction, MinIn: 1, MaxIn: 4, Label: "resize", Infer: inferResize, Lower: lowerResize, Work: resizeWork},
-	{Name: "Upsample", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "resize", Infer: inferResize, Lower: lowerResize, Work: resizeWork},
+	{Name: Upsample, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "resize", Infer: inferResize, Lower: lowerResize, Work: resizeWork},
 }
 
 // resize is how a node samples its operand: one sampling for each axis that changes.
@@ -112,7 +112,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 		axes = chosen
 	}
 	roi, scales, sizes := 1, 2, 3
-	if n.Op == "Upsample" || n.Opset < 11 {
+	if n.Op == Upsample || n.Opset < 11 {
 		roi, scales, sizes = -1, 1, -1
 	}
 	if err := readRegion(n, roi, axes); err != nil {
@@ -126,7 +126,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 
 func readScales(n *Node, k int, axes []resizedAxis) error {
 	var scales []float64
-	if a := n.Attrs["scales"]; n.Op == "Upsample" && a != nil {
+	if a := n.Attrs["scales"]; n.Op == Upsample && a != nil {
 		for _, v := range a.Floats {
 			scales = append(scales, float64(v))
 		}

@@ -33,7 +33,7 @@ type kernel struct {
 
 func newKernel(n *Node, mode string) (*kernel, error) {
 	transformation := n.Text("coordinate_transformation_mode", "half_pixel")
-	if n.Op == "Upsample" || n.Opset < 11 {
+	if n.Op == Upsample || n.Opset < 11 {
 		transformation = "asymmetric"
 	}
 	k := &kernel{
@@ -46,7 +46,7 @@ func newKernel(n *Node, mode string) (*kernel, error) {
 	switch mode {
 	case "nearest":
 		rounding := n.Text("nearest_mode", "round_prefer_floor")
-		if n.Op == "Upsample" {
+		if n.Op == Upsample {
 			rounding = "floor"
 		} else if n.Opset < 11 {
 			rounding = "simple"

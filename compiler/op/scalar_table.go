@@ -62,10 +62,10 @@ func positive(x expr.Expr) expr.Expr { return expr.Bin(expr.Lt, like(x, 0), x) }
 func expm1(x expr.Expr) expr.Expr { return expr.SubE(expr.Un(expr.Exp, x), like(x, 1)) }
 
 var unaryDefs = []Def{
-	direct("Exp", floats, expr.Exp), direct("Log", floats, expr.Log), direct("Sqrt", floats, expr.Sqrt),
-	direct("Neg", numbers, expr.Neg), direct("Abs", numbers, expr.Abs), unary("Erf", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.Erf, scaled(x)) }),
+	direct("Exp", floats, expr.Exp), direct("Log", floats, expr.Log), direct(Sqrt, floats, expr.Sqrt),
+	direct(Neg, numbers, expr.Neg), direct("Abs", numbers, expr.Abs), unary("Erf", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.Erf, scaled(x)) }),
 	direct("Floor", floats, expr.Floor), direct("Ceil", floats, expr.Ceil), direct("Round", floats, expr.Round),
-	direct("Tanh", floats, expr.Tanh), direct("Sin", floats, expr.Sin), direct("Cos", floats, expr.Cos),
+	direct(Tanh, floats, expr.Tanh), direct("Sin", floats, expr.Sin), direct("Cos", floats, expr.Cos),
 	direct("Tan", floats, expr.Tan), direct("Asin", floats, expr.Asin), direct("Acos", floats, expr.Acos),
 	direct("Atan", floats, expr.Atan), direct("Sinh", floats, expr.Sinh), direct("Cosh", floats, expr.Cosh),
 	direct("Asinh", floats, expr.Asinh), direct("Acosh", floats, expr.Acosh), direct("Atanh", floats, expr.Atanh),
@@ -85,7 +85,7 @@ var unaryDefs = []Def{
 	}),
 	unary("IsNaN", isTest, func(_ *Node, x expr.Expr) expr.Expr { return expr.Un(expr.IsNaN, x) }),
 	unary("Relu", numbers, func(_ *Node, x expr.Expr) expr.Expr { return expr.MaxE(x, like(x, 0)) }),
-	unary("Reciprocal", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
+	unary(Reciprocal, floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.DivE(like(x, 1), x) }),
 	unary("Sigmoid", floats, func(_ *Node, x expr.Expr) expr.Expr { return sigmoid(x) }),
 	unary("Swish", floats, func(n *Node, x expr.Expr) expr.Expr {
 		inner := x
@@ -180,15 +180,22 @@ func foldAll(o expr.BinaryOp, x []expr.Expr) expr.Expr {
 	return acc
 }
 
+// The traits of elementwise operators on two operands.
+var (
+	arithmetic = Traits{PerChannel: true, Legacy: LegacyByAttributes}
+	perChannel = Traits{PerChannel: true}
+	legacy     = Traits{Legacy: LegacyByAttributes}
+)
+
 var binaryDefs = []Def{
-	commutative(binary("Add", numbers, expr.Add)), binary("Sub", numbers, expr.Sub),
-	commutative(binary("Mul", numbers, expr.Mul)), binary("Div", numbers, expr.Div),
-	binary("And", bools, expr.And), binary("Or", bools, expr.Or),
-	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }),
+	commutative(binary(Add, numbers, expr.Add)).with(arithmetic), binary(Sub, numbers, expr.Sub).with(arithmetic),
+	commutative(binary(Mul, numbers, expr.Mul)).with(arithmetic), binary(Div, numbers, expr.Div).with(arithmetic),
+	binary("And", bools, expr.And).with(legacy), binary("Or", bools, expr.Or).with(legacy),
+	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }).with(legacy),
 	binary("BitwiseAnd", bitwise, expr.And), binary("BitwiseOr", bitwise, expr.Or), binary("BitwiseXor", bitwise, expr.Xor),
-	binary("Equal", comparison, expr.Eq), binary("Less", comparison, expr.Lt), binary("LessOrEqual", comparison, expr.Le),
-	swapped("Greater", expr.Lt), swapped("GreaterOrEqual", expr.Le),
-	fold("Min", numbers, expr.Min), fold("Max", numbers, expr.Max), fold("Sum", floats, expr.Add),
+	binary(Equal, comparison, expr.Eq).with(legacy), binary(Less, comparison, expr.Lt).with(legacy), binary(LessOrEqual, comparison, expr.Le),
+	swapped(Greater, expr.Lt).with(legacy), swapped("GreaterOrEqual", expr.Le),
+	fold(Min, numbers, expr.Min).with(perChannel), fold(Max, numbers, expr.Max).with(perChannel), fold("Sum", floats, expr.Add),
 	fold("Mean", floats, expr.Add).mean(),
 	scalarDef("Mod", 2, 2, numbers, func(n *Node, x []expr.Expr) expr.Expr {
 		if n.Int("fmod", 0) != 0 {
@@ -198,14 +205,14 @@ var binaryDefs = []Def{
 	}),
 	scalarDef("PRelu", 2, 2, numbers, func(_ *Node, x []expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Lt, x[0], like(x[0], 0)), expr.MulE(x[0], x[1]), x[0])
-	}),
+	}).with(Traits{PerChannel: true, Legacy: LegacyChannels}),
 	scalarDef("BitShift", 2, 2, numbers, func(n *Node, x []expr.Expr) expr.Expr {
 		if n.Text("direction", "") == "LEFT" {
 			return expr.Bin(expr.ShiftLeft, x[0], x[1])
 		}
 		return expr.Bin(expr.ShiftRight, x[0], x[1])
 	}),
-	scalarDef("Pow", 2, 2, powTypes, pow),
+	scalarDef(Pow, 2, 2, powTypes, pow).with(legacy),
 }
 
 // mean divides what the operator gives by the number of its operands.
@@ -257,11 +264,11 @@ func number(e expr.Expr) (float64, bool) {
 
 var otherScalarDefs = []Def{
 	scalarDef("Clip", 1, 3, numbers, clip),
-	scalarDef("Where", 3, 3, whereTypes, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Sel(x[0], x[1], x[2]) }),
-	unary("Cast", castType, func(n *Node, x expr.Expr) expr.Expr {
+	scalarDef(Where, 3, 3, whereTypes, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Sel(x[0], x[1], x[2]) }),
+	unary(Cast, castType, func(n *Node, x expr.Expr) expr.Expr {
 		return expr.To(onnx.FromDataType(int32(n.Int("to", 0))), x)
 	}),
-	unary(CopyName, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }),
+	unary(Copy, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }),
 	scalarDef("CastLike", 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
 		func(n *Node, x []expr.Expr) expr.Expr { return expr.To(n.In[1].DType, x[0]) }),
 }

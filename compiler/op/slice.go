@@ -8,21 +8,34 @@ import (
 )
 
 var sliceDefs = []Def{
-	moveDef("Slice", 1, 5, inferSlice, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	moveDef(Slice, 1, 5, inferSlice, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		start, step, _ := sliceRange(n)
 		index := make([]expr.Expr, len(i))
 		for k, e := range i {
 			index[k] = expr.AddE(expr.MulE(e, expr.I(step[k])), expr.I(start[k]))
 		}
 		return in[0].At(index...)
-	}),
+	}).with(Traits{Part: slicePart}),
 	moveDef("Split", 1, 2, inferSplit, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		axis := n.axis(n.Int("axis", 0), len(n.Out.Shape))
 		begin, _ := splitRange(n, axis)
 		index := append([]expr.Expr{}, i...)
 		index[axis] = expr.AddE(i[axis], expr.I(begin))
 		return in[0].At(index...)
-	}),
+	}).with(Traits{Part: splitPart}),
+}
+
+// slicePart is where a slice with steps of one begins.
+func slicePart(n *Node) (begin []int64, ok bool) {
+	start, step, _ := sliceRange(n)
+	return start, areOnes(step)
+}
+
+func splitPart(n *Node) (begin []int64, ok bool) {
+	axis := n.axis(n.Int("axis", 0), len(n.Out.Shape))
+	begin = make([]int64, len(n.Out.Shape))
+	begin[axis], _ = splitRange(n, axis)
+	return begin, true
 }
 
 // sliceRange is for each axis the first element, the step and the number of elements taken.

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-var softmaxDefs = []Def{softmaxDef("Softmax", false), softmaxDef("LogSoftmax", true)}
+var softmaxDefs = []Def{softmaxDef(Softmax, false), softmaxDef(LogSoftmax, true)}
 
 func softmaxDef(name string, logarithm bool) Def {
 	return Def{

@@ -9,7 +9,7 @@ import (
 )
 
 var topKDefs = []Def{{
-	Name: "TopK", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "topk", Infer: inferTopK, Lower: lowerTopK, Layout: rowMajorResult,
+	Name: TopK, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "topk", Infer: inferTopK, Lower: lowerTopK, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
 		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape[topKAxis(n)]))
 	},

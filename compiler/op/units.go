@@ -9,7 +9,7 @@ import (
 // OnlyUnits reports whether a reshape does nothing but put in and leave out axes of extent 1. Such a one can be
 // computed inside a kernel.
 func OnlyUnits(n *Node) bool {
-	return n.def.Kind == Reshape && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
+	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
 }
 
 // longer are the extents that are not 1.
