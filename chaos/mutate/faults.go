@@ -38,6 +38,16 @@ var faults = in("tracker", []mutation{
 		test: "TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches",
 	},
 	{
+		name: "what one builder builds keeps a device from what others build", file: "state/rest.go",
+		from: "what.Builder != \"\" && !m.othersBuild(w.(*batch))", to: "what.Builder != \"\"",
+		test: "TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork",
+	},
+	{
+		name: "what runs nowhere is built again by nobody else", file: "state/lose.go",
+		from: "h.failures >= doubtful && ", to: "h.failures >= 1000*doubtful && ",
+		test: "TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork",
+	},
+	{
 		name: "a success ends no rest", file: "state/lose.go",
 		from: "\tl.agent.rest.Forgive()\n", to: "",
 		test: "TestARestIsOverWithASuccess",

@@ -39,9 +39,13 @@ func (b *batch) size() int       { return b.open }
 
 func (b *batch) class() class {
 	if b.stage == storev1.Stage_STAGE_BUILD {
-		return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: b.job.spec.GetTarget().GetToolchain()}
+		return b.buildClass()
 	}
 	return class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: b.job.spec.GetTarget().GetDeviceClass()}
+}
+
+func (b *batch) buildClass() class {
+	return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: b.job.spec.GetTarget().GetToolchain()}
 }
 
 func (b *batch) row() *storev1.BatchRow {

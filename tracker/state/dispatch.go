@@ -87,7 +87,7 @@ func (m *Machine) grantNow(a *agent) *Effects {
 func (m *Machine) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
 	now := m.cfg.Clock()
 	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
-		is := !a.rest.RestsFrom(w.parent().id, now) && !m.betterElsewhere(q, w, a, now)
+		is := !a.rest.RestsFrom(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now)
 		left = left || !is
 		return is
 	}}

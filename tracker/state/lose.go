@@ -27,7 +27,7 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 	message = records.Cut(message, records.MaxReasonBytes)
 	a.failed++
 	h.failures++
-	if a.strike(w) {
+	if c.strike(a, w) {
 		c.beginRest(a, message)
 	} else {
 		h.faults++
@@ -56,10 +56,15 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 		}
 		if w.stage == storev1.Stage_STAGE_MEASURE && !c.artifactsThere(w) {
 			c.toBuild(w)
+		} else if class == tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA && h.failures >= doubtful && c.othersBuild(w) {
+			c.buildElsewhere(w)
 		}
 	}
 	c.retryLater(w)
 }
+
+// doubtful is after how many failures of a batch others build it again: the builder may be at fault, not the devices.
+const doubtful = 2
 
 // blamelessAttempts bounds all attempts, in those that count: a farm of which every device is broken gives up, too.
 const blamelessAttempts = 4

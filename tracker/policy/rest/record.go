@@ -11,14 +11,22 @@ import (
 type Record struct {
 	// Leases that failed since one was completed.
 	strikes int
-	// The first of them and its job, and whether others failed too.
-	struck, struckJob    string
-	several, severalJobs bool
+	// The first of them, and whether other work, of other jobs, or built by others, failed too.
+	struck                                Work
+	several, severalJobs, severalBuilders bool
 	// How often it was given a rest since then.
 	count int
-	// Until when, by the clock of deadlines and on the wall, from which job (empty = from all), and why.
-	until, shown time.Time
-	job, reason  string
+	// Until when, by the clock of deadlines and on the wall, from which job and which builder's objects (empty = from
+	// all), and why.
+	until, shown         time.Time
+	job, builder, reason string
+}
+
+// Work is what a lease is of.
+type Work struct {
+	Subject, Job string
+	// Builder is whose objects are measured; empty where there are none, or where nobody else could have built them.
+	Builder string
 }
 
 // suspectAfter is how many leases in a row must fail, not all of the same work, for the agent to be blamed.
@@ -26,15 +34,16 @@ const suspectAfter = 3
 
 // Strike notes a failed lease, and says whether the agent rather than the work is to blame. counts is false for a
 // failure that was noted already: the leases that end with a session are one.
-func (r *Record) Strike(subject, job string, counts bool) (suspect bool) {
+func (r *Record) Strike(w Work, counts bool) (suspect bool) {
 	if r.strikes == 0 {
-		r.struck, r.struckJob = subject, job
+		r.struck = w
 	}
 	if counts {
 		r.strikes++
 	}
-	r.several = r.several || subject != r.struck
-	r.severalJobs = r.severalJobs || job != r.struckJob
+	r.several = r.several || w.Subject != r.struck.Subject
+	r.severalJobs = r.severalJobs || w.Job != r.struck.Job
+	r.severalBuilders = r.severalBuilders || w.Builder == "" || w.Builder != r.struck.Builder
 	return r.strikes >= suspectAfter && r.several
 }
 
@@ -47,34 +56,54 @@ type Policy struct{ First, Longest time.Duration }
 // Begin has an agent that is to blame rest, unless it does already, and says for how long. wall is now on the wall's
 // clock; message says what failed last.
 func (p Policy) Begin(r *Record, now, wall time.Time, message string) (wait time.Duration, begun bool) {
-	if now.Before(r.until) && (r.job == "" || !r.severalJobs) {
+	if now.Before(r.until) && !r.outgrown() {
 		return 0, false
 	}
 	wait = retry.Backoff(p.First, p.Longest, r.count)
 	r.count++
-	r.job = r.struckJob
+	r.job, r.builder = r.struck.Job, r.struck.Builder
 	if r.severalJobs {
 		r.job = ""
 	}
-	r.until, r.shown = now.Add(wait), wall.Add(wait)
-	r.reason = fmt.Sprintf("%d leases in a row failed, the last: %s", r.strikes, message)
-	if r.job != "" {
-		r.reason = "from " + r.job + ": " + r.reason
+	if r.severalBuilders {
+		r.builder = ""
 	}
+	r.until, r.shown = now.Add(wait), wall.Add(wait)
+	r.reason = r.scope() + fmt.Sprintf("%d leases in a row failed, the last: %s", r.strikes, message)
 	return wait, true
 }
 
-// Rests says whether the agent is to be given nothing now.
-func (r *Record) Rests(now time.Time) bool { return r.job == "" && now.Before(r.until) }
-
-// RestsFrom says whether it is to be given nothing of a job.
-func (r *Record) RestsFrom(job string, now time.Time) bool {
-	return now.Before(r.until) && (r.job == "" || r.job == job)
+// outgrown says whether something failed that the rest is not from.
+func (r *Record) outgrown() bool {
+	return r.job != "" && r.severalJobs || r.builder != "" && r.severalBuilders
 }
 
-// From is the one job from which it rests now; empty when there is none.
+// scope begins a reason with what the rest is from; empty = from all.
+func (r *Record) scope() string {
+	switch {
+	case r.job != "" && r.builder != "":
+		return fmt.Sprintf("from what %s builds of %s: ", r.builder, r.job)
+	case r.builder != "":
+		return fmt.Sprintf("from what %s builds: ", r.builder)
+	case r.job != "":
+		return "from " + r.job + ": "
+	}
+	return ""
+}
+
+// Rests says whether the agent is to be given nothing now.
+func (r *Record) Rests(now time.Time) bool {
+	return r.job == "" && r.builder == "" && now.Before(r.until)
+}
+
+// RestsFrom says whether it is not to be given some work.
+func (r *Record) RestsFrom(w Work, now time.Time) bool {
+	return now.Before(r.until) && (r.job == "" || r.job == w.Job) && (r.builder == "" || r.builder == w.Builder)
+}
+
+// From is the one job from which it rests now, whoever built what is measured; empty when there is none.
 func (r *Record) From(now time.Time) string {
-	if now.Before(r.until) {
+	if r.builder == "" && now.Before(r.until) {
 		return r.job
 	}
 	return ""

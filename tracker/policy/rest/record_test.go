@@ -26,7 +26,7 @@ func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 		var r rest.Record
 		blamed := false
 		for _, subject := range c.subjects {
-			blamed = r.Strike(subject, "job", true)
+			blamed = r.Strike(of(subject, "job"), true)
 		}
 		if blamed != c.blamed {
 			t.Errorf("%s: blamed is %v", c.name, blamed)
@@ -36,10 +36,10 @@ func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 
 func TestALeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
 	var r rest.Record
-	r.Strike("a", "job", true)
-	r.Strike("b", "job", true)
+	r.Strike(of("a", "job"), true)
+	r.Strike(of("b", "job"), true)
 	r.Forgive()
-	if r.Strike("c", "job", true) {
+	if r.Strike(of("c", "job"), true) {
 		t.Error("the agent is blamed for what failed before")
 	}
 }
@@ -47,7 +47,7 @@ func TestALeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
 func TestLeasesThatEndWithASessionAreOneFailure(t *testing.T) {
 	var r rest.Record
 	for i, subject := range []string{"a", "b", "c", "d"} {
-		if r.Strike(subject, "job", i == 0) {
+		if r.Strike(of(subject, "job"), i == 0) {
 			t.Errorf("the agent is blamed at lease %d", i)
 		}
 	}
@@ -56,13 +56,13 @@ func TestLeasesThatEndWithASessionAreOneFailure(t *testing.T) {
 func TestWhatFailsForOneJobRestsFromThatJobOnly(t *testing.T) {
 	r := failed("one", "one", "one")
 	policy.Begin(r, now, now, "crashed")
-	if r.Rests(now) || !r.RestsFrom("one", now) || r.RestsFrom("two", now) || r.From(now) != "one" {
+	if r.Rests(now) || !r.RestsFrom(of("x", "one"), now) || r.RestsFrom(of("x", "two"), now) || r.From(now) != "one" {
 		t.Error("the rest is not from the job alone")
 	}
 	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from one: ") {
 		t.Errorf("the reason is %q", reason)
 	}
-	r.Strike("x", "two", true)
+	r.Strike(of("x", "two"), true)
 	if _, begun := policy.Begin(r, now, now, "crashed"); !begun || !r.Rests(now) {
 		t.Error("another job's failure does not make it a rest from all")
 	}
@@ -85,11 +85,36 @@ func TestARestEndsAndTheNextIsLonger(t *testing.T) {
 	}
 }
 
+// TestWhatOneBuilderBuiltRestsFromThatBuilderOnly: one whose objects do not run used to keep devices from what others
+// build.
+func TestWhatOneBuilderBuiltRestsFromThatBuilderOnly(t *testing.T) {
+	by := func(builder, job string) rest.Work {
+		return rest.Work{Subject: builder + job, Job: job, Builder: builder}
+	}
+	var r rest.Record
+	for _, job := range []string{"one", "two", "three"} {
+		r.Strike(by("bad", job), true)
+	}
+	policy.Begin(&r, now, now, "crashed")
+	if r.Rests(now) || !r.RestsFrom(by("bad", "four"), now) || r.RestsFrom(by("good", "one"), now) {
+		t.Error("the rest is not from the builder alone")
+	}
+	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from what bad builds: ") {
+		t.Errorf("the reason is %q", reason)
+	}
+	r.Strike(by("good", "one"), true)
+	if _, begun := policy.Begin(&r, now, now, "crashed"); !begun || !r.Rests(now) {
+		t.Error("another builder's failure does not make it a rest from all")
+	}
+}
+
+func of(subject, job string) rest.Work { return rest.Work{Subject: subject, Job: job} }
+
 // failed is the record of an agent whose leases of these jobs failed.
 func failed(jobs ...string) *rest.Record {
 	var r rest.Record
 	for i, job := range jobs {
-		r.Strike(job+string(rune('a'+i)), job, true)
+		r.Strike(of(job+string(rune('a'+i)), job), true)
 	}
 	return &r
 }

@@ -1,0 +1,72 @@
+package tracker_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// builds has a builder build all that it is given, and notes that it did.
+func (f *timed) builds(session, name string, by map[string]string) {
+	f.t.Helper()
+	for w := f.build(session); w != nil; w = f.build(session) {
+		by[w.GetLease().GetSubject()] = name
+		must[*tilthv1.ReportBuildResponse](f.t)(f.ReportBuild(f.t.Context(), &tilthv1.ReportBuildRequest{
+			Lease:     w.GetLease(),
+			Outcomes:  []*tilthv1.BuildOutcome{{Candidate: w.GetBuild().GetCandidates()[0].GetDigest(), Error: none}},
+			Artifacts: []*tilthv1.ArtifactRef{{Role: "candidates", Digest: records.Digest(built), SizeBytes: uint64(len(built))}},
+		}))
+	}
+}
+
+// runs reports what became of a batch on a device.
+func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
+	f.t.Helper()
+	r := &tilthv1.ReportMeasurementsRequest{Lease: w.GetLease()}
+	if starts {
+		r.Measurements = []*tilthv1.Measurement{ok(w.GetMeasure().GetCandidates()[0], 1)}
+	} else {
+		r.InfraError, r.InfraMessage = tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, "the harness does not start"
+	}
+	must[*tilthv1.ReportMeasurementsResponse](f.t)(f.ReportMeasurements(f.t.Context(), r))
+}
+
+// TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork: all devices were given a rest after the other, and what
+// honest builders had built waited for up to five minutes; half of the batches became dead letters.
+func TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		f.keepBuilt()
+		var jobs []string
+		for _, name := range []string{"one", "two", "three"} {
+			jobs = append(jobs, f.submitOf("ana", name, 0, 4))
+		}
+		by := map[string]string{}
+		bad, good, runner := f.joinAs("bad", builderKind), f.joinAs("good", builderKind), f.joinAs("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		f.builds(bad, "bad", by)
+		jobs = append(jobs, f.submitOf("eva", "honest", 0, 4))
+		f.builds(good, "good", by)
+		for range 120 {
+			for w := f.build(runner); w != nil; w = f.build(runner) {
+				f.runs(w, by[w.GetLease().GetSubject()] == "good")
+			}
+			a := f.agent("runner")
+			if a.GetRestingUntil().AsTime().After(time.Now()) && !strings.HasPrefix(a.GetRestReason(), "from what agent bad builds") {
+				t.Fatalf("the device rests: %s", a.GetRestReason())
+			}
+			f.beat(bad, time.Second)
+			f.builds(bad, "bad", by)
+			f.builds(good, "good", by)
+		}
+		for _, id := range jobs {
+			if j := f.jobOf(id); j.GetProgress()[0].GetTrials() != 4 || len(j.GetDeadLetters()) != 0 {
+				t.Errorf("%s has %d trials of 4, dead letters %v", id, j.GetProgress()[0].GetTrials(), j.GetDeadLetters())
+			}
+		}
+	})
+}
