@@ -35,12 +35,16 @@ type farm struct {
 	ctx  context.Context
 }
 
-func newFarm(t *testing.T) *farm {
+func newFarm(t *testing.T, set ...func(*tracker.Config)) *farm {
 	t.Helper()
 	dir := t.TempDir()
 	db, err := bolt.Open(filepath.Join(dir, "tilth.db"), bolt.Options{})
 	check(t, err)
-	tr, err := tracker.New(tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "artifacts")})
+	cfg := tracker.Config{Store: db, ArtifactsDir: filepath.Join(dir, "artifacts")}
+	for _, set := range set {
+		set(&cfg)
+	}
+	tr, err := tracker.New(cfg)
 	check(t, err)
 	rpc := bufconn.Listen(1 << 20)
 	web, err := net.Listen("tcp", "127.0.0.1:0")
@@ -279,6 +283,25 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	}
 	if want := "none of 16 trials of task 0 was correct: 16 wrong_result, the first said: off by one"; job.GetReason() != want {
 		t.Errorf("reason %q, want %q", job.GetReason(), want)
+	}
+}
+
+// TestAJobOfWhichTheFarmMeasuredNothingSaysWhy: it ended as done, since its trials were spent, and advised more of
+// them.
+func TestAJobOfWhichTheFarmMeasuredNothingSaysWhy(t *testing.T) {
+	f := newFarm(t, func(c *tracker.Config) { c.MaxAttempts = 1 })
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, agent.HandlerFunc(func(ctx context.Context, w *tilthv1.LeaseWorkResponse) error {
+		_, err := tilthv1.NewMeasureServiceClient(f.conn).ReportMeasurements(ctx, &tilthv1.ReportMeasurementsRequest{
+			Lease: w.GetLease(), InfraError: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, InfraMessage: "the board is off",
+		})
+		return err
+	}))
+	f.start("tuner", tunerKind, f.tuner())
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 4}, exprtest.Product(t, 64, 64, 64)), nil)
+	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.HasPrefix(job.GetReason(), "no trial was measured: batches given up: 1, ") ||
+		!strings.HasSuffix(job.GetReason(), ": the board is off") {
+		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
 }
 

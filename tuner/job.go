@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -29,6 +30,8 @@ type job struct {
 	stale int
 	// inFlight counts the trials not yet recorded of each batch.
 	inFlight map[string]int
+	// givenUp are the batches that the farm gave up on, in that order.
+	givenUp []*tilthv1.DeadLetter
 	// races are the batches of finalists; those that remeasure say so.
 	races map[string]race
 	// batches are all the batches known, so that an event of one proposed here is not counted twice.
@@ -153,7 +156,7 @@ func (j *job) progressed(first bool) {
 	}
 }
 
-// failure says why no task has a single verified candidate; nil when one has, or nothing was tried.
+// failure says why no task has a single verified candidate; nil when one has, or nothing was tried and given up.
 func (j *job) failure() error {
 	var failed *task
 	for _, t := range j.tasks {
@@ -163,6 +166,10 @@ func (j *job) failure() error {
 		if failed == nil && t.failures.total() > 0 {
 			failed = t
 		}
+	}
+	if failed == nil && len(j.givenUp) > 0 {
+		last := j.givenUp[len(j.givenUp)-1]
+		return fmt.Errorf("no trial was measured: batches given up: %d, the last after %d attempts: %s", len(j.givenUp), last.GetAttempts(), last.GetMessage())
 	}
 	if failed == nil {
 		return nil
@@ -206,8 +213,10 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 		j.tasks[e.Suspected.GetTaskIndex()].doubt = e.Suspected
 	case *tilthv1.JobEvent_DeadLetter:
 		delete(j.inFlight, e.DeadLetter.GetBatchId())
+		j.givenUp = append(j.givenUp, e.DeadLetter)
 	case *tilthv1.JobEvent_Retried:
 		j.inFlight[e.Retried.GetBatchId()] = int(e.Retried.GetTrials())
+		j.givenUp = slices.DeleteFunc(j.givenUp, func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == e.Retried.GetBatchId() })
 	}
 }
 

@@ -89,6 +89,11 @@ func TestTasksWithoutARightCandidateSayWhy(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
+	tally.DeadLetters = 1
+	out.Reset()
+	if err := tally.WriteFailures(&out); err != nil || !strings.HasSuffix(out.String(), "was measured; the farm gave up on batches: 1\n") {
+		t.Errorf("where the farm gave up: %s, %v", out.String(), err)
+	}
 	if m := tally.Summary().Tasks[0].Messages; m["crash"] != "signal 11" {
 		t.Errorf("messages are %v", m)
 	}

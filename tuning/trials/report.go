@@ -57,8 +57,11 @@ func (t *Tally) WriteFailures(w io.Writer) error {
 	if untried == 0 || !t.ended() {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\n%d of %d tasks have no latency: none of their candidates was measured; give more --trials or --time\n",
-		untried, len(t.Tasks))
+	advice := "give more --trials or --time"
+	if t.DeadLetters > 0 {
+		advice = fmt.Sprintf("the farm gave up on batches: %d", t.DeadLetters)
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d tasks have no latency: none of their candidates was measured; %s\n", untried, len(t.Tasks), advice)
 	return err
 }
 
