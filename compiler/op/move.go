@@ -95,11 +95,14 @@ func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 
 // ZeroPads are the amounts of a Pad that puts zeros around its operand; false for others, and where it crops.
 func ZeroPads(n *Node) (before, after []int64, ok bool) {
+	if !n.Is(Pad) || n.Text("mode", "constant") != "constant" {
+		return nil, nil, false
+	}
 	value := n.Float("value", 0)
 	if n.Has(2) {
 		value = n.In[2].Const.Float(0)
 	}
-	if !n.Is(Pad) || value != 0 || n.Text("mode", "constant") != "constant" {
+	if value != 0 {
 		return nil, nil, false
 	}
 	before, after = padAmounts(n)
