@@ -5,6 +5,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/op/expand"
+	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
 func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
@@ -26,7 +28,7 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	b.budget.For(name, n.Op)
 	b.budget.Node()
 	b.budget.Bytes(entryBytes * int64(len(n.Inputs)+len(n.Outputs)+len(n.Attributes)))
-	in := make([]*item, 0, len(n.Inputs))
+	in := make([]*op.Item, 0, len(n.Inputs))
 	for _, input := range n.Inputs {
 		it, ok := s.find(input)
 		if !ok {
@@ -48,46 +50,49 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
 		return b.call(s, f, node, in, n.Outputs)
 	}
-	if e, ok := b.training[n.Op]; ok && n.Domain == trainingDomain {
-		return b.expand(s, e, node, in, n.Outputs)
+	domain := n.Domain
+	if domain == "ai.onnx" {
+		domain = ""
 	}
-	if err := checkDomain(n.Domain); err != nil {
-		return fmt.Errorf("node %q (%s, opset %d): %w", name, n.Op, node.Opset, err)
+	d := table.Find(domain, n.Op)
+	if d == nil && domain != "" {
+		return fmt.Errorf("node %q (%s, opset %d): operators of domain %q are not supported: "+
+			"export the model with operators of ai.onnx only", name, n.Op, node.Opset, domain)
 	}
-	if node.Opset < 1 {
+	if node.Opset < 1 && domain == "" {
 		return fmt.Errorf("node %q (%s): the model does not say which operator set it uses: import one", name, n.Op)
 	}
-	if e, ok := b.quantisedProduct(node, in); ok {
-		return b.expand(s, e, node, in, n.Outputs)
+	if isExpanded(d, node, in) {
+		return b.expand(s, d, node, in, n.Outputs)
 	}
-	if e, ok := b.expanders[n.Op]; ok {
-		return b.expand(s, e, node, in, n.Outputs)
-	}
-	return b.addResults(s, node, in, n.Outputs)
+	return b.addResults(s, d, node, in, n.Outputs)
 }
 
-func checkDomain(domain string) error {
-	if domain == "" || domain == "ai.onnx" {
-		return nil
-	}
-	return fmt.Errorf("operators of domain %q are not supported: export the model with operators of ai.onnx only", domain)
+// isExpanded reports whether a node is written as others.
+func isExpanded(d *op.Def, n op.Node, in []*op.Item) bool {
+	return d != nil && d.Expand != nil && (d.Expands == nil || d.Expands(&n, in))
 }
 
-// addResults adds those results of an operator of package op that are used, each as a node of its own.
-func (b *builder) addResults(s *scope, n op.Node, in []*item, outputs []string) error {
-	values := make([]*value, len(in))
+// addResults adds those results of an operator that are used, each as a node of its own. d is nil for an operator that
+// there is not.
+func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
+	operands := make([]*op.Value, len(in))
 	for k, it := range in {
 		if it == nil {
 			continue
 		}
-		if it.tensor == nil {
+		if it.Tensor == nil {
 			return fmt.Errorf("node %q (%s, opset %d): input %d is not a tensor", n.Name, n.Op, n.Opset, k)
 		}
-		values[k] = it.tensor
+		operands[k] = it.Tensor
 	}
-	if err := b.alignLegacy(n, values); err != nil {
-		return err
+	if d != nil {
+		probe := n
+		if err := expand.AlignLegacy(&site{b, s}, d.Legacy, &probe, operands); err != nil {
+			return err
+		}
 	}
+	values := b.valuesOf(operands)
 	for k, output := range outputs {
 		if output == "" || !s.used[output] {
 			continue
@@ -97,7 +102,7 @@ func (b *builder) addResults(s *scope, n op.Node, in []*item, outputs []string) 
 		if err != nil {
 			return err
 		}
-		s.items[output] = &item{tensor: v}
+		s.items[output] = b.item(v)
 	}
 	return nil
 }
@@ -113,8 +118,6 @@ func (b *builder) add(n op.Node, output string, in ...*value) (*value, error) {
 		return nil, err
 	}
 	switch {
-	case made.Def().Kind == op.PassThrough:
-		return in[0], nil
 	case made.Def().Kind == op.Known || allKnown(in) || isEmpty(made.Out.Shape):
 		a, err := op.Evaluate(made.Node)
 		if err != nil {
@@ -128,7 +131,7 @@ func (b *builder) add(n op.Node, output string, in ...*value) (*value, error) {
 
 func allKnown(in []*value) bool {
 	for _, v := range in {
-		if v != nil && v.data == nil {
+		if v != nil && v.Const == nil {
 			return false
 		}
 	}

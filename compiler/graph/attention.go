@@ -87,7 +87,7 @@ func matchAttention(g *graph, readers map[*value][]*node, last *node) (m attenti
 
 // unscaled takes a scale off an operand that a node scales on its way to the product, and into the scores' scale.
 func (m *attention) unscaled(v *value) *value {
-	if v.producer == nil || v.data != nil {
+	if v.producer == nil || v.Const != nil {
 		return v
 	}
 	if x := m.takeScale(v.producer); x != nil {
@@ -117,7 +117,7 @@ func (m *attention) takeMask(n *node) bool {
 		m.mask = n.in[1-k]
 		return true
 	case n.is(op.Where) && isScalar(n.in[2]) && n.in[0].DType == array.Bool:
-		m.mask, m.fill = n.in[0], n.in[2].data.Float(0)
+		m.mask, m.fill = n.in[0], n.in[2].Const.Float(0)
 		return true
 	}
 	return false
@@ -161,7 +161,7 @@ func (m *attention) takeScale(n *node) *value {
 	if !n.is(op.Mul) && !n.is(op.Div) || !isScalar(n.in[k]) {
 		return nil
 	}
-	c := n.in[k].data.Float(0)
+	c := n.in[k].Const.Float(0)
 	if n.is(op.Div) {
 		c = 1 / c
 	}
@@ -173,4 +173,4 @@ func (m *attention) takeScale(n *node) *value {
 }
 
 // isScalar reports whether a value is a constant of one element.
-func isScalar(v *value) bool { return v != nil && v.data != nil && v.data.Len() == 1 }
+func isScalar(v *value) bool { return v != nil && v.Const != nil && v.Const.Len() == 1 }

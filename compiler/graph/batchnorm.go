@@ -59,13 +59,13 @@ func foldable(n *node) bool {
 
 // scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
 func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) {
-	g.budget.Bytes(int64(len(p.in[1].data.Data)))
+	g.budget.Bytes(int64(len(p.in[1].Const.Data)))
 	product, _ := p.Product()
-	weights := scaleChannels(p.in[1].data, product.WeightAxis, scale)
+	weights := scaleChannels(p.in[1].Const, product.WeightAxis, scale)
 	bias := array.New(weights.DType, int64(len(shift)))
 	for c, s := range shift {
 		if len(p.in) > 2 && p.in[2] != nil {
-			b := p.in[2].data
+			b := p.in[2].Const
 			s += scale[c] * b.Float(min(int64(c), b.Len()-1)) // a Gemm's bias may have one element
 		}
 		bias.SetFloat(int64(c), s)

@@ -9,22 +9,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// builder reads an ONNX graph into a graph, folding what is constant and writing composite operators as simpler ones.
+// builder reads an ONNX graph into a graph: it folds what is constant, and has operators written as others.
 type builder struct {
 	*graph
 	functions map[functionName]*onnx.Function
-	expanders map[string]expander
-	training  map[string]expander
-	// dequantised has what the results of DequantizeLinear were made of.
-	dequantised map[*value]dequantised
+	// values are those of the graph, by what operators see of them.
+	values map[*op.Value]*value
 	// used are the names that the nodes of a graph or function read, by its address.
 	used map[any]map[string]bool
 }
 
 func build(m *onnx.Model, opts Options, budget *op.Budget) (*graph, error) {
 	b := &builder{
-		graph: &graph{name: m.Graph.Name, budget: budget}, functions: functionsOf(m), expanders: expanderTable(),
-		training: trainingExpanders(), dequantised: map[*value]dequantised{}, used: map[any]map[string]bool{},
+		graph: &graph{name: m.Graph.Name, budget: budget}, functions: functionsOf(m),
+		values: map[*op.Value]*value{}, used: map[any]map[string]bool{},
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -32,7 +30,7 @@ func build(m *onnx.Model, opts Options, budget *op.Budget) (*graph, error) {
 	}
 	s := newScope(&frame{opsets: m.Opsets}, nil, b.usedBy(m.Graph, m.Graph.Nodes, outputs))
 	for _, t := range m.Graph.Initializers {
-		s.items[t.Name] = &item{tensor: b.constant(t.Name, t.Value)}
+		s.items[t.Name] = b.item(b.constant(t.Name, t.Value))
 	}
 	if err := b.addInputs(s, m.Graph.Inputs, opts.Shapes); err != nil {
 		return nil, err
@@ -56,9 +54,9 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 	for k, info := range infos {
 		v := b.newValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
 		if isEmpty(shapes[k]) {
-			v.data = array.New(info.DType, shapes[k]...)
+			v.Const = array.New(info.DType, shapes[k]...)
 		}
-		s.items[info.Name] = &item{tensor: v}
+		s.items[info.Name] = b.item(v)
 		b.inputs = append(b.inputs, v)
 	}
 	return nil
@@ -73,13 +71,13 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		switch {
 		case it == nil:
 			return fmt.Errorf("output %q is computed by no node", name)
-		case it.tensor == nil:
+		case it.Tensor == nil:
 			return fmt.Errorf("output %q is not a tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
 		}
-		v := it.tensor
+		v := b.values[it.Tensor]
 		switch {
 		case isEmpty(v.Shape):
-			v = b.constant(name, v.data)
+			v = b.constant(name, v.Const)
 		case v.producer == nil || slices.Contains(b.outputs, v):
 			n, err := b.apply(op.Node{Name: name, Op: op.Copy}, name, v)
 			if err != nil {
@@ -93,4 +91,10 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		b.outputs = append(b.outputs, v)
 	}
 	return nil
+}
+
+// item is what a name stands for that is a value of the graph.
+func (b *builder) item(v *value) *op.Item {
+	b.values[&v.Value] = v
+	return &op.Item{Tensor: &v.Value}
 }

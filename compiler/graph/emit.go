@@ -38,7 +38,7 @@ func emit(g *graph, groups []*group) (*Program, error) {
 
 // value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.
 func (e *emitter) value(v *value) int {
-	if v.data != nil {
+	if v.Const != nil {
 		return e.constant(v, op.RowMajor(len(v.Shape)))
 	}
 	key := fmt.Sprint(v.id)
@@ -69,10 +69,10 @@ func (e *emitter) constant(v *value, layout []int) int {
 	}
 	shape := op.Physical(v.Shape, layout)
 	rows := op.RowMajor(len(v.Shape))
-	name, data := v.name, &array.Array{DType: v.DType, Shape: shape, Data: v.data.Data}
+	name, data := v.name, &array.Array{DType: v.DType, Shape: shape, Data: v.Const.Data}
 	if !op.SameLayout(v.Shape, layout, rows) {
-		e.budget.Bytes(int64(len(v.data.Data)))
-		data = op.Arrange(v.data, layout)
+		e.budget.Bytes(int64(len(v.Const.Data)))
+		data = op.Arrange(v.Const, layout)
 		name = fmt.Sprint(name, layout)
 	}
 	e.index[key] = e.add(Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
@@ -114,8 +114,8 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 			switch {
 			case ok:
 				in[k] = o
-			case v.data != nil:
-				in[k] = l.Constant(v.id, v.data)
+			case v.Const != nil:
+				in[k] = l.Constant(v.id, v.Const)
 			default:
 				in[k] = l.Input(v.id, v.name, v.Type, v.layout)
 				in[k].Tensor.Strides = v.argumentStrides()
@@ -204,7 +204,7 @@ func label(n *node) string {
 // firstInput is the first operand that is not a constant.
 func firstInput(n *node) *value {
 	for _, v := range n.in {
-		if v != nil && v.data == nil {
+		if v != nil && v.Const == nil {
 			return v
 		}
 	}

@@ -8,63 +8,37 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// expander writes an operator of the model as other operators, or works on what is no tensor.
-type expander struct {
-	// minIn and maxIn bound the number of inputs; maxIn < 0 means any.
-	minIn, maxIn int
-	// expand gives the node's outputs in order; nil ones are not supported. Errors go to the expansion.
-	expand func(e *expansion) []*item
-}
-
-// expandedOpset is the operator set of the nodes that expansions make.
-const expandedOpset = 18
-
-// expansion is one node while it is written as others. The first failure sticks: after it, all results are nil.
-type expansion struct {
-	*builder
-	scope *scope
-	node  op.Node
-	in    []*item
-	// used tells which outputs somebody reads.
-	used []bool
-	err  error
-}
-
-// expand adds the outputs of an expanded node to the scope.
-func (b *builder) expand(s *scope, x expander, n op.Node, in []*item, outputs []string) error {
-	e := &expansion{builder: b, scope: s, node: n, in: in}
-	for _, output := range outputs {
-		e.used = append(e.used, output != "" && s.used[output])
+// expand adds the outputs of a node that is written as others to the scope.
+func (b *builder) expand(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
+	used := make([]bool, len(outputs))
+	for k, output := range outputs {
+		used[k] = output != "" && s.used[output]
 	}
-	var out []*item
-	if err := checkCount(x, in); err != nil {
-		e.fail("%w", err)
-	} else {
-		out = x.expand(e)
-	}
-	if e.err == nil {
-		e.err = e.node.Err()
+	err := checkCount(d, in)
+	var out []*op.Item
+	if err == nil {
+		out, err = d.Expand(&site{b, s}, &n, in, used)
 	}
 	for k, output := range outputs {
 		switch {
-		case e.err != nil || !e.used[k]:
+		case err != nil || !used[k]:
 		case k >= len(out) || out[k] == nil:
-			e.fail("output %d is not supported", k)
+			err = fmt.Errorf("output %d is not supported", k)
 		default:
 			s.items[output] = out[k]
 		}
 	}
-	if e.err != nil {
-		return fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, e.err)
+	if err != nil {
+		return fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
 	return nil
 }
 
-func checkCount(x expander, in []*item) error {
-	if len(in) < x.minIn || x.maxIn >= 0 && len(in) > x.maxIn {
-		return fmt.Errorf("%d inputs, want %d to %d", len(in), x.minIn, x.maxIn)
+func checkCount(d *op.Def, in []*op.Item) error {
+	if len(in) < d.MinIn || d.MaxIn >= 0 && len(in) > d.MaxIn {
+		return fmt.Errorf("%d inputs, want %d to %d", len(in), d.MinIn, d.MaxIn)
 	}
-	for k := range x.minIn {
+	for k := range d.MinIn {
 		if in[k] == nil {
 			return fmt.Errorf("input %d is missing", k)
 		}
@@ -72,136 +46,70 @@ func checkCount(x expander, in []*item) error {
 	return nil
 }
 
-func (e *expansion) fail(format string, args ...any) {
-	if e.err == nil {
-		e.err = fmt.Errorf(format, args...)
-	}
+// site is where a node is written as others: what it makes goes into the graph, and its names are those of the scope.
+// It is an op.Builder.
+type site struct {
+	builder *builder
+	scope   *scope
 }
 
-// failed reports whether something failed, an attribute of a wrong type included.
-func (e *expansion) failed() bool {
-	if e.err == nil {
-		e.err = e.node.Err()
-	}
-	return e.err != nil
+// Budget is that of the model.
+func (s *site) Budget() *op.Budget { return s.builder.budget }
+
+// Constant makes a value for the node of the given name.
+func (s *site) Constant(node string, a *array.Array) *op.Value {
+	return s.builder.item(s.builder.constant(s.builder.valueName(node), a)).Tensor
 }
 
-// wants reports whether somebody reads output k.
-func (e *expansion) wants(k int) bool { return k < len(e.used) && e.used[k] }
-
-// tensor is input k; nil when it was left out, or is no tensor, which is a failure.
-func (e *expansion) tensor(k int) *value {
-	if k >= len(e.in) || e.in[k] == nil {
-		return nil
+// Add applies an operator under the name of the node that it is made for.
+func (s *site) Add(n op.Node, in ...*op.Value) (*op.Value, error) {
+	v, err := s.builder.add(n, s.builder.valueName(n.Name), s.builder.valuesOf(in)...)
+	if err != nil {
+		return nil, err
 	}
-	if e.in[k].tensor == nil {
-		e.fail("input %d is not a tensor", k)
-	}
-	return e.in[k].tensor
+	return s.builder.item(v).Tensor, nil
 }
 
-// tensors are all inputs; one that is no tensor is a failure.
-func (e *expansion) tensors() []*value {
-	values := make([]*value, len(e.in))
-	for k := range e.in {
-		values[k] = e.tensor(k)
+// Body adds the nodes of a graph in a scope of its own.
+func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
+	if len(in) != len(g.Inputs) {
+		return nil, fmt.Errorf("graph %q has %d inputs where %d are due", g.Name, len(g.Inputs), len(in))
+	}
+	var names []string
+	for _, o := range g.Outputs {
+		names = append(names, o.Name)
+	}
+	b := s.builder
+	b.budget.Bytes(entryBytes * int64(len(g.Inputs)+len(g.Outputs)+len(g.Initializers)))
+	inner := newScope(s.scope.frame, s.scope, b.usedBy(g, g.Nodes, names))
+	for _, t := range g.Initializers {
+		inner.items[t.Name] = b.item(b.constant(t.Name, t.Value))
+	}
+	for k, info := range g.Inputs {
+		inner.items[info.Name] = in[k]
+	}
+	if err := b.addNodes(inner, g.Nodes); err != nil {
+		return nil, err
+	}
+	out := make([]*op.Item, len(names))
+	for k, name := range names {
+		it, ok := inner.find(name)
+		if !ok || it == nil {
+			return nil, fmt.Errorf("output %q of graph %q is computed by no node", name, g.Name)
+		}
+		out[k] = it
+	}
+	return out, nil
+}
+
+// valueName is the name of the next value that is made for a node.
+func (b *builder) valueName(node string) string { return fmt.Sprintf("%s.%d", node, b.nextID) }
+
+// valuesOf are the graph's values of operands; nil for those left out.
+func (b *builder) valuesOf(operands []*op.Value) []*value {
+	values := make([]*value, len(operands))
+	for k, v := range operands {
+		values[k] = b.values[v]
 	}
 	return values
 }
-
-// attributes are those of a node that is made.
-type attributes []*onnx.Attribute
-
-func intsOf(name string, v ...int64) *onnx.Attribute {
-	return &onnx.Attribute{Name: name, Type: onnx.AttrInts, Ints: v}
-}
-
-func intOf(name string, v int64) *onnx.Attribute {
-	return &onnx.Attribute{Name: name, Type: onnx.AttrInt, Int: v}
-}
-
-func floatOf(name string, v float64) *onnx.Attribute {
-	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: float32(v)}
-}
-
-// op applies an operator of package op, of set expandedOpset, under the node's own name. It is nil after a failure.
-func (e *expansion) op(name string, attrs attributes, in ...*value) *value {
-	return e.opAt(expandedOpset, name, attrs, in...)
-}
-
-// opAt applies an operator of another set.
-func (e *expansion) opAt(opset int64, name string, attrs attributes, in ...*value) *value {
-	if e.failed() {
-		return nil
-	}
-	n := op.Node{Name: e.node.Name, Op: name, Opset: opset, Attrs: map[string]*onnx.Attribute{}, Outputs: 1}
-	for _, a := range attrs {
-		n.Attrs[a.Name] = a
-	}
-	v, err := e.add(n, e.valueName(), in...)
-	if err != nil {
-		e.fail("%w", err)
-		return nil
-	}
-	return v
-}
-
-// opResult is result k of an operator with several, applied with the node's own attributes and set.
-func (e *expansion) opResult(k int, name string, in ...*value) *value {
-	if e.failed() {
-		return nil
-	}
-	n := e.node
-	n.Op, n.Output = name, k
-	v, err := e.add(n, e.valueName(), in...)
-	if err != nil {
-		e.fail("%w", err)
-	}
-	return v
-}
-
-func (e *expansion) valueName() string { return fmt.Sprintf("%s.%d", e.node.Name, e.nextID) }
-
-// known makes a constant.
-func (e *expansion) known(a *array.Array) *value { return e.constant(e.valueName(), a) }
-
-// ints is a constant list of integers.
-func (e *expansion) ints(v ...int64) *value {
-	return e.known(array.FromInt64(v, int64(len(v))))
-}
-
-// scalar is a constant of one element and no axes.
-func (e *expansion) scalar(d array.DType, v float64) *value {
-	a := array.New(d)
-	a.SetFloat(0, v)
-	return e.known(a)
-}
-
-// cast converts a value, unless it has the type already.
-func (e *expansion) cast(d array.DType, v *value) *value {
-	if v != nil && v.DType == d {
-		return v
-	}
-	return e.op(op.Cast, attributes{intOf("to", int64(onnx.DataType(d)))}, v)
-}
-
-// reshape gives a value another shape.
-func (e *expansion) reshape(v *value, shape ...int64) *value {
-	return e.op(op.Reshape, attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
-}
-
-// slice takes positions begin to end of an axis.
-func (e *expansion) slice(v *value, axis, begin, end int64) *value {
-	return e.op(op.Slice, nil, v, e.ints(begin), e.ints(end), e.ints(axis))
-}
-
-// tensorItem is a tensor as an output; nil after a failure.
-func tensorItem(v *value) *item {
-	if v == nil {
-		return nil
-	}
-	return &item{tensor: v}
-}
-
-// only are the outputs of an operator with one.
-func only(v *value) []*item { return []*item{tensorItem(v)} }

@@ -23,7 +23,7 @@ func functionsOf(m *onnx.Model) map[functionName]*onnx.Function {
 const maxCalls = 64
 
 // call puts the nodes of a function in the place of the node n that calls it.
-func (b *builder) call(s *scope, f *onnx.Function, n op.Node, in []*item, outputs []string) error {
+func (b *builder) call(s *scope, f *onnx.Function, n op.Node, in []*op.Item, outputs []string) error {
 	if s.depth >= maxCalls {
 		return fmt.Errorf("node %q (%s): functions call each other deeper than %d", n.Name, n.Op, maxCalls)
 	}

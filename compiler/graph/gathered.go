@@ -34,14 +34,14 @@ func sliceGathers(g *graph) error {
 
 // singleIndex is the axis and index of a Gather that takes one known index of a value that is computed.
 func singleIndex(n *node) (axis int, index int64, ok bool) {
-	if !n.is(op.Gather) || n.in[0].data != nil || n.in[1].data == nil || n.in[1].data.Len() != 1 {
+	if !n.is(op.Gather) || n.in[0].Const != nil || n.in[1].Const == nil || n.in[1].Const.Len() != 1 {
 		return 0, 0, false
 	}
 	axis = int(n.Int("axis", 0))
 	if axis < 0 {
 		axis += len(n.in[0].Shape)
 	}
-	index = n.in[1].data.Int(0)
+	index = n.in[1].Const.Int(0)
 	if index < 0 {
 		index += n.in[0].Shape[axis]
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
 // value is an edge of the graph.
@@ -13,9 +14,8 @@ type value struct {
 	// id is the position of its creation, the same in every run.
 	id   int
 	name string
-	op.Type
-	// data is set for constants.
-	data *array.Array
+	// Const is set for constants.
+	op.Value
 	// producer is nil for inputs and constants.
 	producer *node
 	// layout is the order of the axes in memory, once layouts are assigned.
@@ -56,12 +56,12 @@ const valueBytes, nodeBytes, entryBytes = 128, 256, 64
 func (g *graph) newValue(name string, t op.Type) *value {
 	g.budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
 	g.nextID++
-	return &value{id: g.nextID, name: name, Type: t}
+	return &value{id: g.nextID, name: name, Value: op.Value{Type: t}}
 }
 
 func (g *graph) constant(name string, a *array.Array) *value {
 	v := g.newValue(name, op.Type{DType: a.DType, Shape: a.Shape})
-	v.data = a
+	v.Const = a
 	return v
 }
 
@@ -73,11 +73,11 @@ func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
 	for _, v := range in {
 		var o op.Value
 		if v != nil {
-			o = op.Value{Type: v.Type, Const: v.data}
+			o = v.Value
 		}
 		n.In = append(n.In, o)
 	}
-	if err := op.Infer(&n); err != nil {
+	if err := table.Infer(&n); err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
 	made := &node{Node: &n, in: in}
@@ -107,7 +107,7 @@ func (g *graph) replaceAll(with map[*value]*value) {
 		for k, v := range n.in {
 			if w := with[v]; w != nil {
 				n.in[k] = w
-				n.In[k] = op.Value{Type: w.Type, Const: w.data}
+				n.In[k] = w.Value
 			}
 		}
 	}

@@ -106,11 +106,11 @@ func (b branch) likeness() likeness {
 			fmt.Fprintln(h, name, a.Type, a.Float, a.Int, a.String, a.Floats, a.Ints, a.Strings)
 		}
 		for _, v := range n.in {
-			known := v != nil && v.data != nil
+			known := v != nil && v.Const != nil
 			fmt.Fprintln(h, v != nil, known)
 			if k > 0 && known && !n.Def().PerChannel {
 				fmt.Fprintln(h, v.DType, v.Shape)
-				h.Write(v.data.Data)
+				h.Write(v.Const.Data)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func isPerChannel(v *value, shape []int64, axis int) bool {
 			return false
 		}
 	}
-	return v.data != nil && skipped >= 0
+	return v.Const != nil && skipped >= 0
 }
 
 // branch follows a product; nil when it should stay by itself.
@@ -190,10 +190,10 @@ func (b branch) resembles(c branch) bool {
 		}
 		for j, v := range n.in {
 			w := m.in[j]
-			if (v == nil) != (w == nil) || v != nil && (v.data == nil) != (w.data == nil) {
+			if (v == nil) != (w == nil) || v != nil && (v.Const == nil) != (w.Const == nil) {
 				return false
 			}
-			if k > 0 && v != nil && v.data != nil && !n.Def().PerChannel && !sameElements(v.data, w.data) {
+			if k > 0 && v != nil && v.Const != nil && !n.Def().PerChannel && !sameElements(v.Const, w.Const) {
 				return false
 			}
 		}
@@ -239,11 +239,11 @@ func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) 
 	for j, v := range n.in {
 		switch {
 		case v == nil:
-		case v.data == nil && k > 0:
+		case v.Const == nil && k > 0:
 			in[j] = before
 		case k == 0 && j == 1:
 			in[j] = g.constant(v.name, g.joinArrays(n, operands(family, k, j), family[0].product().WeightAxis))
-		case v.data != nil:
+		case v.Const != nil:
 			in[j] = g.perChannel(family, k, j)
 		}
 	}
@@ -254,7 +254,7 @@ func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) 
 func operands(family []branch, k, j int) []*array.Array {
 	list := make([]*array.Array, len(family))
 	for i, b := range family {
-		list[i] = b[k].in[j].data
+		list[i] = b[k].in[j].Const
 	}
 	return list
 }

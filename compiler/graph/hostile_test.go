@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
 // hostile draws nodes whose operands and attributes need not fit.
@@ -109,7 +110,7 @@ func (h *hostile) model(names []string) *onnx.Model {
 
 func TestNoNodeMakesImportPanicOrAllocateMuch(t *testing.T) {
 	h := &hostile{Rand: rand.New(rand.NewPCG(1, 2))}
-	names := Supported()
+	names := table.Supported()
 	accepted := 0
 	for k := range 30000 {
 		m := h.model(names)

@@ -77,10 +77,10 @@ func matchNorm(last *node) (m layerNorm, ok bool) {
 	}
 	var epsilon *value
 	mean := producer(constantOperand(producer(variance), op.Add, &epsilon))
-	if mean == nil || len(mean.in) == 0 || epsilon.data.Len() != 1 || !isSquare(producer(mean.in[0]), d) || !m.isMean(mean, mean.in[0]) {
+	if mean == nil || len(mean.in) == 0 || epsilon.Const.Len() != 1 || !isSquare(producer(mean.in[0]), d) || !m.isMean(mean, mean.in[0]) {
 		return m, false
 	}
-	m.epsilon = float32(epsilon.data.Float(0))
+	m.epsilon = float32(epsilon.Const.Float(0))
 	if m.x = d; m.isCentred(producer(d)) {
 		m.x, m.centred = d.producer.in[0], true
 	}
@@ -122,7 +122,7 @@ func quotient(n *node) (d, squared *value) {
 	return nil, nil
 }
 
-func isOne(v *value) bool { return isScalar(v) && v.data.Float(0) == 1 }
+func isOne(v *value) bool { return isScalar(v) && v.Const.Float(0) == 1 }
 
 func producer(v *value) *node {
 	if v == nil {
@@ -137,7 +137,7 @@ func constantOperand(n *node, name string, constant **value) *value {
 		return nil
 	}
 	for k, v := range n.in {
-		if v.data != nil {
+		if v.Const != nil {
 			*constant = v
 			return n.in[1-k]
 		}
@@ -167,11 +167,11 @@ func isSquare(n *node, v *value) bool {
 		return false
 	}
 	if n.is(op.Pow) {
-		e := n.in[1].data
+		e := n.in[1].Const
 		return e != nil && e.Len() == 1 && e.Float(0) == 2
 	}
 	return n.is(op.Mul) && n.in[1] == v
 }
 
 // fitsAxes reports whether a parameter has the shape of the normalised axes.
-func fitsAxes(v *value, shape []int64) bool { return v.data != nil && slices.Equal(v.Shape, shape) }
+func fitsAxes(v *value, shape []int64) bool { return v.Const != nil && slices.Equal(v.Shape, shape) }

@@ -41,7 +41,7 @@ func isReshapedGemm(g *graph, readers map[*value][]*node, n *node) bool {
 	columns := gemm.Out.Shape[1]
 	return rank > 2 && n.Out.Shape[rank-1] == columns && len(readers[gemm.out]) == 1 && !g.isOutput(gemm.out) && allKnown(gemm.in[1:]) &&
 		gemm.Int("transA", 0) == 0 && gemm.Float("alpha", 1) == 1 && gemm.Float("beta", 1) == 1 &&
-		(len(gemm.in) < 3 || gemm.in[2] == nil || gemm.in[2].data.Len() == columns || gemm.in[2].data.Len() == 1)
+		(len(gemm.in) < 3 || gemm.in[2] == nil || gemm.in[2].Const.Len() == columns || gemm.in[2].Const.Len() == 1)
 }
 
 // lift is the product with the axes of a reshape of its result.
@@ -51,8 +51,8 @@ func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
 	weights := gemm.in[1]
 	if gemm.Int("transB", 0) != 0 {
 		g.budget.For(gemm.Name, gemm.Op)
-		g.budget.Bytes(int64(len(weights.data.Data)))
-		weights = g.constant(weights.name+".transposed", op.Arrange(weights.data, []int{1, 0}))
+		g.budget.Bytes(int64(len(weights.Const.Data)))
+		weights = g.constant(weights.name+".transposed", op.Arrange(weights.Const, []int{1, 0}))
 	}
 	shape[len(shape)-1] = weights.Shape[0]
 	to := g.constant(name+".shape", array.FromInt64(shape, int64(len(shape))))
@@ -75,7 +75,7 @@ func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
 	}
 	if len(gemm.in) > 2 && gemm.in[2] != nil {
 		bias := gemm.in[2]
-		flat := g.constant(bias.name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.data.Len()}, Data: bias.data.Data})
+		flat := g.constant(bias.name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.Const.Len()}, Data: bias.Const.Data})
 		_, err = apply(op.Add, nil, out, flat)
 	}
 	return nodes, err

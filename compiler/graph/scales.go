@@ -47,11 +47,11 @@ func (g *graph) dropScale(readers map[*value][]*node, v *value) float64 {
 		}
 		var factor *value
 		x := constantOperand(n, op.Mul, &factor)
-		if x == nil || factor.data.Len() != 1 || !slices.Equal(x.Shape, v.Shape) {
+		if x == nil || factor.Const.Len() != 1 || !slices.Equal(x.Shape, v.Shape) {
 			return 1
 		}
 		g.replace(v, x)
-		return factor.data.Float(0)
+		return factor.Const.Float(0)
 	}
 	return 1
 }

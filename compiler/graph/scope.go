@@ -3,17 +3,8 @@ package graph
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
 )
-
-// item is what a name of the model stands for while it is read: a tensor, a sequence, or an optional. An optional with
-// an element is that element; one without is an item with neither.
-type item struct {
-	tensor   *value
-	sequence *sequence
-}
-
-// sequence is a list of tensors whose length is known when the model is read. It is never changed once made.
-type sequence struct{ elements []*value }
 
 // frame is what the nodes of a model, or of a function that it calls, share.
 type frame struct {
@@ -30,13 +21,13 @@ type scope struct {
 	*frame
 	outer *scope
 	// items has a nil item for an input of a function that the call leaves out.
-	items map[string]*item
+	items map[string]*op.Item
 	// used has the names that somebody reads; graphs that are read again share it.
 	used map[string]bool
 }
 
 func newScope(f *frame, outer *scope, used map[string]bool) *scope {
-	return &scope{frame: f, outer: outer, items: map[string]*item{}, used: used}
+	return &scope{frame: f, outer: outer, items: map[string]*op.Item{}, used: used}
 }
 
 // usedBy are the names that a graph or function reads or gives, found once for all iterations and calls.
@@ -72,7 +63,7 @@ func markUsed(used map[string]bool, nodes []*onnx.Node) {
 
 // find is the innermost item of a name; false when there is none. The item of a function's input that the call leaves
 // out, and that of the empty name, is nil.
-func (s *scope) find(name string) (*item, bool) {
+func (s *scope) find(name string) (*op.Item, bool) {
 	if name == "" {
 		return nil, true
 	}

@@ -43,7 +43,7 @@ type sharing struct {
 // takePart makes the result of a slice a part of its operand, unless a reshape of it then has no strides.
 func (s *sharing) takePart(n *node) {
 	begin, ok := n.Part()
-	if !ok || n.in[0].data != nil || !slices.Equal(n.in[0].layout, n.out.layout) || s.isOutput(n.out) {
+	if !ok || n.in[0].Const != nil || !slices.Equal(n.in[0].layout, n.out.layout) || s.isOutput(n.out) {
 		return
 	}
 	n.out.within = &within{of: n.in[0], begin: op.Physical(begin, n.out.layout)}

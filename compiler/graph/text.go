@@ -58,7 +58,7 @@ func (n *node) operandsText() string {
 		switch {
 		case v == nil:
 			list[k] = "-"
-		case v.data != nil:
+		case v.Const != nil:
 			list[k] = "constant " + v.label() + " " + v.typeText()
 		default:
 			list[k] = v.label()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -19,7 +20,7 @@ func shareTopK(g *graph) error {
 			return err
 		}
 		attrs := maps.Clone(n.Attrs)
-		attrs["axis"] = intOf("axis", n.Int("axis", -1))
+		attrs["axis"] = &onnx.Attribute{Name: "axis", Type: onnx.AttrInt, Int: n.Int("axis", -1)}
 		values, err := g.apply(op.Node{Name: n.Name, Op: op.GatherElements, Opset: n.Opset, Attrs: attrs}, n.out.name, n.in[0], found.out)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ func (g *graph) verify() error {
 		for i, v := range n.in {
 			switch {
 			case v == nil:
-			case v.data == nil && !known[v]:
+			case v.Const == nil && !known[v]:
 				return fmt.Errorf("graph: node %q reads %s before it is computed", n.Name, v.label())
 			case n.In[i].DType != v.DType || fmt.Sprint(n.In[i].Shape) != fmt.Sprint(v.Shape):
 				return fmt.Errorf("graph: node %q takes %s for %v%v", n.Name, v.label(), n.In[i].DType, n.In[i].Shape)
@@ -32,7 +32,7 @@ func (g *graph) verify() error {
 		known[n.out] = true
 	}
 	for _, v := range g.outputs {
-		if v.data == nil && !known[v] {
+		if v.Const == nil && !known[v] {
 			return fmt.Errorf("graph: output %s is computed by no node", v.label())
 		}
 	}

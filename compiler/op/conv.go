@@ -13,7 +13,7 @@ var convDefs = []Def{{
 	Name: Conv, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv",
 	Infer: inferConv, Lower: lowerConv, Layout: channelsLastResult, Work: convWork, Detail: convDetail,
 	Spatial: true, ChannelsOut: true,
-	Traits: Traits{Product: convProduct, IntegerProduct: convIntegers, ZeroPads: true, Tiled: true},
+	Traits: Traits{Product: convProduct, ZeroPads: true, Tiled: true},
 }}
 
 func channelsLastResult(n *Node, _ [][]int) []int { return ChannelsLast(len(n.Out.Shape)) }

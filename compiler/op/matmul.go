@@ -12,14 +12,14 @@ var matmulDefs = []Def{
 		Name: MatMul, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
 		Infer:  func(n *Node) (Type, error) { return inferProduct(n, numbers) },
 		Layout: rowMajorResult, Work: matmulWork, Detail: matmulDetail,
-		Traits: Traits{Product: matmulProduct, IntegerProduct: matmulIntegers, Tiled: true},
+		Traits: Traits{Product: matmulProduct, Tiled: true},
 	},
 	{
 		Name: Gemm, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "dense", ChannelsOut: true, Infer: inferGemm, Lower: lowerGemm,
 		Layout: rowMajorResult, Work: func(n *Node) float64 {
 			return 2 * float64(array.Elements(n.Out.Shape)) * float64(gemmDepth(n))
 		},
-		Traits: Traits{Product: gemmProduct, IntegerProduct: gemmIntegers, Tiled: true},
+		Traits: Traits{Product: gemmProduct, Tiled: true},
 	},
 }
 

@@ -1,9 +1,7 @@
 package op
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -24,8 +22,6 @@ const (
 	Reshaping
 	// Permute gives the same elements other axes: it costs nothing but a Layout.
 	Permute
-	// PassThrough is its first operand.
-	PassThrough
 	// Known is computed from types and attributes alone when the model is read.
 	Known
 )
@@ -44,6 +40,8 @@ func (t Type) String() string { return fmt.Sprintf("%v%v", t.DType, t.Shape) }
 type Value struct {
 	Type
 	Const *array.Array
+	// From is what the value was dequantised from, while the model is read; nil for others.
+	From *Dequantised
 }
 
 // Present reports whether the operand was given.
@@ -72,9 +70,12 @@ type Node struct {
 	resize *resize
 }
 
-// Def is an operator.
+// Def is an operator. It has tensor expressions, is known when the model is read, or is written as others.
 type Def struct {
 	Name string
+	// Domain is empty for ONNX's own.
+	Domain string
+	// Kind is unset for operators that are always written as others.
 	Kind Kind
 	// MinIn and MaxIn bound the number of operands; MaxIn < 0 means any.
 	MinIn, MaxIn int
@@ -82,6 +83,10 @@ type Def struct {
 	Infer func(n *Node) (Type, error)
 	// Lower gives the tensor expressions; operands and the result are indexed by the operator's own axes.
 	Lower func(l *Lowering, n *Node, in []Operand) (Operand, error)
+	// Expand writes the operator as others when the model is read. With Expands it does so only for the nodes that
+	// that reports, and Lower is for the rest.
+	Expand  Expansion
+	Expands func(n *Node, in []*Item) bool
 	// Layout is the natural order of the result's axes in memory given the operands'; nil for the first operand's
 	// where the ranks are equal, and row-major otherwise.
 	Layout func(n *Node, in [][]int) []int
@@ -103,21 +108,8 @@ type Def struct {
 // Def is the node's operator; nil before Infer.
 func (n *Node) Def() *Def { return n.def }
 
-// Find is the operator of a name; nil when there is none.
-func Find(name string) *Def { return defs[name] }
-
-// Supported lists the operators' names in alphabetical order.
-func Supported() []string { return slices.Clone(names) }
-
-// Infer finds the node's operator, checks its operands and attributes, and sets Out.
-func Infer(n *Node) error {
-	d := defs[n.Op]
-	if why, ok := refused[n.Op]; ok {
-		return errors.New(why)
-	}
-	if d == nil {
-		return fmt.Errorf("the operator is not supported")
-	}
+// Infer makes d the node's operator, checks operands and attributes, and sets Out.
+func Infer(n *Node, d *Def) error {
 	n.def = d
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), d.MinIn, d.MaxIn)

@@ -1,10 +1,6 @@
 package op
 
-import (
-	"slices"
-
-	"github.com/tilth-dev/tilth/compiler/array"
-)
+import "slices"
 
 // convProduct: the weights are [channels out, channels in of a group, window].
 func convProduct(n *Node) Product {
@@ -37,39 +33,6 @@ func matmulProduct(n *Node) Product {
 		Axis: len(n.Out.Shape) - 1, WeightAxis: 1, Pointwise: known(n.In[1:]),
 		Mergeable: len(n.In[1].Shape) == 2 && len(n.In[0].Shape) >= 2,
 	}
-}
-
-// convIntegers sums the channels, which lie side by side, over the window.
-func convIntegers(n *Node, weights []int64) (IntegerProduct, bool) {
-	ok := len(weights) >= 3 && n.Int("group", 1) == 1 && !fewerMultiplications(n, weights)
-	if !ok {
-		return IntegerProduct{}, false
-	}
-	return IntegerProduct{WeightAxis: 0, Neighbours: weights[1], Terms: array.Elements(weights[1:])}, true
-}
-
-// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is
-// faster than all products in integers.
-func fewerMultiplications(n *Node, weights []int64) bool {
-	return slices.Equal(weights[2:], []int64{3, 3}) && areOnes(n.Ints("strides", nil)) && areOnes(n.Ints("dilations", nil))
-}
-
-func gemmIntegers(n *Node, weights []int64) (IntegerProduct, bool) {
-	if len(weights) != 2 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || n.Int("transA", 0) != 0 {
-		return IntegerProduct{}, false
-	}
-	axis := int64(1)
-	if n.Int("transB", 0) != 0 {
-		axis = 0
-	}
-	return IntegerProduct{axis, weights[1-axis], weights[1-axis]}, true
-}
-
-func matmulIntegers(_ *Node, weights []int64) (IntegerProduct, bool) {
-	if len(weights) != 2 {
-		return IntegerProduct{}, false
-	}
-	return IntegerProduct{1, weights[0], weights[0]}, true
 }
 
 func areOnes(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }

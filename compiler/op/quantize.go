@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// The operators below stand in no model: package graph writes the quantised operators with them. Scales and zero
+// The operators below stand in no model: package expand writes the quantised operators with them. Scales and zero
 // points are broadcast to the data by the rules of numpy.
 const (
 	// Quantize is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose

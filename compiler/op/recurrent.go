@@ -7,7 +7,7 @@ import (
 )
 
 // The operators below are the element-wise parts of one step of a recurrent layer, for batch n and hidden size h. They
-// stand in no model: package graph writes LSTM, GRU and RNN with them. Their attributes are "activations" (names),
+// stand in no model: package expand writes LSTM, GRU and RNN with them. Their attributes are "activations" (names),
 // "alphas" and "betas" (a parameter of each activation) and "clip" (a bound on what goes into an activation, 0 for
 // none).
 const (

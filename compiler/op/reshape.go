@@ -19,10 +19,7 @@ var reshapeDefs = []Def{
 			return Type{n.In[0].DType, Physical(n.In[0].Shape, perm)}, n.err
 		},
 	},
-	{Name: "Identity", Kind: PassThrough, MinIn: 1, MaxIn: 1, Infer: firstType},
 }
-
-func firstType(n *Node) (Type, error) { return n.In[0].Type, nil }
 
 func permutation(n *Node) []int {
 	rank := len(n.In[0].Shape)

@@ -4,9 +4,6 @@ package op
 type Traits struct {
 	// Product tells how the operator multiplies its first operand by weights; nil for those that do not.
 	Product func(n *Node) Product
-	// IntegerProduct tells what a product of these weights sums, if integers can take the place of floats in it; nil
-	// for those in which they cannot. Only the node's attributes are known.
-	IntegerProduct func(n *Node, weights []int64) (IntegerProduct, bool)
 	// Concat is the axis along which the operator lines up its operands; nil for those that do not.
 	Concat func(n *Node) int
 	// Part is where in the first operand the result begins, by axes, if it is a contiguous range of the operand's
@@ -35,14 +32,6 @@ type Product struct {
 	// Pointwise tells that each result reads one position of the operand, and the position serves many of them, so
 	// that the operand can be computed where it is read.
 	Pointwise bool
-}
-
-// IntegerProduct describes the sums of a product of integers.
-type IntegerProduct struct {
-	// WeightAxis counts the channels of the result in the weights.
-	WeightAxis int64
-	// Neighbours are the terms of a sum that lie side by side, Terms all of them.
-	Neighbours, Terms int64
 }
 
 // LegacyBroadcast says how an operator broadcast its second operand before operator set 7.

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -7,39 +7,37 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// sequenceExpanders work on sequences and optionals, which are known when the model is read: how long they are, and
+// sequenceDefs work on sequences and optionals, which are known when the model is read: how long they are, and
 // which tensor stands where.
-func sequenceExpanders() map[string]expander {
-	return map[string]expander{
-		"SequenceEmpty":      {0, 0, func(e *expansion) []*item { return e.onlySequence(nil) }},
-		"SequenceConstruct":  {0, -1, func(e *expansion) []*item { return e.onlySequence(e.tensors()) }},
-		"SequenceAt":         {2, 2, (*expansion).sequenceAt},
-		"SequenceLength":     {1, 1, (*expansion).sequenceLength},
-		"SequenceInsert":     {2, 3, (*expansion).sequenceInsert},
-		"SequenceErase":      {1, 2, (*expansion).sequenceErase},
-		"SequenceMap":        {1, -1, (*expansion).sequenceMap},
-		"SplitToSequence":    {1, 2, (*expansion).splitToSequence},
-		"ConcatFromSequence": {1, 1, (*expansion).concatFromSequence},
-		"Optional":           {0, 1, (*expansion).optional},
-		"OptionalHasElement": {0, 1, (*expansion).optionalHasElement},
-		"OptionalGetElement": {1, 1, (*expansion).optionalGetElement},
-		"Identity":           {1, 1, func(e *expansion) []*item { return []*item{e.in[0]} }},
-	}
+var sequenceDefs = []op.Def{
+	def("SequenceEmpty", 0, 0, func(e *expansion) []*op.Item { return e.onlySequence(nil) }),
+	def("SequenceConstruct", 0, -1, func(e *expansion) []*op.Item { return e.onlySequence(e.tensors()) }),
+	def("SequenceAt", 2, 2, (*expansion).sequenceAt),
+	def("SequenceLength", 1, 1, (*expansion).sequenceLength),
+	def("SequenceInsert", 2, 3, (*expansion).sequenceInsert),
+	def("SequenceErase", 1, 2, (*expansion).sequenceErase),
+	def("SequenceMap", 1, -1, (*expansion).sequenceMap),
+	def("SplitToSequence", 1, 2, (*expansion).splitToSequence),
+	def("ConcatFromSequence", 1, 1, (*expansion).concatFromSequence),
+	def("Optional", 0, 1, (*expansion).optional),
+	def("OptionalHasElement", 0, 1, (*expansion).optionalHasElement),
+	def("OptionalGetElement", 1, 1, (*expansion).optionalGetElement),
+	def("Identity", 1, 1, func(e *expansion) []*op.Item { return []*op.Item{e.in[0]} }),
 }
 
 // onlySequence is a sequence as the only output, at the cost of its list.
-func (e *expansion) onlySequence(elements []*value) []*item {
-	e.budget.Bytes(8 * int64(len(elements)))
-	return []*item{{sequence: &sequence{elements}}}
+func (e *expansion) onlySequence(elements []*op.Value) []*op.Item {
+	e.Budget().Bytes(8 * int64(len(elements)))
+	return []*op.Item{{Sequence: &op.Sequence{Elements: elements}}}
 }
 
 // elements are those of input k, which must be a sequence.
-func (e *expansion) elements(k int) []*value {
-	if e.in[k] == nil || e.in[k].sequence == nil {
+func (e *expansion) elements(k int) []*op.Value {
+	if e.in[k] == nil || e.in[k].Sequence == nil {
 		e.fail("input %d is no sequence", k)
 		return nil
 	}
-	return e.in[k].sequence.elements
+	return e.in[k].Sequence.Elements
 }
 
 // position is input k as a position among count; it counts from the end when it is negative.
@@ -48,22 +46,22 @@ func (e *expansion) position(k, count int) int {
 	if e.failed() {
 		return 0
 	}
-	if v.data == nil || v.data.Len() != 1 || !v.DType.IsInt() {
+	if v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt() {
 		e.fail("input %d (position) is not constant: sequences must be known when the model is read", k)
 		return 0
 	}
-	at := v.data.Int(0)
+	at := v.Const.Int(0)
 	if at < 0 {
 		at += int64(count)
 	}
 	if at < 0 || at >= int64(count) {
-		e.fail("position %d is outside a sequence with %d places", v.data.Int(0), count)
+		e.fail("position %d is outside a sequence with %d places", v.Const.Int(0), count)
 		return 0
 	}
 	return int(at)
 }
 
-func (e *expansion) sequenceAt() []*item {
+func (e *expansion) sequenceAt() []*op.Item {
 	elements := e.elements(0)
 	at := e.position(1, len(elements))
 	if e.failed() {
@@ -72,16 +70,16 @@ func (e *expansion) sequenceAt() []*item {
 	return only(elements[at])
 }
 
-func (e *expansion) sequenceLength() []*item {
+func (e *expansion) sequenceLength() []*op.Item {
 	return only(e.known(array.FromInt64([]int64{int64(len(e.elements(0)))})))
 }
 
-func (e *expansion) sequenceInsert() []*item {
+func (e *expansion) sequenceInsert() []*op.Item {
 	elements, v := e.elements(0), e.tensor(1)
 	at := len(elements)
 	if len(e.in) > 2 {
 		at = e.position(2, len(elements)+1)
-		if p := e.tensor(2); !e.failed() && p.data.Int(0) < 0 {
+		if p := e.tensor(2); !e.failed() && p.Const.Int(0) < 0 {
 			at-- // from the end means from the last element
 		}
 	}
@@ -92,7 +90,7 @@ func (e *expansion) sequenceInsert() []*item {
 	return e.onlySequence(slices.Insert(slices.Clone(elements), at, v))
 }
 
-func (e *expansion) sequenceErase() []*item {
+func (e *expansion) sequenceErase() []*op.Item {
 	elements := e.elements(0)
 	at := len(elements) - 1
 	if len(e.in) > 1 {
@@ -107,45 +105,45 @@ func (e *expansion) sequenceErase() []*item {
 
 // sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same
 // for all.
-func (e *expansion) sequenceMap() []*item {
+func (e *expansion) sequenceMap() []*op.Item {
 	g := e.node.Graph("body")
 	count := len(e.elements(0))
 	if e.failed() {
 		return nil
 	}
-	outs := make([]*item, len(g.Outputs))
+	outs := make([]*op.Item, len(g.Outputs))
 	for k := range outs {
 		outs[k] = e.onlySequence(nil)[0]
 	}
 	for t := range count {
 		arguments := slices.Clone(e.in)
 		for k, it := range e.in {
-			if it == nil || it.sequence == nil {
+			if it == nil || it.Sequence == nil {
 				continue
 			}
-			if len(it.sequence.elements) != count {
-				e.fail("input %d has %d elements where %d are due", k, len(it.sequence.elements), count)
+			if len(it.Sequence.Elements) != count {
+				e.fail("input %d has %d elements where %d are due", k, len(it.Sequence.Elements), count)
 				return nil
 			}
-			arguments[k] = tensorItem(it.sequence.elements[t])
+			arguments[k] = tensorItem(it.Sequence.Elements[t])
 		}
 		results := e.body(g, arguments)
 		if e.failed() {
 			return nil
 		}
 		for k, it := range results {
-			if it.tensor == nil {
+			if it.Tensor == nil {
 				e.fail("output %q of the body is not a tensor", g.Outputs[k].Name)
 				return nil
 			}
-			outs[k].sequence.elements = append(outs[k].sequence.elements, it.tensor)
+			outs[k].Sequence.Elements = append(outs[k].Sequence.Elements, it.Tensor)
 		}
 	}
 	return outs
 }
 
 // splitToSequence cuts an axis into single positions, equal parts, or parts of given lengths.
-func (e *expansion) splitToSequence() []*item {
+func (e *expansion) splitToSequence() []*op.Item {
 	v := e.tensor(0)
 	if e.failed() {
 		return nil
@@ -164,7 +162,7 @@ func (e *expansion) splitToSequence() []*item {
 		return nil
 	}
 	keep := e.node.Int("keepdims", 1) != 0 || len(e.in) > 1
-	var parts []*value
+	var parts []*op.Value
 	begin := int64(0)
 	for _, length := range lengths {
 		part := e.slice(v, axis, begin, begin+length)
@@ -180,18 +178,18 @@ func (e *expansion) splitToSequence() []*item {
 func (e *expansion) splitLengths(extent int64) []int64 {
 	split, part := e.tensor(1), int64(1)
 	if split != nil {
-		if split.data == nil || !split.DType.IsInt() {
+		if split.Const == nil || !split.DType.IsInt() {
 			e.fail("input 1 (split) is not constant: sequences must be known when the model is read")
 			return nil
 		}
 		if len(split.Shape) == 1 {
-			return e.givenLengths(split.data, extent)
+			return e.givenLengths(split.Const, extent)
 		}
-		if split.data.Len() != 1 {
+		if split.Const.Len() != 1 {
 			e.fail("input 1 (split) is %v and neither a length nor a list of them", split.Type)
 			return nil
 		}
-		part = split.data.Int(0)
+		part = split.Const.Int(0)
 	}
 	if part < 1 || extent/part > op.MaxNodes {
 		e.fail("an axis of %d cannot be split in parts of %d", extent, part)
@@ -222,7 +220,7 @@ func (e *expansion) givenLengths(list *array.Array, extent int64) []int64 {
 }
 
 // concatFromSequence joins the elements along an axis, or along a new one.
-func (e *expansion) concatFromSequence() []*item {
+func (e *expansion) concatFromSequence() []*op.Item {
 	parts := slices.Clone(e.elements(0))
 	if e.node.Attrs["axis"] == nil {
 		e.fail("attribute \"axis\" is missing")
@@ -239,23 +237,23 @@ func (e *expansion) concatFromSequence() []*item {
 	return only(e.op(op.Concat, attributes{intOf("axis", axis)}, parts...))
 }
 
-func (e *expansion) optional() []*item {
+func (e *expansion) optional() []*op.Item {
 	if len(e.in) == 0 || e.in[0] == nil {
-		return []*item{{}}
+		return []*op.Item{{}}
 	}
-	return []*item{e.in[0]}
+	return []*op.Item{e.in[0]}
 }
 
-func (it *item) isEmpty() bool { return it == nil || it.tensor == nil && it.sequence == nil }
+func isEmpty(it *op.Item) bool { return it == nil || it.Tensor == nil && it.Sequence == nil }
 
-func (e *expansion) optionalHasElement() []*item {
-	return only(e.truthOf(len(e.in) > 0 && !e.in[0].isEmpty()))
+func (e *expansion) optionalHasElement() []*op.Item {
+	return only(e.truthOf(len(e.in) > 0 && !isEmpty(e.in[0])))
 }
 
-func (e *expansion) optionalGetElement() []*item {
-	if e.in[0].isEmpty() {
+func (e *expansion) optionalGetElement() []*op.Item {
+	if isEmpty(e.in[0]) {
 		e.fail("the optional has no element")
 		return nil
 	}
-	return []*item{e.in[0]}
+	return []*op.Item{e.in[0]}
 }

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -6,19 +6,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-func normExpanders() map[string]expander {
-	return map[string]expander{
-		"BatchNormalization":        {5, 5, (*expansion).batchNormalization},
-		"GroupNormalization":        {3, 3, (*expansion).groupNormalization},
-		"LpNormalization":           {1, 1, (*expansion).lpNormalization},
-		"MeanVarianceNormalization": {1, 1, (*expansion).meanVarianceNormalization},
-		"Dropout":                   {1, 3, (*expansion).dropout},
-	}
+var normDefs = []op.Def{
+	def("GroupNormalization", 3, 3, (*expansion).groupNormalization),
+	def("LpNormalization", 1, 1, (*expansion).lpNormalization),
+	def("MeanVarianceNormalization", 1, 1, (*expansion).meanVarianceNormalization),
+	def("Dropout", 1, 3, (*expansion).dropout),
+}
+
+// batchNormForm is for training mode, and refuses it where an older operator set does not say it.
+var batchNormForm = Form{
+	Name: op.BatchNormalization, Expand: expand((*expansion).batchNormalization),
+	Applies: func(*op.Node, []*op.Item) bool { return true },
 }
 
 // batchNormalization normalises by the given statistics or, in training mode, by those of the batch; then outputs 1
 // and 2 are the running mean and variance.
-func (e *expansion) batchNormalization() []*item {
+func (e *expansion) batchNormalization() []*op.Item {
 	in := e.tensors()
 	if e.node.Int("training_mode", 0) == 0 {
 		if len(e.used) > 1 && slices.Contains(e.used[1:], true) {
@@ -44,11 +47,11 @@ func (e *expansion) batchNormalization() []*item {
 	variance := e.op(op.ReduceMean, flat, e.op(op.Mul, nil, centred, centred), all)
 	epsilon := attributes{floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
 	y := e.op(e.node.Op, epsilon, x, in[1], in[2], mean, variance)
-	return []*item{tensorItem(y), tensorItem(e.running(in[3], mean)), tensorItem(e.running(in[4], variance))}
+	return []*op.Item{tensorItem(y), tensorItem(e.running(in[3], mean)), tensorItem(e.running(in[4], variance))}
 }
 
 // running moves a statistic towards that of the batch.
-func (e *expansion) running(before, batch *value) *value {
+func (e *expansion) running(before, batch *op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -59,7 +62,7 @@ func (e *expansion) running(before, batch *value) *value {
 
 // groupNormalization normalises groups of channels: layer normalisation of the input seen as [n, groups, channels of a
 // group, ...]. Before operator set 21 there are a scale and a bias for each group, since then for each channel.
-func (e *expansion) groupNormalization() []*item {
+func (e *expansion) groupNormalization() []*op.Item {
 	x, scale, bias := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
 		return nil
@@ -75,7 +78,7 @@ func (e *expansion) groupNormalization() []*item {
 		count = groups
 	}
 	grouped := slices.Concat([]int64{x.Shape[0], groups, per}, x.Shape[2:])
-	parameter := func(v *value) *value {
+	parameter := func(v *op.Value) *op.Value {
 		if !slices.Equal(v.Shape, []int64{count}) {
 			e.fail("scale or bias %v does not have %d elements", v.Type, count)
 			return nil
@@ -89,7 +92,7 @@ func (e *expansion) groupNormalization() []*item {
 }
 
 // lpNormalization divides by the norm along an axis; zeros stay zeros.
-func (e *expansion) lpNormalization() []*item {
+func (e *expansion) lpNormalization() []*op.Item {
 	x := e.tensor(0)
 	if e.failed() {
 		return nil
@@ -109,7 +112,7 @@ func (e *expansion) lpNormalization() []*item {
 }
 
 // meanVarianceNormalization is (x-mean)/(deviation+1e-9), as its definition has it.
-func (e *expansion) meanVarianceNormalization() []*item {
+func (e *expansion) meanVarianceNormalization() []*op.Item {
 	x := e.tensor(0)
 	if e.failed() {
 		return nil
@@ -123,13 +126,13 @@ func (e *expansion) meanVarianceNormalization() []*item {
 
 // dropout changes nothing when a model runs, and its mask keeps everything; in training mode that is so only at
 // ratio 0.
-func (e *expansion) dropout() []*item {
+func (e *expansion) dropout() []*op.Item {
 	x, training := e.tensor(0), e.tensor(2)
 	if e.failed() {
 		return nil
 	}
 	ratio := e.tensor(1)
-	none := ratio != nil && ratio.data != nil && ratio.data.Len() == 1 && ratio.data.Float(0) == 0
+	none := ratio != nil && ratio.Const != nil && ratio.Const.Len() == 1 && ratio.Const.Float(0) == 0
 	if is, known := e.truth(training); training != nil && (is || !known) && !none {
 		e.fail("dropout in training mode draws random numbers: export the model for inference")
 		return nil
@@ -141,5 +144,5 @@ func (e *expansion) dropout() []*item {
 	if e.node.Opset < 10 {
 		kept = e.scalar(x.DType, 1) // the mask had the type of the data
 	}
-	return []*item{tensorItem(x), tensorItem(e.op(op.Expand, nil, kept, e.ints(x.Shape...)))}
+	return []*op.Item{tensorItem(x), tensorItem(e.op(op.Expand, nil, kept, e.ints(x.Shape...)))}
 }

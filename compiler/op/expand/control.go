@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -8,55 +8,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// controlExpanders run control flow when the model is read.
-func controlExpanders() map[string]expander {
-	return map[string]expander{
-		"If":   {1, 1, (*expansion).branch},
-		"Loop": {0, -1, (*expansion).loop}, // the first two inputs may be left out
-		"Scan": {0, -1, (*expansion).scan}, // input 0 of operator set 8 may be left out
-	}
+// controlDefs run control flow when the model is read.
+var controlDefs = []op.Def{
+	def("If", 1, 1, (*expansion).branch),
+	def("Loop", 0, -1, (*expansion).loop), // the first two inputs may be left out
+	def("Scan", 0, -1, (*expansion).scan), // input 0 of operator set 8 may be left out
 }
 
-// body adds the nodes of a graph of the node, whose names see the outer ones, and gives its outputs. in are the
-// graph's inputs.
-func (e *expansion) body(g *onnx.Graph, in []*item) []*item {
+// body adds the nodes of a graph of the node and gives its outputs.
+func (e *expansion) body(g *onnx.Graph, in []*op.Item) []*op.Item {
 	if e.failed() {
 		return nil
 	}
-	if len(in) != len(g.Inputs) {
-		e.fail("graph %q has %d inputs where %d are due", g.Name, len(g.Inputs), len(in))
-		return nil
-	}
-	var names []string
-	for _, o := range g.Outputs {
-		names = append(names, o.Name)
-	}
-	e.budget.Bytes(entryBytes * int64(len(g.Inputs)+len(g.Outputs)+len(g.Initializers)))
-	s := newScope(e.scope.frame, e.scope, e.usedBy(g, g.Nodes, names))
-	for _, t := range g.Initializers {
-		s.items[t.Name] = &item{tensor: e.constant(t.Name, t.Value)}
-	}
-	for k, info := range g.Inputs {
-		s.items[info.Name] = in[k]
-	}
-	if err := e.addNodes(s, g.Nodes); err != nil {
+	out, err := e.Body(g, in)
+	if err != nil {
 		e.fail("%w", err)
 		return nil
-	}
-	out := make([]*item, len(names))
-	for k, name := range names {
-		it, ok := s.find(name)
-		if !ok || it == nil {
-			e.fail("output %q of graph %q is computed by no node", name, g.Name)
-			return nil
-		}
-		out[k] = it
 	}
 	return out
 }
 
 // truth is the value of a condition; known is false when it is computed from data.
-func (e *expansion) truth(v *value) (is, known bool) {
+func (e *expansion) truth(v *op.Value) (is, known bool) {
 	if v == nil || e.failed() {
 		return true, true
 	}
@@ -64,15 +37,15 @@ func (e *expansion) truth(v *value) (is, known bool) {
 		e.fail("condition %v is no bool", v.Type)
 		return false, true
 	}
-	if v.data == nil {
+	if v.Const == nil {
 		return false, false
 	}
-	return v.data.Int(0) != 0, true
+	return v.Const.Int(0) != 0, true
 }
 
 // branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the
 // results of both.
-func (e *expansion) branch() []*item {
+func (e *expansion) branch() []*op.Item {
 	cond := e.tensor(0)
 	is, known := e.truth(cond)
 	then, otherwise := e.node.Graph("then_branch"), e.node.Graph("else_branch")
@@ -92,9 +65,9 @@ func (e *expansion) branch() []*item {
 		e.fail("the branches have %d and %d outputs", len(a), len(b))
 		return nil
 	}
-	outs := make([]*item, len(a))
+	outs := make([]*op.Item, len(a))
 	for k := range outs {
-		x, y := a[k].tensor, b[k].tensor
+		x, y := a[k].Tensor, b[k].Tensor
 		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
 			e.fail("the condition is computed from data, and output %d is not a tensor of the same type in both branches: "+
 				"export the model with a constant condition", k)
@@ -106,7 +79,7 @@ func (e *expansion) branch() []*item {
 }
 
 // loop is Loop, unrolled: the number of iterations must follow from what is known when the model is read.
-func (e *expansion) loop() []*item {
+func (e *expansion) loop() []*op.Item {
 	g := e.node.Graph("body")
 	trips, endless := e.tripCount()
 	cond := e.tensor(1)
@@ -135,11 +108,11 @@ func (e *expansion) loop() []*item {
 			cond = e.truthOf(true)
 		}
 		number := e.known(array.FromInt64([]int64{t}))
-		out := e.body(g, append([]*item{tensorItem(number), tensorItem(cond)}, carried...))
-		if e.budget.Node(); e.failed() { // so that a loop without nodes ends too
+		out := e.body(g, append([]*op.Item{tensorItem(number), tensorItem(cond)}, carried...))
+		if e.Budget().Node(); e.failed() { // so that a loop without nodes ends too
 			return nil
 		}
-		if cond = out[0].tensor; cond == nil {
+		if cond = out[0].Tensor; cond == nil {
 			e.fail("the condition is not a tensor")
 			return nil
 		}
@@ -156,14 +129,14 @@ func (e *expansion) tripCount() (trips int64, endless bool) {
 	switch {
 	case v == nil:
 		return 0, true
-	case v.data == nil || v.data.Len() != 1 || !v.DType.IsInt():
+	case v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt():
 		e.fail("the trip count is not constant: loops must have a known number of iterations")
 		return 0, false
 	}
-	return v.data.Int(0), false
+	return v.Const.Int(0), false
 }
 
-func (e *expansion) truthOf(v bool) *value {
+func (e *expansion) truthOf(v bool) *op.Value {
 	a := array.New(array.Bool)
 	if v {
 		a.SetInt(0, 1)

@@ -1,12 +1,9 @@
 package op
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
-// defs has every operator by name.
-var defs = index(
+// Lowered are the operators that have tensor expressions, or are known when the model is read.
+var Lowered = slices.Concat(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
@@ -14,15 +11,3 @@ var defs = index(
 	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
 	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
 )
-
-var names = slices.Sorted(maps.Keys(defs))
-
-func index(tables ...[]Def) map[string]*Def {
-	m := map[string]*Def{}
-	for _, table := range tables {
-		for k := range table {
-			m[table[k].Name] = &table[k]
-		}
-	}
-	return m
-}

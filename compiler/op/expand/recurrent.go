@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -8,14 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// recurrentExpanders unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
+// recurrentDefs unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
 // step a product with the hidden state and element-wise operators. The kernels of all steps are the same tasks.
-func recurrentExpanders() map[string]expander {
-	return map[string]expander{
-		"LSTM": {3, 8, func(e *expansion) []*item { return e.recurrent(lstmKind) }},
-		"GRU":  {3, 6, func(e *expansion) []*item { return e.recurrent(gruKind) }},
-		"RNN":  {3, 6, func(e *expansion) []*item { return e.recurrent(rnnKind) }},
-	}
+var recurrentDefs = []op.Def{
+	def("LSTM", 3, 8, func(e *expansion) []*op.Item { return e.recurrent(lstmKind) }),
+	def("GRU", 3, 6, func(e *expansion) []*op.Item { return e.recurrent(gruKind) }),
+	def("RNN", 3, 6, func(e *expansion) []*op.Item { return e.recurrent(rnnKind) }),
 }
 
 // recurrentKind is what tells the layers apart.
@@ -27,7 +25,7 @@ type recurrentKind struct {
 	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros,
 	// given the number of the step in the input.
 	prepare func(d *direction)
-	step    func(d *direction, t int64, hidden, cell *value) (*value, *value)
+	step    func(d *direction, t int64, hidden, cell *op.Value) (*op.Value, *op.Value)
 }
 
 var (
@@ -44,25 +42,25 @@ type recurrentLayer struct {
 	dtype                                  array.DType
 	batchFirst                             bool
 	// masks has for each step a bool[batch,1] that tells which sequences have it; nil when all have all steps.
-	masks []*value
+	masks []*op.Value
 }
 
 // recurrent gives the outputs: the hidden states of all steps, the last hidden state and the last cell state.
-func (e *expansion) recurrent(kind recurrentKind) []*item {
+func (e *expansion) recurrent(kind recurrentKind) []*op.Item {
 	r := &recurrentLayer{expansion: e, recurrentKind: kind}
 	r.readSizes()
 	if e.failed() {
 		return nil
 	}
-	r.budget.Bytes(32 * r.steps) // lists of steps
+	r.Budget().Bytes(32 * r.steps) // lists of steps
 	r.masks = r.stepMasks()
 	x := e.tensor(0)
 	if r.batchFirst {
 		x = e.op(op.Transpose, attributes{intsOf("perm", 1, 0, 2)}, x)
 	}
 	x = e.reshape(x, r.steps*r.batch, r.inputs)
-	all := make([]*value, r.steps*r.directions) // by step, then direction
-	var hidden, cell []*value
+	all := make([]*op.Value, r.steps*r.directions) // by step, then direction
+	var hidden, cell []*op.Value
 	for k := range r.directions {
 		d := r.direction(k, x)
 		if e.failed() {
@@ -71,7 +69,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*item {
 		d.run(all)
 		hidden, cell = append(hidden, d.hidden), append(cell, d.cell)
 	}
-	outs := []*item{nil, tensorItem(r.states(hidden)), nil}
+	outs := []*op.Item{nil, tensorItem(r.states(hidden)), nil}
 	if e.wants(0) {
 		outs[0] = tensorItem(r.sequence(all))
 	}
@@ -83,7 +81,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*item {
 
 // readSizes checks the operands against each other.
 func (r *recurrentLayer) readSizes() {
-	n := &r.node
+	n := r.node
 	r.batchFirst = n.Int("layout", 0) != 0
 	x, w, rec := r.tensor(0), r.tensor(1), r.tensor(2)
 	if r.failed() {
@@ -136,7 +134,7 @@ func (r *recurrentLayer) want(k int, shape ...int64) {
 }
 
 // stepMasks compares the lengths of the sequences with the numbers of the steps, for all steps at once.
-func (r *recurrentLayer) stepMasks() []*value {
+func (r *recurrentLayer) stepMasks() []*op.Value {
 	lengths := r.tensor(4)
 	if lengths == nil {
 		return nil
@@ -145,7 +143,7 @@ func (r *recurrentLayer) stepMasks() []*value {
 		r.fail("input 4 (sequence_lens) is %v where i32[%d] is due", lengths.Type, r.batch)
 		return nil
 	}
-	if a := lengths.data; a != nil {
+	if a := lengths.Const; a != nil {
 		full := true
 		for k := range r.batch {
 			full = full && a.Int(k) >= r.steps
@@ -159,7 +157,7 @@ func (r *recurrentLayer) stepMasks() []*value {
 		numbers.SetInt(t, t)
 	}
 	all := r.op(op.Less, nil, r.known(numbers), r.reshape(lengths, 1, r.batch, 1))
-	masks := make([]*value, r.steps)
+	masks := make([]*op.Value, r.steps)
 	for t := range masks {
 		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), r.batch, 1)
 	}
@@ -167,12 +165,12 @@ func (r *recurrentLayer) stepMasks() []*value {
 }
 
 // states joins the last states of the directions.
-func (r *recurrentLayer) states(of []*value) *value {
+func (r *recurrentLayer) states(of []*op.Value) *op.Value {
 	axis := int64(0)
 	if r.batchFirst {
 		axis = 1
 	}
-	parts := make([]*value, len(of))
+	parts := make([]*op.Value, len(of))
 	for k, v := range of {
 		parts[k] = r.op(op.Unsqueeze, nil, v, r.ints(axis))
 	}
@@ -180,7 +178,7 @@ func (r *recurrentLayer) states(of []*value) *value {
 }
 
 // sequence joins the hidden states of all steps.
-func (r *recurrentLayer) sequence(all []*value) *value {
+func (r *recurrentLayer) sequence(all []*op.Value) *op.Value {
 	y := r.reshape(r.join(0, all), r.steps, r.directions, r.batch, r.size)
 	if r.batchFirst {
 		return r.op(op.Transpose, attributes{intsOf("perm", 2, 0, 1, 3)}, y)
@@ -188,7 +186,7 @@ func (r *recurrentLayer) sequence(all []*value) *value {
 	return y
 }
 
-func (r *recurrentLayer) join(axis int64, parts []*value) *value {
+func (r *recurrentLayer) join(axis int64, parts []*op.Value) *op.Value {
 	if len(parts) == 1 {
 		return parts[0]
 	}
@@ -197,7 +195,7 @@ func (r *recurrentLayer) join(axis int64, parts []*value) *value {
 
 // activationAttributes are the activations of a direction as attributes of its element-wise operators.
 func (r *recurrentLayer) activationAttributes(direction int64) attributes {
-	n := &r.node
+	n := r.node
 	count := len(r.activations)
 	names := n.Texts("activations")
 	if len(names) == 0 {

@@ -1,4 +1,4 @@
-package op
+package table
 
 // refused says of operators that are known why they are not supported, and what would work.
 var refused = map[string]string{

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"math"
@@ -9,16 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-func attentionExpanders() map[string]expander {
-	return map[string]expander{
-		"Attention":       {3, 7, (*expansion).attention},
-		"RotaryEmbedding": {3, 4, (*expansion).rotaryEmbedding},
-	}
+var attentionDefs = []op.Def{
+	def("Attention", 3, 7, (*expansion).attention),
+	def("RotaryEmbedding", 3, 4, (*expansion).rotaryEmbedding),
 }
 
 // attention is softmax(scale * q kᵀ + bias) v for each head, where groups of query heads may share a head of k and v.
 // Outputs 1 and 2 are keys and values with those of the past in front, output 3 the scores.
-func (e *expansion) attention() []*item {
+func (e *expansion) attention() []*op.Item {
 	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
 		return nil
@@ -48,11 +46,11 @@ func (e *expansion) attention() []*item {
 		y = e.op(op.Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
 		y = e.reshape(y, q.Shape[0], q.Shape[2], q.Shape[1]*v.Shape[3])
 	}
-	return []*item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
+	return []*op.Item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
 }
 
 // heads is an operand as [batch, heads, positions, size]; of rank 3 it is [batch, positions, heads*size].
-func (e *expansion) heads(v *value, attribute string) *value {
+func (e *expansion) heads(v *op.Value, attribute string) *op.Value {
 	if e.failed() || len(v.Shape) == 4 {
 		return v
 	}
@@ -66,7 +64,7 @@ func (e *expansion) heads(v *value, attribute string) *value {
 }
 
 // withPast puts the positions of input k in front of v's.
-func (e *expansion) withPast(k int, v *value) *value {
+func (e *expansion) withPast(k int, v *op.Value) *op.Value {
 	past := e.tensor(k)
 	if past == nil || e.failed() {
 		return v
@@ -74,7 +72,7 @@ func (e *expansion) withPast(k int, v *value) *value {
 	return e.op(op.Concat, attributes{intOf("axis", 2)}, past, v)
 }
 
-func (e *expansion) headsFit(q, k, v *value) bool {
+func (e *expansion) headsFit(q, k, v *op.Value) bool {
 	a, b, c := q.Shape, k.Shape, v.Shape
 	if len(a) != 4 || len(b) != 4 || len(c) != 4 || a[0] != b[0] || a[3] != b[3] || !slices.Equal(b[:3], c[:3]) ||
 		b[1] < 1 || a[1]%b[1] != 0 {
@@ -85,7 +83,7 @@ func (e *expansion) headsFit(q, k, v *value) bool {
 }
 
 // scores is scale * q kᵀ [batch, heads, positions of q, positions of k], softly capped where the node says so.
-func (e *expansion) scores(q, k *value) *value {
+func (e *expansion) scores(q, k *op.Value) *op.Value {
 	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[3])))
 	product := e.perHead(q, e.op(op.Transpose, attributes{intsOf("perm", 0, 1, 3, 2)}, k), q.Shape[1])
 	s := e.op(op.Mul, nil, product, e.scalar(q.DType, scale))
@@ -98,7 +96,7 @@ func (e *expansion) scores(q, k *value) *value {
 
 // perHead multiplies matrices [batch, heads, m, n] with [batch, groups, n, o], of which each serves heads/groups
 // heads.
-func (e *expansion) perHead(a, b *value, heads int64) *value {
+func (e *expansion) perHead(a, b *op.Value, heads int64) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -112,7 +110,7 @@ func (e *expansion) perHead(a, b *value, heads int64) *value {
 }
 
 // weights is the softmax of the scores, in the precision that the node says.
-func (e *expansion) weights(scores *value, d array.DType) *value {
+func (e *expansion) weights(scores *op.Value, d array.DType) *op.Value {
 	if code := e.node.Int("softmax_precision", 0); code != 0 {
 		precision := onnx.FromDataType(int32(code))
 		if precision == array.Invalid {
@@ -126,8 +124,8 @@ func (e *expansion) weights(scores *value, d array.DType) *value {
 
 // attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a
 // key.
-func (e *expansion) attentionBias(q, k *value) *value {
-	var terms []*value
+func (e *expansion) attentionBias(q, k *op.Value) *op.Value {
+	var terms []*op.Value
 	if mask := e.tensor(3); mask != nil {
 		terms = append(terms, e.maskBias(mask, q.DType, k.Shape[2]))
 	}
@@ -139,7 +137,7 @@ func (e *expansion) attentionBias(q, k *value) *value {
 		keys := e.positions(1, 1, 1, k.Shape[2])
 		terms = append(terms, e.hidden(q.DType, e.op(op.Less, nil, keys, e.reshape(lengths, q.Shape[0], 1, 1, 1))))
 	}
-	var bias *value
+	var bias *op.Value
 	for _, term := range terms {
 		if bias == nil {
 			bias = term
@@ -151,7 +149,7 @@ func (e *expansion) attentionBias(q, k *value) *value {
 }
 
 // maskBias is a mask, which may be shorter than the keys.
-func (e *expansion) maskBias(mask *value, d array.DType, keys int64) *value {
+func (e *expansion) maskBias(mask *op.Value, d array.DType, keys int64) *op.Value {
 	if len(mask.Shape) == 0 || mask.DType != array.Bool && mask.DType != d {
 		e.fail("mask %v is not bool or %v", mask.Type, d)
 		return nil
@@ -172,13 +170,13 @@ func (e *expansion) maskBias(mask *value, d array.DType, keys int64) *value {
 }
 
 // hidden is zero where visible holds and minus infinity elsewhere.
-func (e *expansion) hidden(d array.DType, visible *value) *value {
+func (e *expansion) hidden(d array.DType, visible *op.Value) *op.Value {
 	return e.op(op.Where, nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
 }
 
 // causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
 // of the valid keys where their lengths are given.
-func (e *expansion) causalBias(q, k, lengths *value) *value {
+func (e *expansion) causalBias(q, k, lengths *op.Value) *op.Value {
 	queries, keys := q.Shape[2], k.Shape[2]
 	place := e.positions(1, 1, queries, 1)
 	switch past := e.tensor(4); {
@@ -192,8 +190,8 @@ func (e *expansion) causalBias(q, k, lengths *value) *value {
 }
 
 // positions are 0, 1, 2, ... in a shape.
-func (e *expansion) positions(shape ...int64) *value {
-	e.budget.Bytes(16 * array.Elements(shape))
+func (e *expansion) positions(shape ...int64) *op.Value {
+	e.Budget().Bytes(16 * array.Elements(shape))
 	list := make([]int64, array.Elements(shape))
 	for k := range list {
 		list[k] = int64(k)
@@ -203,7 +201,7 @@ func (e *expansion) positions(shape ...int64) *value {
 
 // rotaryEmbedding rotates pairs of elements of each head by angles that depend on the position (Su et al. 2021), whose
 // cosines and sines are inputs 1 and 2.
-func (e *expansion) rotaryEmbedding() []*item {
+func (e *expansion) rotaryEmbedding() []*op.Item {
 	x := e.tensor(0)
 	if e.failed() {
 		return nil
@@ -241,7 +239,7 @@ func (e *expansion) rotaryEmbedding() []*item {
 
 // angles is input k [batch, positions, pairs], picked by the positions of input 3 where that is given, with an axis
 // for the heads.
-func (e *expansion) angles(k int, axis int64) *value {
+func (e *expansion) angles(k int, axis int64) *op.Value {
 	v := e.tensor(k)
 	if places := e.tensor(3); places != nil {
 		v = e.op(op.Gather, nil, v, places)
@@ -250,7 +248,7 @@ func (e *expansion) angles(k int, axis int64) *value {
 }
 
 // rotate takes the pairs from the two halves of the last axis or, interleaved, from neighbours.
-func (e *expansion) rotate(x, cos, sin *value) *value {
+func (e *expansion) rotate(x, cos, sin *op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -262,7 +260,7 @@ func (e *expansion) rotate(x, cos, sin *value) *value {
 	divided := slices.Insert(slices.Clone(part), int(split), 2)
 	x = e.reshape(x, divided...)
 	a, b := e.reshape(e.slice(x, split, 0, 1), part...), e.reshape(e.slice(x, split, 1, 2), part...)
-	mul := func(v, by *value) *value { return e.op(op.Mul, nil, v, by) }
+	mul := func(v, by *op.Value) *op.Value { return e.op(op.Mul, nil, v, by) }
 	first := e.op(op.Sub, nil, mul(a, cos), mul(b, sin))
 	second := e.op(op.Add, nil, mul(a, sin), mul(b, cos))
 	axis := e.ints(split)

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 )
 
 // scans collects for each scan output the elements of all iterations.
-type scans [][]*item
+type scans [][]*op.Item
 
 // newScans is nil when count is negative.
 func newScans(count int) scans {
@@ -19,7 +19,7 @@ func newScans(count int) scans {
 	return make(scans, count)
 }
 
-func (s scans) add(elements []*item) {
+func (s scans) add(elements []*op.Item) {
 	for k := range s {
 		s[k] = append(s[k], elements[k])
 	}
@@ -27,27 +27,27 @@ func (s scans) add(elements []*item) {
 
 // stack joins the elements of each scan output along a new axis. Without iterations the shape is taken from what the
 // graph says about its output.
-func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*item {
-	outs := make([]*item, len(s))
+func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*op.Item {
+	outs := make([]*op.Item, len(s))
 	for k, elements := range s {
 		if len(elements) == 0 {
 			outs[k] = e.emptyScan(infos[k], axis)
 			continue
 		}
-		parts := make([]*value, len(elements))
+		parts := make([]*op.Value, len(elements))
 		for t, it := range elements {
-			if it.tensor == nil {
+			if it.Tensor == nil {
 				e.fail("scan output %q is not a tensor", infos[k].Name)
 				return outs
 			}
-			parts[t] = e.op(op.Unsqueeze, nil, it.tensor, e.ints(axis))
+			parts[t] = e.op(op.Unsqueeze, nil, it.Tensor, e.ints(axis))
 		}
 		outs[k] = tensorItem(e.op(op.Concat, attributes{intOf("axis", axis)}, parts...))
 	}
 	return outs
 }
 
-func (e *expansion) emptyScan(info *onnx.ValueInfo, axis int64) *item {
+func (e *expansion) emptyScan(info *onnx.ValueInfo, axis int64) *op.Item {
 	if info.DType == array.Invalid || !info.HasShape || axis != 0 {
 		e.fail("no iterations, and no shape for scan output %q: store the shapes in the model", info.Name)
 		return nil
@@ -66,7 +66,7 @@ type scanShape struct {
 }
 
 // scan is Scan, unrolled over the extent of its inputs.
-func (e *expansion) scan() []*item {
+func (e *expansion) scan() []*op.Item {
 	g := e.node.Graph("body")
 	if e.failed() {
 		return nil
@@ -81,7 +81,7 @@ func (e *expansion) scan() []*item {
 	return e.runScan(g, s, in)
 }
 
-func (e *expansion) scanShape(g *onnx.Graph, in []*item) scanShape {
+func (e *expansion) scanShape(g *onnx.Graph, in []*op.Item) scanShape {
 	s := scanShape{inputs: int(min(e.node.Int("num_scan_inputs", 0), int64(len(in))))}
 	s.states = len(in) - s.inputs
 	s.outputs = len(g.Outputs) - s.states
@@ -107,7 +107,7 @@ func (e *expansion) scanShape(g *onnx.Graph, in []*item) scanShape {
 	return s
 }
 
-func (e *expansion) runScan(g *onnx.Graph, s scanShape, in []*item) []*item {
+func (e *expansion) runScan(g *onnx.Graph, s scanShape, in []*op.Item) []*op.Item {
 	states := slices.Clone(in[:s.states])
 	length := e.scanLength(s, in[s.states:])
 	collected := newScans(s.outputs)
@@ -118,7 +118,7 @@ func (e *expansion) runScan(g *onnx.Graph, s scanShape, in []*item) []*item {
 			if s.inputDirections[k] != 0 {
 				at = length - 1 - t
 			}
-			arguments = append(arguments, tensorItem(e.take(it.tensor, s.inputAxes[k], at)))
+			arguments = append(arguments, tensorItem(e.take(it.Tensor, s.inputAxes[k], at)))
 		}
 		out := e.body(g, arguments)
 		if e.failed() {
@@ -138,35 +138,35 @@ func (e *expansion) runScan(g *onnx.Graph, s scanShape, in []*item) []*item {
 }
 
 // scanLength is the extent that all scanned inputs share.
-func (e *expansion) scanLength(s scanShape, in []*item) int64 {
+func (e *expansion) scanLength(s scanShape, in []*op.Item) int64 {
 	length := int64(-1)
 	for k, it := range in {
-		if it.tensor == nil {
+		if it.Tensor == nil {
 			e.fail("input %d is not a tensor", s.states+k)
 			return 0
 		}
-		rank := int64(len(it.tensor.Shape))
+		rank := int64(len(it.Tensor.Shape))
 		if s.inputAxes[k] < 0 {
 			s.inputAxes[k] += rank
 		}
 		axis := s.inputAxes[k]
-		if axis < 0 || axis >= rank || length >= 0 && it.tensor.Shape[axis] != length {
-			e.fail("input %d is %v, which cannot be scanned along axis %d", s.states+k, it.tensor.Type, axis)
+		if axis < 0 || axis >= rank || length >= 0 && it.Tensor.Shape[axis] != length {
+			e.fail("input %d is %v, which cannot be scanned along axis %d", s.states+k, it.Tensor.Type, axis)
 			return 0
 		}
-		length = it.tensor.Shape[axis]
+		length = it.Tensor.Shape[axis]
 	}
 	return length
 }
 
 // take is position at of an axis, without the axis.
-func (e *expansion) take(v *value, axis, at int64) *value {
+func (e *expansion) take(v *op.Value, axis, at int64) *op.Value {
 	return e.op(op.Squeeze, nil, e.slice(v, axis, at, at+1), e.ints(axis))
 }
 
 // batchedScan is Scan of operator set 8: all operands have a batch axis in front, and input 0 may have the lengths of
 // the sequences.
-func (e *expansion) batchedScan(g *onnx.Graph) []*item {
+func (e *expansion) batchedScan(g *onnx.Graph) []*op.Item {
 	if len(e.in) < 2 || e.in[0] != nil {
 		e.fail("sequence_lens of operator set 8 is not supported: convert the model to operator set 9 or newer")
 		return nil
@@ -178,17 +178,17 @@ func (e *expansion) batchedScan(g *onnx.Graph) []*item {
 	}
 	batch := int64(0)
 	for _, it := range in {
-		if it.tensor == nil || len(it.tensor.Shape) == 0 || batch > 0 && it.tensor.Shape[0] != batch {
+		if it.Tensor == nil || len(it.Tensor.Shape) == 0 || batch > 0 && it.Tensor.Shape[0] != batch {
 			e.fail("an input has no batch axis, or another one")
 			return nil
 		}
-		batch = it.tensor.Shape[0]
+		batch = it.Tensor.Shape[0]
 	}
 	columns := newScans(len(g.Outputs))
 	for b := range batch {
-		row := make([]*item, len(in))
+		row := make([]*op.Item, len(in))
 		for k, it := range in {
-			row[k] = tensorItem(e.take(it.tensor, 0, b))
+			row[k] = tensorItem(e.take(it.Tensor, 0, b))
 		}
 		out := e.runScan(g, s, row)
 		if e.failed() {

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -9,16 +9,16 @@ import (
 // legacyOpset is the operator set from which on operands are broadcast by the rules of numpy.
 const legacyOpset = 7
 
-// alignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of
+// AlignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of
 // numpy do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis
 // on. The slope of PRelu stands for channels.
-func (b *builder) alignLegacy(n op.Node, values []*value) error {
-	if n.Opset >= legacyOpset || op.Find(n.Op) == nil || len(values) != 2 || values[0] == nil || values[1] == nil {
+func AlignLegacy(b op.Builder, way op.LegacyBroadcast, n *op.Node, values []*op.Value) error {
+	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil
 	}
 	rank, own := len(values[0].Shape), len(values[1].Shape)
 	axis := int64(rank - own)
-	switch op.Find(n.Op).Legacy {
+	switch way {
 	case op.LegacyByAttributes:
 		if n.Int("broadcast", 0) != 0 {
 			axis = n.Int("axis", axis)
@@ -36,7 +36,7 @@ func (b *builder) alignLegacy(n op.Node, values []*value) error {
 		return nil // what does not fit is refused by the operator itself
 	}
 	shape := slices.Concat(values[1].Shape, slices.Repeat([]int64{1}, int(missing)))
-	e := &expansion{builder: b, node: n}
+	e := &expansion{Builder: b, node: n}
 	values[1] = e.reshape(values[1], shape...)
 	return e.err
 }

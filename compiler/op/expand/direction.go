@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import "github.com/tilth-dev/tilth/compiler/op"
 
@@ -10,15 +10,15 @@ type direction struct {
 	attrs   attributes
 	// x [steps*batch, inputs] has the inputs of all steps; w, rec and bias are the direction's weights, bias nil
 	// without.
-	x, w, rec, bias, peepholes *value
+	x, w, rec, bias, peepholes *op.Value
 	// parts are the products of x with the input weights, for all steps; recs and recBiases the recurrent weights with
 	// which a step multiplies, and their biases where those cannot go into the parts.
-	parts, recs, recBiases []*value
+	parts, recs, recBiases []*op.Value
 	// hidden and cell are the states [batch, hidden]; nil for zeros.
-	hidden, cell *value
+	hidden, cell *op.Value
 }
 
-func (r *recurrentLayer) direction(k int64, x *value) *direction {
+func (r *recurrentLayer) direction(k int64, x *op.Value) *direction {
 	d := &direction{recurrentLayer: r, index: k, x: x, attrs: r.activationAttributes(k)}
 	d.reverse = k == 1 || r.node.Text("direction", "forward") == "reverse"
 	d.w = d.own(1, 0, r.gates*r.size, r.inputs)
@@ -37,7 +37,7 @@ func (r *recurrentLayer) direction(k int64, x *value) *direction {
 }
 
 // own is the direction's part of input k along an axis; nil when the input was left out.
-func (d *direction) own(k int, axis int64, shape ...int64) *value {
+func (d *direction) own(k int, axis int64, shape ...int64) *op.Value {
 	v := d.tensor(k)
 	if v == nil {
 		return nil
@@ -49,7 +49,7 @@ func (d *direction) own(k int, axis int64, shape ...int64) *value {
 }
 
 // initial is the state before the first step; nil where it is zero, so that the first step needs no product.
-func (d *direction) initial(k int, axis int64) *value {
+func (d *direction) initial(k int, axis int64) *op.Value {
 	if isZero(d.tensor(k)) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (d *direction) initial(k int, axis int64) *value {
 }
 
 // run goes through the steps and puts the hidden states in their places in all.
-func (d *direction) run(all []*value) {
+func (d *direction) run(all []*op.Value) {
 	for k := range d.steps {
 		t := k
 		if d.reverse {
@@ -79,7 +79,7 @@ func (d *direction) run(all []*value) {
 }
 
 // keep is the new state of sequences that have the step, and the one before, or zeros, of the others.
-func (d *direction) keep(mask, state, before *value) *value {
+func (d *direction) keep(mask, state, before *op.Value) *op.Value {
 	if before == nil {
 		before = d.scalar(d.dtype, 0)
 	}
@@ -88,7 +88,7 @@ func (d *direction) keep(mask, state, before *value) *value {
 
 // gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the
 // recurrent one) is meant.
-func (d *direction) gatesOf(v *value, half, from, to int64) *value {
+func (d *direction) gatesOf(v *op.Value, half, from, to int64) *op.Value {
 	if v == nil {
 		return nil
 	}
@@ -110,12 +110,12 @@ func (d *direction) addPart(from, to int64, both bool) {
 }
 
 // dense is x times the transposed weights, plus c.
-func (d *direction) dense(x, weights, c *value) *value {
+func (d *direction) dense(x, weights, c *op.Value) *op.Value {
 	return d.op(op.Gemm, attributes{intOf("transB", 1)}, x, weights, c)
 }
 
 // part is step t of part k.
-func (d *direction) part(k int, t int64) *value {
+func (d *direction) part(k int, t int64) *op.Value {
 	if d.steps == 1 {
 		return d.parts[k]
 	}
@@ -128,18 +128,18 @@ func (d *direction) prepareOne() {
 }
 
 // summed is the part of a step plus the hidden state times recurrent weights.
-func (d *direction) summed(k int, t int64, hidden, weights *value) *value {
+func (d *direction) summed(k int, t int64, hidden, weights *op.Value) *op.Value {
 	if hidden == nil {
 		return d.part(k, t)
 	}
 	return d.dense(hidden, weights, d.part(k, t))
 }
 
-func (d *direction) rnnStep(t int64, hidden, _ *value) (*value, *value) {
+func (d *direction) rnnStep(t int64, hidden, _ *op.Value) (*op.Value, *op.Value) {
 	return d.op(op.Activation, d.attrs, d.summed(0, t, hidden, d.rec)), nil
 }
 
-func (d *direction) lstmStep(t int64, hidden, cell *value) (*value, *value) {
+func (d *direction) lstmStep(t int64, hidden, cell *op.Value) (*op.Value, *op.Value) {
 	z := d.summed(0, t, hidden, d.rec)
 	cell = d.op(op.LSTMCell, d.attrs, z, cell, d.peepholes)
 	return d.op(op.LSTMHidden, d.attrs, z, cell, d.peepholes), cell
@@ -150,8 +150,8 @@ func (d *direction) prepareGRU() {
 	if d.resetsAfter() {
 		zero := d.scalar(d.dtype, 0)
 		d.addPart(0, d.gates, false)
-		d.recs = []*value{d.rec}
-		d.recBiases = []*value{d.gatesOf(d.bias, 1, 0, d.gates)}
+		d.recs = []*op.Value{d.rec}
+		d.recBiases = []*op.Value{d.gatesOf(d.bias, 1, 0, d.gates)}
 		if d.bias == nil {
 			d.recBiases[0] = d.op(op.Expand, nil, zero, d.ints(d.gates*d.size))
 		}
@@ -159,12 +159,12 @@ func (d *direction) prepareGRU() {
 	}
 	d.addPart(0, 2, true)
 	d.addPart(2, 3, true)
-	d.recs = []*value{d.gatesOf(d.rec, 0, 0, 2), d.gatesOf(d.rec, 0, 2, 3)}
+	d.recs = []*op.Value{d.gatesOf(d.rec, 0, 0, 2), d.gatesOf(d.rec, 0, 2, 3)}
 }
 
 func (d *direction) resetsAfter() bool { return d.node.Int("linear_before_reset", 0) != 0 }
 
-func (d *direction) gruStep(t int64, hidden, _ *value) (*value, *value) {
+func (d *direction) gruStep(t int64, hidden, _ *op.Value) (*op.Value, *op.Value) {
 	if d.resetsAfter() {
 		product := d.recBiases[0]
 		if hidden != nil {

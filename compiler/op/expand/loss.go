@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -7,34 +7,32 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-func lossExpanders() map[string]expander {
-	return map[string]expander{
-		"NegativeLogLikelihoodLoss": {2, 3, func(e *expansion) []*item {
-			return only(e.likelihoodLoss(e.tensor(0), e.tensor(1), e.tensor(2)))
-		}},
-		"SoftmaxCrossEntropyLoss": {2, 3, func(e *expansion) []*item {
-			scores := e.tensor(0)
-			if e.failed() {
-				return nil
-			}
-			logs := e.op(op.LogSoftmax, attributes{intOf("axis", 1)}, scores)
-			if e.failed() {
-				return nil
-			}
-			return []*item{tensorItem(e.likelihoodLoss(logs, e.tensor(1), e.tensor(2))), tensorItem(logs)}
-		}},
-	}
+var lossDefs = []op.Def{
+	def("NegativeLogLikelihoodLoss", 2, 3, func(e *expansion) []*op.Item {
+		return only(e.likelihoodLoss(e.tensor(0), e.tensor(1), e.tensor(2)))
+	}),
+	def("SoftmaxCrossEntropyLoss", 2, 3, func(e *expansion) []*op.Item {
+		scores := e.tensor(0)
+		if e.failed() {
+			return nil
+		}
+		logs := e.op(op.LogSoftmax, attributes{intOf("axis", 1)}, scores)
+		if e.failed() {
+			return nil
+		}
+		return []*op.Item{tensorItem(e.likelihoodLoss(logs, e.tensor(1), e.tensor(2))), tensorItem(logs)}
+	}),
 }
 
 // likelihoodLoss is minus the logarithm x[n,target[n,...],...] of each target's class times the class's weight,
 // without those targets that are the attribute "ignore_index"; reduced as the attribute "reduction" says, where the
 // mean is over the weights.
-func (e *expansion) likelihoodLoss(x, target, weight *value) *value {
+func (e *expansion) likelihoodLoss(x, target, weight *op.Value) *op.Value {
 	if e.failed() || !e.fitsClasses(x, target, weight) {
 		return nil
 	}
 	index := target
-	var counts *value // of each target: its weight, zero when it is ignored
+	var counts *op.Value // of each target: its weight, zero when it is ignored
 	if a := e.node.Attrs["ignore_index"]; a != nil {
 		ignored := e.op(op.Equal, nil, target, e.scalar(target.DType, float64(e.node.Int("ignore_index", 0))))
 		index = e.op(op.Where, nil, ignored, e.scalar(target.DType, 0), target)
@@ -55,7 +53,7 @@ func (e *expansion) likelihoodLoss(x, target, weight *value) *value {
 	return e.reduceLoss(loss, counts)
 }
 
-func (e *expansion) fitsClasses(x, target, weight *value) bool {
+func (e *expansion) fitsClasses(x, target, weight *op.Value) bool {
 	if len(x.Shape) < 2 || !slices.Equal(target.Shape, slices.Delete(slices.Clone(x.Shape), 1, 2)) {
 		e.fail("scores %v and targets %v do not fit", x.Type, target.Type)
 		return false
@@ -71,7 +69,7 @@ func (e *expansion) fitsClasses(x, target, weight *value) bool {
 	return true
 }
 
-func (e *expansion) reduceLoss(loss, counts *value) *value {
+func (e *expansion) reduceLoss(loss, counts *op.Value) *op.Value {
 	all := attributes{intOf("keepdims", 0)}
 	switch reduction := e.node.Text("reduction", "mean"); reduction {
 	case "none":

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"maps"
@@ -9,17 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-func integerExpanders() map[string]expander {
-	return map[string]expander{
-		"MatMulInteger": {2, 4, func(e *expansion) []*item {
-			return only(e.integerMatMul(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
-		}},
-		"ConvInteger": {2, 4, func(e *expansion) []*item {
-			return only(e.integerConv(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
-		}},
-		"QLinearMatMul": {8, 8, (*expansion).qLinearMatMul},
-		"QLinearConv":   {8, 9, (*expansion).qLinearConv},
-	}
+var integerDefs = []op.Def{
+	def("MatMulInteger", 2, 4, func(e *expansion) []*op.Item {
+		return only(e.integerMatMul(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+	}),
+	def("ConvInteger", 2, 4, func(e *expansion) []*op.Item {
+		return only(e.integerConv(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+	}),
+	def("QLinearMatMul", 8, 8, (*expansion).qLinearMatMul),
+	def("QLinearConv", 8, 9, (*expansion).qLinearConv),
 }
 
 // integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and
@@ -27,7 +25,7 @@ func integerExpanders() map[string]expander {
 //
 // With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off
 // already: then the product is one of narrow integers, and what follows one addition for each column.
-func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
+func (e *expansion) integerMatMul(a, aZero, b, bZero *op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -55,7 +53,7 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *value) *value {
 
 // integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
 // all; wZero may have one for each output channel.
-func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
+func (e *expansion) integerConv(x, xZero, w, wZero *op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -93,7 +91,7 @@ func (e *expansion) integerConv(x, xZero, w, wZero *value) *value {
 // padChannels adds channels to an image and to known weights, as the first convolution of a network with its three
 // colours needs them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that
 // nothing changes.
-func (e *expansion) padChannels(x, w *value) (image, weights *value) {
+func (e *expansion) padChannels(x, w *op.Value) (image, weights *op.Value) {
 	if e.failed() {
 		return nil, nil
 	}
@@ -107,30 +105,30 @@ func (e *expansion) padChannels(x, w *value) (image, weights *value) {
 }
 
 // isKnown reports whether an operand is a constant or was left out.
-func isKnown(v *value) bool { return v == nil || v.data != nil }
+func isKnown(v *op.Value) bool { return v == nil || v.Const != nil }
 
 // isZero reports whether an operand was left out or is known to be zero.
-func isZero(v *value) bool {
+func isZero(v *op.Value) bool {
 	if v == nil {
 		return true
 	}
-	if v.data == nil {
+	if v.Const == nil {
 		return false
 	}
-	for i := range v.data.Len() {
-		if v.data.Float(i) != 0 {
+	for i := range v.Const.Len() {
+		if v.Const.Float(i) != 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func (e *expansion) toInt32(v *value) *value { return e.cast(array.Int32, v) }
+func (e *expansion) toInt32(v *op.Value) *op.Value { return e.cast(array.Int32, v) }
 
-func (e *expansion) toFloat32(v *value) *value { return e.cast(array.Float32, v) }
+func (e *expansion) toFloat32(v *op.Value) *op.Value { return e.cast(array.Float32, v) }
 
 // centred is a value minus its zero point, in i32 unless there is nothing to take off.
-func (e *expansion) centred(v, zero *value) *value {
+func (e *expansion) centred(v, zero *op.Value) *op.Value {
 	v = e.toInt32(v)
 	if isZero(zero) {
 		return v
@@ -139,13 +137,13 @@ func (e *expansion) centred(v, zero *value) *value {
 }
 
 // narrow gives known integers the smallest signed type that holds them.
-func (e *expansion) narrow(v *value) *value {
-	if e.failed() || v.data == nil {
+func (e *expansion) narrow(v *op.Value) *op.Value {
+	if e.failed() || v.Const == nil {
 		return v
 	}
 	largest := int64(0)
-	for i := range v.data.Len() {
-		x := v.data.Int(i)
+	for i := range v.Const.Len() {
+		x := v.Const.Int(i)
 		largest = max(largest, x, -x-1)
 	}
 	d := array.Int32
@@ -159,7 +157,7 @@ func (e *expansion) narrow(v *value) *value {
 }
 
 // requantize turns sums into integers of the type of the zero point: sums times factor, rounded, plus the zero point.
-func (e *expansion) requantize(sums, factor, zero *value) *value {
+func (e *expansion) requantize(sums, factor, zero *op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
@@ -168,12 +166,12 @@ func (e *expansion) requantize(sums, factor, zero *value) *value {
 }
 
 // ratio is a*b/c in f32.
-func (e *expansion) ratio(a, b, c *value) *value {
+func (e *expansion) ratio(a, b, c *op.Value) *op.Value {
 	return e.op(op.Div, nil, e.op(op.Mul, nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
 }
 
 // perRow lets a vector stand for rows of a matrix.
-func (e *expansion) perRow(v *value) *value {
+func (e *expansion) perRow(v *op.Value) *op.Value {
 	if v == nil || len(v.Shape) != 1 {
 		return v
 	}
@@ -183,7 +181,7 @@ func (e *expansion) perRow(v *value) *value {
 	return e.reshape(v, v.Shape[0], 1)
 }
 
-func (e *expansion) qLinearMatMul() []*item {
+func (e *expansion) qLinearMatMul() []*op.Item {
 	in := e.tensors()
 	if e.failed() {
 		return nil
@@ -194,7 +192,7 @@ func (e *expansion) qLinearMatMul() []*item {
 }
 
 // qLinearConv adds the bias, whose scale is that of input and weights multiplied, before it rounds.
-func (e *expansion) qLinearConv() []*item {
+func (e *expansion) qLinearConv() []*op.Item {
 	in := e.tensors()
 	if e.failed() {
 		return nil

@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -8,14 +8,18 @@ import (
 // trainingDomain has the optimisers of training.
 const trainingDomain = "ai.onnx.preview.training"
 
-// trainingExpanders are the optimisers. Their inputs are the rate, the count of updates, and for each tensor that is
+// trainingDefs are the optimisers. Their inputs are the rate, the count of updates, and for each tensor that is
 // optimised its value, its gradient and its state; their outputs the new values and states.
-func trainingExpanders() map[string]expander {
-	return map[string]expander{
-		"Adagrad":  {5, -1, func(e *expansion) []*item { return e.optimise(1, (*optimiser).adagrad) }},
-		"Adam":     {6, -1, func(e *expansion) []*item { return e.optimise(2, (*optimiser).adam) }},
-		"Momentum": {5, -1, func(e *expansion) []*item { return e.optimise(1, (*optimiser).momentum) }},
-	}
+var trainingDefs = []op.Def{
+	training("Adagrad", 5, func(e *expansion) []*op.Item { return e.optimise(1, (*optimiser).adagrad) }),
+	training("Adam", 6, func(e *expansion) []*op.Item { return e.optimise(2, (*optimiser).adam) }),
+	training("Momentum", 5, func(e *expansion) []*op.Item { return e.optimise(1, (*optimiser).momentum) }),
+}
+
+func training(name string, minIn int, f func(e *expansion) []*op.Item) op.Def {
+	d := def(name, minIn, -1, f)
+	d.Domain = trainingDomain
+	return d
 }
 
 // optimiser writes the update of one tensor.
@@ -23,20 +27,20 @@ type optimiser struct {
 	*expansion
 	dtype array.DType
 	// rate is that of the first update; updates their count, in the tensors' type.
-	rate, updates *value
+	rate, updates *op.Value
 }
 
 // optimise applies update to each tensor x with its gradient g and its states. Inputs and outputs are ordered by kind,
 // then by tensor.
-func (e *expansion) optimise(states int, update func(o *optimiser, x, g *value, state []*value) []*value) []*item {
+func (e *expansion) optimise(states int, update func(o *optimiser, x, g *op.Value, state []*op.Value) []*op.Value) []*op.Item {
 	in := e.tensors()
 	count := (len(in) - 2) / (2 + states)
 	if len(in) != 2+count*(2+states) {
 		e.fail("%d inputs are not a rate, a count and %d for each tensor", len(in), 2+states)
 	}
-	outs := make([]*item, count*(1+states))
+	outs := make([]*op.Item, count*(1+states))
 	for k := range count {
-		var own []*value // value, gradient, states
+		var own []*op.Value // value, gradient, states
 		for kind := range 2 + states {
 			v := in[2+kind*count+k]
 			if v == nil {
@@ -56,16 +60,16 @@ func (e *expansion) optimise(states int, update func(o *optimiser, x, g *value, 
 	return outs
 }
 
-func (o *optimiser) number(v float64) *value           { return o.scalar(o.dtype, v) }
-func (o *optimiser) add(a, b *value) *value            { return o.op(op.Add, nil, a, b) }
-func (o *optimiser) sub(a, b *value) *value            { return o.op(op.Sub, nil, a, b) }
-func (o *optimiser) mul(a, b *value) *value            { return o.op(op.Mul, nil, a, b) }
-func (o *optimiser) div(a, b *value) *value            { return o.op(op.Div, nil, a, b) }
-func (o *optimiser) sqrt(a *value) *value              { return o.op(op.Sqrt, nil, a) }
-func (o *optimiser) scaled(f float64, v *value) *value { return o.mul(v, o.number(f)) }
+func (o *optimiser) number(v float64) *op.Value              { return o.scalar(o.dtype, v) }
+func (o *optimiser) add(a, b *op.Value) *op.Value            { return o.op(op.Add, nil, a, b) }
+func (o *optimiser) sub(a, b *op.Value) *op.Value            { return o.op(op.Sub, nil, a, b) }
+func (o *optimiser) mul(a, b *op.Value) *op.Value            { return o.op(op.Mul, nil, a, b) }
+func (o *optimiser) div(a, b *op.Value) *op.Value            { return o.op(op.Div, nil, a, b) }
+func (o *optimiser) sqrt(a *op.Value) *op.Value              { return o.op(op.Sqrt, nil, a) }
+func (o *optimiser) scaled(f float64, v *op.Value) *op.Value { return o.mul(v, o.number(f)) }
 
 // regularised is the gradient with that of the squared norm of x.
-func (o *optimiser) regularised(x, g *value) *value {
+func (o *optimiser) regularised(x, g *op.Value) *op.Value {
 	factor := o.node.Float("norm_coefficient", 0)
 	if factor == 0 {
 		return g
@@ -74,16 +78,16 @@ func (o *optimiser) regularised(x, g *value) *value {
 }
 
 // adagrad is Duchi et al. 2011, with a rate that decays.
-func (o *optimiser) adagrad(x, g *value, state []*value) []*value {
+func (o *optimiser) adagrad(x, g *op.Value, state []*op.Value) []*op.Value {
 	decay := o.add(o.number(1), o.scaled(o.node.Float("decay_factor", 0), o.updates))
 	g = o.regularised(x, g)
 	sum := o.add(state[0], o.mul(g, g))
 	step := o.div(o.mul(o.div(o.rate, decay), g), o.add(o.sqrt(sum), o.number(o.node.Float("epsilon", 1e-6))))
-	return []*value{o.sub(x, step), sum}
+	return []*op.Value{o.sub(x, step), sum}
 }
 
 // adam is Kingma and Ba 2015; the first update has the plain rate.
-func (o *optimiser) adam(x, g *value, state []*value) []*value {
+func (o *optimiser) adam(x, g *op.Value, state []*op.Value) []*op.Value {
 	if o.node.Attrs["epsilon"] == nil {
 		o.fail("attribute \"epsilon\" is missing, and ONNX's definition and test disagree on its default: give it")
 	}
@@ -91,21 +95,21 @@ func (o *optimiser) adam(x, g *value, state []*value) []*value {
 	g = o.regularised(x, g)
 	mean := o.add(o.scaled(alpha, state[0]), o.scaled(1-alpha, g))
 	square := o.add(o.scaled(beta, state[1]), o.scaled(1-beta, o.mul(g, g)))
-	power := func(base float64) *value {
+	power := func(base float64) *op.Value {
 		return o.sub(o.number(1), o.op(op.Pow, nil, o.number(base), o.updates))
 	}
 	adjusted := o.div(o.mul(o.rate, o.sqrt(power(beta))), power(alpha))
 	rate := o.op(op.Where, nil, o.started(), adjusted, o.rate)
 	step := o.div(o.mul(rate, mean), o.add(o.sqrt(square), o.number(o.node.Float("epsilon", 0))))
 	x = o.scaled(1-o.node.Float("norm_coefficient_post", 0), o.sub(x, step))
-	return []*value{x, mean, square}
+	return []*op.Value{x, mean, square}
 }
 
 // started tells whether there were updates before.
-func (o *optimiser) started() *value { return o.op(op.Greater, nil, o.updates, o.number(0)) }
+func (o *optimiser) started() *op.Value { return o.op(op.Greater, nil, o.updates, o.number(0)) }
 
 // momentum is gradient descent with momentum, by Nesterov's rule where the attribute "mode" says so.
-func (o *optimiser) momentum(x, g *value, state []*value) []*value {
+func (o *optimiser) momentum(x, g *op.Value, state []*op.Value) []*op.Value {
 	alpha := o.node.Float("alpha", 0)
 	g = o.regularised(x, g)
 	fresh := o.op(op.Where, nil, o.started(), o.number(o.node.Float("beta", 0)), o.number(1))
@@ -118,5 +122,5 @@ func (o *optimiser) momentum(x, g *value, state []*value) []*value {
 	default:
 		o.fail("mode %q is not standard or nesterov", mode)
 	}
-	return []*value{o.sub(x, o.mul(o.rate, step)), velocity}
+	return []*op.Value{o.sub(x, o.mul(o.rate, step)), velocity}
 }

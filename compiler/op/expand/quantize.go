@@ -1,4 +1,4 @@
-package graph
+package expand
 
 import (
 	"slices"
@@ -8,15 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-func quantizeExpanders() map[string]expander {
-	return map[string]expander{
-		"QuantizeLinear":        {2, 3, (*expansion).quantizeLinear},
-		"DequantizeLinear":      {2, 3, (*expansion).dequantizeLinear},
-		"DynamicQuantizeLinear": {1, 1, (*expansion).dynamicQuantizeLinear},
-	}
+var quantizeDefs = []op.Def{
+	def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear),
+	def("DequantizeLinear", 2, 3, (*expansion).dequantizeLinear),
+	def("DynamicQuantizeLinear", 1, 1, (*expansion).dynamicQuantizeLinear),
 }
 
-func (e *expansion) quantizeLinear() []*item {
+func (e *expansion) quantizeLinear() []*op.Item {
 	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
 		return nil
@@ -31,11 +29,11 @@ func (e *expansion) quantizeLinear() []*item {
 	return only(e.quantize(int32(to), x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
 }
 
-func (e *expansion) quantize(to int32, x, scale, zero *value) *value {
+func (e *expansion) quantize(to int32, x, scale, zero *op.Value) *op.Value {
 	return e.op(op.Quantize, attributes{intOf("to", int64(to))}, x, scale, zero)
 }
 
-func (e *expansion) dequantizeLinear() []*item {
+func (e *expansion) dequantizeLinear() []*op.Item {
 	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
 		return nil
@@ -46,14 +44,14 @@ func (e *expansion) dequantizeLinear() []*item {
 	}
 	result := e.op(op.Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
 	if result != nil && e.node.Int("block_size", 0) == 0 {
-		e.dequantised[result] = dequantised{integer: x, scale: scale, zero: zero, axis: e.node.Int("axis", 1)}
+		result.From = &op.Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1)}
 	}
 	return only(result)
 }
 
 // perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
 // each position on the attribute "axis", or one for each block of "block_size" positions there.
-func (e *expansion) perElement(v *value, shape []int64) *value {
+func (e *expansion) perElement(v *op.Value, shape []int64) *op.Value {
 	if v == nil || e.failed() {
 		return v
 	}
@@ -80,14 +78,14 @@ func (e *expansion) perElement(v *value, shape []int64) *value {
 }
 
 // along gives a vector the rank of a value that it goes along an axis of.
-func (e *expansion) along(v *value, axis, rank int64) *value {
+func (e *expansion) along(v *op.Value, axis, rank int64) *op.Value {
 	shape := slices.Repeat([]int64{1}, int(rank-axis))
 	shape[0] = array.Elements(v.Shape)
 	return e.reshape(v, shape...)
 }
 
 // repeatBlocks repeats each position of v on an axis so that it has one for each of shape.
-func (e *expansion) repeatBlocks(v *value, shape []int64, axis, block int64) *value {
+func (e *expansion) repeatBlocks(v *op.Value, shape []int64, axis, block int64) *op.Value {
 	extent := shape[axis]
 	want := slices.Clone(shape)
 	want[axis] = (extent-1)/block + 1
@@ -104,7 +102,7 @@ func (e *expansion) repeatBlocks(v *value, shape []int64, axis, block int64) *va
 }
 
 // dynamicQuantizeLinear quantises to u8 with the scale that the data's range, zero included, needs.
-func (e *expansion) dynamicQuantizeLinear() []*item {
+func (e *expansion) dynamicQuantizeLinear() []*op.Item {
 	x := e.tensor(0)
 	if e.failed() {
 		return nil
@@ -118,5 +116,5 @@ func (e *expansion) dynamicQuantizeLinear() []*item {
 	scale = e.op(op.Where, nil, e.op(op.Equal, nil, high, low), e.scalar(x.DType, 1), scale)
 	u8 := onnx.DataType(array.Uint8)
 	point := e.quantize(u8, e.op(op.Neg, nil, low), scale, nil)
-	return []*item{tensorItem(e.quantize(u8, x, scale, point)), tensorItem(scale), tensorItem(point)}
+	return []*op.Item{tensorItem(e.quantize(u8, x, scale, point)), tensorItem(scale), tensorItem(point)}
 }

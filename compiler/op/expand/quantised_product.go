@@ -1,0 +1,152 @@
+package expand
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// quantisedProducts write products of dequantised values as products of the integers, scaled afterwards: the sum is
+// exact, and rounded once to a float, where that of the floats is rounded at each term.
+var quantisedProducts = []Form{
+	quantisedProduct(op.Conv, convSums, (*expansion).quantisedConv),
+	quantisedProduct(op.MatMul, matmulSums, (*expansion).quantisedMatMul),
+	quantisedProduct(op.Gemm, gemmSums, (*expansion).quantisedGemm),
+}
+
+// sums describes those that a product makes of integers.
+type sums struct {
+	// axis counts the results in the weights.
+	axis int64
+	// neighbours are the terms of a sum that lie side by side, terms all of them.
+	neighbours, terms int64
+}
+
+const (
+	// dotTerms is how many neighbouring terms instructions multiply at once, at most; without them floats are as fast.
+	dotTerms = 4
+	// maxIntegerTerms bounds the products of 9 bits each that 32 bits hold the sum of.
+	maxIntegerTerms = 1 << 31 / (255 * 255)
+)
+
+// quantisedProduct is the form of nodes whose operands are dequantised values that products of integers pay for.
+func quantisedProduct(name string, of func(n *op.Node, weights []int64) (sums, bool), f func(e *expansion) []*op.Item) Form {
+	return Form{Name: name, Expand: expand(f), Applies: func(n *op.Node, in []*op.Item) bool {
+		if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
+			return false
+		}
+		data, weights := in[0].Tensor.From, in[1].Tensor.From
+		if data == nil || weights == nil || in[0].Tensor.DType != array.Float32 || !isKnown(weights.Integer) ||
+			array.Elements(data.Scale.Shape) != 1 || !areBytes(data) || !areBytes(weights) {
+			return false
+		}
+		s, ok := of(n, weights.Integer.Shape)
+		if !ok || array.Elements(weights.Scale.Shape) != 1 && weights.Axis != s.axis {
+			return false
+		}
+		return s.neighbours%dotTerms == 0 && s.terms < maxIntegerTerms
+	}}
+}
+
+// areBytes reports whether a value was made of integers of 8 bits, with a known scale and zero point.
+func areBytes(q *op.Dequantised) bool {
+	return q.Integer.DType.Bytes() == 1 && isKnown(q.Scale) && isKnown(q.Zero)
+}
+
+// convSums are over the channels, which lie side by side, and the window.
+func convSums(n *op.Node, weights []int64) (sums, bool) {
+	if len(weights) < 3 || n.Int("group", 1) != 1 || fewerMultiplications(n, weights) {
+		return sums{}, false
+	}
+	return sums{axis: 0, neighbours: weights[1], terms: array.Elements(weights[1:])}, true
+}
+
+// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is
+// faster than all products in integers.
+func fewerMultiplications(n *op.Node, weights []int64) bool {
+	ones := func(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }
+	return slices.Equal(weights[2:], []int64{3, 3}) && ones(n.Ints("strides", nil)) && ones(n.Ints("dilations", nil))
+}
+
+func gemmSums(n *op.Node, weights []int64) (sums, bool) {
+	if len(weights) != 2 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 || n.Int("transA", 0) != 0 {
+		return sums{}, false
+	}
+	if n.Int("transB", 0) != 0 {
+		return sums{0, weights[1], weights[1]}, true
+	}
+	return sums{1, weights[0], weights[0]}, true
+}
+
+func matmulSums(_ *op.Node, weights []int64) (sums, bool) {
+	if len(weights) != 2 {
+		return sums{}, false
+	}
+	return sums{1, weights[0], weights[0]}, true
+}
+
+// operands are the two dequantised values, and the factor of a product's sums.
+func (e *expansion) operands() (data, weights op.Dequantised, factor *op.Value) {
+	data, weights = *e.tensor(0).From, *e.tensor(1).From
+	data.Scale = e.reshape(data.Scale)
+	if data.Zero != nil {
+		data.Zero = e.reshape(data.Zero)
+	}
+	if array.Elements(weights.Scale.Shape) == 1 {
+		weights.Scale = e.reshape(weights.Scale)
+	}
+	if weights.Zero != nil && array.Elements(weights.Zero.Shape) == 1 {
+		weights.Zero = e.reshape(weights.Zero)
+	}
+	return data, weights, e.op(op.Mul, nil, e.toFloat32(data.Scale), e.toFloat32(weights.Scale))
+}
+
+// scaled are sums in floats, with what is added to them.
+func (e *expansion) scaled(sums, factor, bias *op.Value) []*op.Item {
+	if e.failed() {
+		return nil
+	}
+	result := e.op(op.Mul, nil, e.toFloat32(sums), factor)
+	if bias != nil {
+		result = e.op(op.Add, nil, result, bias)
+	}
+	return only(result)
+}
+
+func (e *expansion) quantisedConv() []*op.Item {
+	data, weights, factor := e.operands()
+	sums := e.integerConv(data.Integer, data.Zero, weights.Integer, weights.Zero)
+	if e.failed() {
+		return nil
+	}
+	rank, bias := int64(len(sums.Shape)), e.tensor(2)
+	if len(factor.Shape) == 1 {
+		factor = e.along(factor, 1, rank)
+	}
+	if bias != nil {
+		bias = e.along(bias, 1, rank)
+	}
+	return e.scaled(sums, factor, bias)
+}
+
+func (e *expansion) quantisedMatMul() []*op.Item {
+	data, weights, factor := e.operands()
+	return e.scaled(e.integerMatMul(data.Integer, data.Zero, weights.Integer, weights.Zero), factor, nil)
+}
+
+func (e *expansion) quantisedGemm() []*op.Item {
+	data, weights, factor := e.operands()
+	if e.failed() {
+		return nil
+	}
+	if e.node.Int("transB", 0) != 0 {
+		if weights.Zero != nil && len(weights.Zero.Shape) == 1 {
+			weights.Zero = e.reshape(weights.Zero, array.Elements(weights.Zero.Shape), 1)
+		}
+		weights.Integer = e.op(op.Transpose, attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, e.centred(weights.Integer, weights.Zero))
+		weights.Zero = nil
+	}
+	return e.scaled(e.integerMatMul(data.Integer, data.Zero, weights.Integer, weights.Zero), factor, e.tensor(2))
+}
