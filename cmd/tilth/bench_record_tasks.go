@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tilth-dev/tilth/bench/replay/record"
-	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
@@ -42,7 +41,7 @@ func (f *recordChoice) load(args []string) ([]record.Task, error) {
 	}
 	named := make([]job.Task, len(all))
 	for k, t := range all {
-		named[k] = job.Task{Index: k, Name: t.Name, Task: graph.Task{Workload: t.Workload}}
+		named[k] = job.Task{Index: k, Name: t.Name, Task: program.Task{Workload: t.Workload}}
 	}
 	if named, err = job.Select(named, f.tasks); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 		}
 	}
 	var models []record.Model
-	err := f.model.loadAll(files, func(path string, p *graph.Program) error {
+	err := f.model.loadAll(files, func(path string, p *program.Program) error {
 		models = append(models, record.Model{Name: modelName(path), Tasks: p.Tasks})
 		return nil
 	})

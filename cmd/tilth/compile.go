@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -147,7 +146,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	return k.print(k.told(output), result)
 }
 
-func (k *compileCommand) compile(ctx context.Context, p *graph.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
+func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
 	objects, err := k.objects()
 	if err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 }
 
 // choose looks the schedules up. A user who has no records yet gets defaults; a file that was named must be there.
-func (k *compileCommand) choose(ctx context.Context, p *graph.Program, t *target.Target) ([]aot.Choice, error) {
+func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target) ([]aot.Choice, error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
 		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{}, log)

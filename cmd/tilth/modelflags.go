@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // modelFlags say how to read a model.
@@ -28,7 +28,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 }
 
 // load reads an ONNX file and compiles it to a program.
-func (f *modelFlags) load(path string) (*graph.Program, error) {
+func (f *modelFlags) load(path string) (*program.Program, error) {
 	shapes, err := f.parse()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func modelName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".onnx")
 }
 
-func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.Program, error) {
+func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*program.Program, error) {
 	p, err := graph.Import(m, graph.Options{Shapes: shapes})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -66,7 +66,7 @@ func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*graph.
 
 // loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that
 // have an input or a symbol of its name; one at least must.
-func (f *modelFlags) loadAll(paths []string, visit func(path string, p *graph.Program) error) error {
+func (f *modelFlags) loadAll(paths []string, visit func(path string, p *program.Program) error) error {
 	return f.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
 		p, err := importModel(path, m, shapes)
 		if err != nil {

@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
@@ -72,7 +71,7 @@ func (f *objectiveFlags) load(paths []string) (objective, error) {
 	}
 	var models []job.Model
 	var names []string
-	err = f.model.loadAll(paths, func(path string, p *graph.Program) error {
+	err = f.model.loadAll(paths, func(path string, p *program.Program) error {
 		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
 		names = append(names, modelName(path))
 		return nil

@@ -6,8 +6,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
@@ -49,7 +48,7 @@ a pass or a kernel.`,
 			return dump.graphs(a, &flags, args)
 		}
 		var models []job.Model
-		err := flags.loadAll(args, func(_ string, p *graph.Program) error {
+		err := flags.loadAll(args, func(_ string, p *program.Program) error {
 			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
 			return nil
 		})

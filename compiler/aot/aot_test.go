@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
@@ -61,20 +61,20 @@ func sample(seed uint32, shape ...int64) *array.Array {
 }
 
 // residual is a model of four calls: h = dense(x, w1); g = dense(h, w2); y = h + g; z = flat view of dense(y, w1).
-func residual(t testing.TB) *graph.Program {
+func residual(t testing.TB) *program.Program {
 	t.Helper()
-	value := func(name string, shape ...int64) graph.Value {
-		return graph.Value{Name: name, DType: array.Float32, Shape: shape, Alias: -1}
+	value := func(name string, shape ...int64) program.Value {
+		return program.Value{Name: name, DType: array.Float32, Shape: shape, Alias: -1}
 	}
-	p := &graph.Program{Name: "residual", Values: []graph.Value{
+	p := &program.Program{Name: "residual", Values: []program.Value{
 		value("x \"quoted\"", rows, width), value("w1", width, width), value("w2", width, width),
 		value("h", rows, width), value("g", rows, width), value("y", rows, width), value("z", rows, width), value("flat", rows*width),
 	}}
 	p.Values[1].Data, p.Values[2].Data = sample(1, width, width), sample(2, width, width)
 	p.Values[7].Alias = 6
 	p.Inputs, p.Outputs = []int{0}, []int{7, 5, 1}
-	p.Tasks = []graph.Task{{Workload: dense(t), Name: "dense", Count: 3}, {Workload: add(t), Name: "add", Count: 1}}
-	p.Calls = []graph.Call{
+	p.Tasks = []program.Task{{Workload: dense(t), Name: "dense", Count: 3}, {Workload: add(t), Name: "add", Count: 1}}
+	p.Calls = []program.Call{
 		{Name: "layer1", Task: 0, Args: []int{0, 1, 3}}, {Name: "layer2", Task: 0, Args: []int{3, 2, 4}},
 		{Name: "sum", Task: 1, Args: []int{3, 4, 5}}, {Name: "layer3", Task: 0, Args: []int{5, 1, 6}},
 	}
@@ -82,7 +82,7 @@ func residual(t testing.TB) *graph.Program {
 }
 
 // packed schedules dense over packed weights with parallel columns, and add as it is.
-func packed(t testing.TB, p *graph.Program) []Choice {
+func packed(t testing.TB, p *program.Program) []Choice {
 	t.Helper()
 	s := schedule.New(p.Tasks[0].Workload)
 	outer, _, err := s.Split(1, 1, 8, schedule.Peel)
@@ -104,14 +104,14 @@ func packed(t testing.TB, p *graph.Program) []Choice {
 	return []Choice{{Trace: s.Trace(), Origin: "tuned", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
 }
 
-func options(t testing.TB, p *graph.Program) Options {
+func options(t testing.TB, p *program.Program) Options {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
 	return Options{Target: machine, Toolchain: tc, Choices: packed(t, p), Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar")}
 }
 
 // compiled is a package of the residual model.
-func compiled(t testing.TB) (*graph.Program, string) {
+func compiled(t testing.TB) (*program.Program, string) {
 	t.Helper()
 	p := residual(t)
 	o := options(t, p)
@@ -135,7 +135,7 @@ func opened(t testing.TB, path string) *Model {
 	return m
 }
 
-func inputName(p *graph.Program) string { return p.Values[p.Inputs[0]].Name }
+func inputName(p *program.Program) string { return p.Values[p.Inputs[0]].Name }
 
 func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 	p, path := compiled(t)
@@ -313,7 +313,7 @@ func TestCompileLeavesNothingWhenItFails(t *testing.T) {
 }
 
 func TestPanicWhileLoweringIsAnError(t *testing.T) {
-	c := &compilation{program: &graph.Program{Tasks: []graph.Task{{Name: "broken"}}}, options: Options{Choices: []Choice{{Trace: []byte("tilth-trace 1\n")}}}}
+	c := &compilation{program: &program.Program{Tasks: []program.Task{{Name: "broken"}}}, options: Options{Choices: []Choice{{Trace: []byte("tilth-trace 1\n")}}}}
 	if err := c.lower(); err == nil || !strings.Contains(err.Error(), "internal error") {
 		t.Errorf("got %v", err)
 	}

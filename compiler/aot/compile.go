@@ -13,7 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
-func Compile(ctx context.Context, p *graph.Program, o Options) (*Manifest, error) {
+func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, error) {
 	if len(o.Choices) != len(p.Tasks) {
 		return nil, fmt.Errorf("compiling %s: %d schedules for %d tasks", p.Name, len(o.Choices), len(p.Tasks))
 	}
@@ -65,7 +65,7 @@ func Compile(ctx context.Context, p *graph.Program, o Options) (*Manifest, error
 }
 
 type compilation struct {
-	program *graph.Program
+	program *program.Program
 	options Options
 	backend backend.Backend
 	// runtime is what the package has beside its kernels and its plan.

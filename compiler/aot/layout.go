@@ -6,9 +6,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/packing"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // spot is a place in memory: in the arena, or in the weights.
@@ -22,7 +22,7 @@ var none = spot{offset: -1}
 
 // layout says where everything lies while a package runs.
 type layout struct {
-	program *graph.Program
+	program *program.Program
 	infos   []backend.Info
 	workers int64
 	// values are the spots of root values; workspace is each call's offset in the arena.
@@ -44,7 +44,7 @@ type constant struct {
 }
 
 // newLayout plans the memory of a program whose tasks were lowered to infos.
-func newLayout(p *graph.Program, infos []backend.Info, workers int) *layout {
+func newLayout(p *program.Program, infos []backend.Info, workers int) *layout {
 	l := &layout{program: p, infos: infos, workers: int64(workers), values: map[int]spot{}, byContent: map[string]int64{}}
 	l.planArena()
 	l.planOutputs()
@@ -101,7 +101,7 @@ func (l *layout) planOutputs() {
 	}
 }
 
-func valueBytes(p *graph.Program, v int) int64 {
+func valueBytes(p *program.Program, v int) int64 {
 	return array.Elements(p.Values[v].Shape) * p.Values[v].DType.Bytes()
 }
 

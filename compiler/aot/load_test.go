@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -157,7 +157,7 @@ func TestDifferentModelsAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	inputs := map[string]*array.Array{inputName(p): sample(1, rows, width)}
-	for model, program := range map[*Model]*graph.Program{opened(t, path): p, opened(t, o.Output): shorter} {
+	for model, program := range map[*Model]*program.Program{opened(t, path): p, opened(t, o.Output): shorter} {
 		want, err := program.Evaluate(inputs)
 		if err != nil {
 			t.Fatal(err)

@@ -5,10 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // alignment of every buffer, by the kernel ABI.
-const alignment = 64
+const alignment = program.Alignment
 
 func alignUp(n int64) int64 { return (n + alignment - 1) / alignment * alignment }
 

@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// RunOnce compiles programs into one package, as graph.Join has them, runs it once and returns what each computes on
+// RunOnce compiles programs into one package, as program.Join has them, runs it once and returns what each computes on
 // its inputs, by name. The options' schedules are asked for the tasks of the joined program, and its Choices and
 // Output are not used: the package is gone afterwards.
-func RunOnce(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, o Options,
-	schedules func(tasks []graph.Task) ([]Choice, error)) (outputs []map[string]*array.Array, err error) {
+func RunOnce(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, o Options,
+	schedules func(tasks []program.Task) ([]Choice, error)) (outputs []map[string]*array.Array, err error) {
 	dir, err := os.MkdirTemp("", "tilth-once-*")
 	if err != nil {
 		return nil, fmt.Errorf("a folder for the package of %d programs: %w", len(programs), err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	joined := graph.Join("joined", programs)
+	joined := program.Join("joined", programs)
 	if o.Choices, err = schedules(joined.Tasks); err != nil {
 		return nil, err
 	}
@@ -46,20 +46,20 @@ func joinedValues(each []map[string]*array.Array) map[string]*array.Array {
 	all := map[string]*array.Array{}
 	for k, values := range each {
 		for name, a := range values {
-			all[graph.JoinedName(k, name)] = a
+			all[program.JoinedName(k, name)] = a
 		}
 	}
 	return all
 }
 
 // apart has the outputs of each program by their own names.
-func apart(programs []*graph.Program, all map[string]*array.Array) []map[string]*array.Array {
+func apart(programs []*program.Program, all map[string]*array.Array) []map[string]*array.Array {
 	each := make([]map[string]*array.Array, len(programs))
 	for k, p := range programs {
 		each[k] = map[string]*array.Array{}
 		for _, v := range p.Outputs {
 			name := p.Values[v].Name
-			each[k][name] = all[graph.JoinedName(k, name)]
+			each[k][name] = all[program.JoinedName(k, name)]
 		}
 	}
 	return each

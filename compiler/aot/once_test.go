@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // TestProgramsThatRunTogetherKeepTheirNames: the same program twice, with other inputs.
@@ -13,8 +13,8 @@ func TestProgramsThatRunTogetherKeepTheirNames(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	inputs := []map[string]*array.Array{{inputName(p): sample(10, rows, width)}, {inputName(p): sample(11, rows, width)}}
-	schedules := func([]graph.Task) ([]Choice, error) { return o.Choices, nil }
-	outputs, err := RunOnce(t.Context(), []*graph.Program{p, p}, inputs, o, schedules)
+	schedules := func([]program.Task) ([]Choice, error) { return o.Choices, nil }
+	outputs, err := RunOnce(t.Context(), []*program.Program{p, p}, inputs, o, schedules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestProgramsThatRunTogetherKeepTheirNames(t *testing.T) {
 		compare(t, got, want)
 	}
 	broken := errors.New("no schedules")
-	if _, err := RunOnce(t.Context(), []*graph.Program{p}, inputs[:1], o, func([]graph.Task) ([]Choice, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := RunOnce(t.Context(), []*program.Program{p}, inputs[:1], o, func([]program.Task) ([]Choice, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -65,7 +65,7 @@ type part struct {
 // execute runs the jobs once, in a package that has all of them, and returns the outputs of each.
 func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[string]*array.Array, err error) {
 	defer trap.AsError(&err)
-	programs, inputs := make([]*graph.Program, len(parts)), make([]map[string]*array.Array, len(parts))
+	programs, inputs := make([]*program.Program, len(parts)), make([]map[string]*array.Array, len(parts))
 	for k, p := range parts {
 		programs[k], inputs[k] = p.program, p.inputs
 	}
@@ -73,7 +73,7 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[strin
 }
 
 // schedules are the default ones.
-func (r *Runner) schedules(tasks []graph.Task) ([]aot.Choice, error) {
+func (r *Runner) schedules(tasks []program.Task) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))
 	for k, task := range tasks {
 		s, err := registry.Space(task.Workload, r.Target, schedule.Default)

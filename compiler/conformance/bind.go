@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // maxParameter is the most elements that a floating point input may have and be a parameter of an operator, such as
@@ -16,7 +17,7 @@ const maxParameter = 16
 
 // bound is a model whose parameters are constants, with the inputs that are left.
 type bound struct {
-	program *graph.Program
+	program *program.Program
 	inputs  map[string]*array.Array
 }
 

@@ -9,10 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // importCost imports a model and tells how many bytes that allocated, in all.
-func importCost(l op.Limits, m *onnx.Model) (p *Program, bytes uint64, err error) {
+func importCost(l op.Limits, m *onnx.Model) (p *program.Program, bytes uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	p, err = importWithin(op.NewBudget(l, m.ConstantBytes()), m, Options{})

@@ -8,11 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // emitter turns groups into calls.
 type emitter struct {
-	program *Program
+	program *program.Program
 	// budget pays for constants that are arranged anew.
 	budget *op.Budget
 	// index finds values in the program: by value, and constants by value and layout.
@@ -20,8 +21,8 @@ type emitter struct {
 	tasks map[string]int
 }
 
-func emit(g *graph, groups []*group) (*Program, error) {
-	e := &emitter{program: &Program{Name: g.name}, budget: g.budget, index: map[string]int{}, tasks: map[string]int{}}
+func emit(g *graph, groups []*group) (*program.Program, error) {
+	e := &emitter{program: &program.Program{Name: g.name}, budget: g.budget, index: map[string]int{}, tasks: map[string]int{}}
 	for _, v := range g.inputs {
 		e.program.Inputs = append(e.program.Inputs, e.value(v))
 	}
@@ -45,7 +46,7 @@ func (e *emitter) value(v *value) int {
 	if k, ok := e.index[key]; ok {
 		return k
 	}
-	made := Value{Name: v.name, DType: v.DType, Shape: v.physical(), Alias: -1}
+	made := program.Value{Name: v.name, DType: v.DType, Shape: v.physical(), Alias: -1}
 	if p, _ := v.place(); p.root != v {
 		made.Alias, made.Offset = e.value(p.root), p.offset
 		if !p.isDense(made.Shape) {
@@ -56,7 +57,7 @@ func (e *emitter) value(v *value) int {
 	return e.index[key]
 }
 
-func (e *emitter) add(v Value) int {
+func (e *emitter) add(v program.Value) int {
 	e.program.Values = append(e.program.Values, v)
 	return len(e.program.Values) - 1
 }
@@ -75,7 +76,7 @@ func (e *emitter) constant(v *value, layout []int) int {
 		data = op.Arrange(v.Const, layout)
 		name = fmt.Sprint(name, layout)
 	}
-	e.index[key] = e.add(Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
+	e.index[key] = e.add(program.Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
 	return e.index[key]
 }
 
@@ -89,10 +90,10 @@ func (e *emitter) call(grp *group) error {
 	if !ok {
 		task = len(e.program.Tasks)
 		e.tasks[digest] = task
-		e.program.Tasks = append(e.program.Tasks, Task{Workload: w, Name: taskName(grp), Flop: w.Flop()})
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: taskName(grp), Flop: w.Flop()})
 	}
 	e.program.Tasks[task].Count++
-	e.program.Calls = append(e.program.Calls, Call{Name: callName(grp), Task: task, Args: args})
+	e.program.Calls = append(e.program.Calls, program.Call{Name: callName(grp), Task: task, Args: args})
 	return nil
 }
 
@@ -155,7 +156,7 @@ func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*value, 
 	}
 	for _, t := range w.Constants {
 		if made := l.Args[t].Made; made != nil {
-			args = append(args, e.add(Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
+			args = append(args, e.add(program.Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
 			continue
 		}
 		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))

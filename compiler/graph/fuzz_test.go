@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // FuzzImport checks that no model makes Import panic, and that what it accepts refers to itself correctly.
@@ -40,7 +41,7 @@ func FuzzImport(f *testing.F) {
 }
 
 // checkProgram checks that every element is there before it is read, and that arguments fit the workloads.
-func checkProgram(t *testing.T, p *Program) {
+func checkProgram(t *testing.T, p *program.Program) {
 	t.Helper()
 	c := written{p, map[int][]byte{}}
 	for _, k := range p.Inputs {
@@ -69,12 +70,12 @@ func checkProgram(t *testing.T, p *Program) {
 }
 
 // fits reports whether a kernel's argument lies in memory as the program's value does.
-func fits(arg *expr.Tensor, v Value) bool {
+func fits(arg *expr.Tensor, v program.Value) bool {
 	if arg.DType != v.DType || array.Elements(arg.Shape) != array.Elements(v.Shape) {
 		return false
 	}
 	if arg.Strides == nil {
-		return v.Strides == nil && v.Offset*v.DType.Bytes()%bufferAlignment == 0
+		return v.Strides == nil && v.Offset*v.DType.Bytes()%program.Alignment == 0
 	}
 	lies := expr.Tensor{Shape: v.Shape, Strides: v.Strides}
 	return arg.SpanElements() == lies.SpanElements()
@@ -82,7 +83,7 @@ func fits(arg *expr.Tensor, v Value) bool {
 
 // written marks the elements of each root that were written.
 type written struct {
-	*Program
+	*program.Program
 	roots map[int][]byte
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // sketch builds small models in tests.
@@ -85,7 +86,7 @@ func wave(centre, amplitude float64, shape ...int64) *array.Array {
 	return a
 }
 
-func mustImport(t *testing.T, m *onnx.Model) *Program {
+func mustImport(t *testing.T, m *onnx.Model) *program.Program {
 	t.Helper()
 	p, err := Import(m, Options{})
 	if err != nil {
@@ -95,7 +96,7 @@ func mustImport(t *testing.T, m *onnx.Model) *Program {
 }
 
 // run evaluates a program on made-up inputs.
-func run(t *testing.T, p *Program) map[string]*array.Array {
+func run(t *testing.T, p *program.Program) map[string]*array.Array {
 	t.Helper()
 	inputs := map[string]*array.Array{}
 	for _, k := range p.Inputs {
@@ -108,7 +109,7 @@ func run(t *testing.T, p *Program) map[string]*array.Array {
 	return outs
 }
 
-func taskNames(p *Program) []string {
+func taskNames(p *program.Program) []string {
 	var names []string
 	for _, task := range p.Tasks {
 		names = append(names, fmt.Sprintf("%d %s", task.Count, task.Name))
@@ -116,7 +117,7 @@ func taskNames(p *Program) []string {
 	return names
 }
 
-func checkTasks(t *testing.T, p *Program, want ...string) {
+func checkTasks(t *testing.T, p *program.Program, want ...string) {
 	t.Helper()
 	if got := taskNames(p); !reflect.DeepEqual(got, want) {
 		t.Errorf("tasks are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -208,7 +209,7 @@ func TestPartition(t *testing.T) {
 }
 
 func TestImportIsDeterministic(t *testing.T) {
-	make := func() *Program {
+	make := func() *program.Program {
 		return mustImport(t, newSketch().input("x", 1, 8, 5, 5).constant("w", 8, 8, 3, 3).constant("v", 8, 8, 1, 1).
 			node("a = Conv x w", same3x3).node("b = Conv x v").node("s = Add a b").node("y = Relu s").
 			node("z = GlobalMaxPool y").output("z", "y"))

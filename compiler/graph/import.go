@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // Options are what the user says beside the model.
@@ -17,7 +18,7 @@ type Options struct {
 
 // Import compiles a model to a program: the same model and options give the same program. Errors name the node or
 // value and what to do. What it costs is bounded by op.Budget.
-func Import(m *onnx.Model, opts Options) (*Program, error) {
+func Import(m *onnx.Model, opts Options) (*program.Program, error) {
 	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
 	return p, short(err)
 }
@@ -41,12 +42,12 @@ func (s shortened) Error() string {
 }
 func (s shortened) Unwrap() error { return s.cause }
 
-func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*Program, error) {
+func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Program, error) {
 	return importSeen(budget, m, opts, observe)
 }
 
 // importSeen imports a model and shows see, if it is not nil, the graph after each stage.
-func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph)) (p *Program, err error) {
+func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph)) (p *program.Program, err error) {
 	defer budget.Catch(&err)
 	if see == nil {
 		see = func(string, *graph) {}

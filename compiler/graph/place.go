@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // within says in whose memory a value's elements lie.
@@ -55,14 +56,11 @@ func (p place) isDense(shape []int64) bool {
 	return true
 }
 
-// bufferAlignment is what kernels may rely on for arguments without strides, in bytes.
-const bufferAlignment = 64
-
 // argumentStrides are the strides that a kernel must know of: nil where the value looks like one that lies alone in
 // memory.
 func (v *value) argumentStrides() []int64 {
 	p, _ := v.place()
-	if p.isDense(v.physical()) && p.offset*v.DType.Bytes()%bufferAlignment == 0 {
+	if p.isDense(v.physical()) && p.offset*v.DType.Bytes()%program.Alignment == 0 {
 		return nil
 	}
 	return p.strides

@@ -7,10 +7,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // checkMeaning compares a program with its model evaluated node by node: with known inputs, all of it is folded.
-func checkMeaning(t *testing.T, m *onnx.Model, p *Program) {
+func checkMeaning(t *testing.T, m *onnx.Model, p *program.Program) {
 	t.Helper()
 	known := &onnx.Model{Opsets: m.Opsets, Graph: &onnx.Graph{Name: "known", Nodes: m.Graph.Nodes, Outputs: m.Graph.Outputs}}
 	known.Graph.Initializers = slices.Clone(m.Graph.Initializers)
@@ -27,7 +28,7 @@ func checkMeaning(t *testing.T, m *onnx.Model, p *Program) {
 }
 
 // parts lists how the arguments of all calls lie in larger values, where they do.
-func parts(p *Program) []string {
+func parts(p *program.Program) []string {
 	var list []string
 	for _, c := range p.Calls {
 		for _, v := range c.Args {

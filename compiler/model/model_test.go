@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // published is each network's number of parameters, and of multiply-adds in billions in its convolutions and products
@@ -159,7 +160,7 @@ func TestOutputsAreInformative(t *testing.T) {
 	}
 }
 
-func importEncoded(t *testing.T, m *onnx.Model) *graph.Program {
+func importEncoded(t *testing.T, m *onnx.Model) *program.Program {
 	t.Helper()
 	back, err := onnx.Read(m.Encode())
 	if err != nil {
@@ -173,7 +174,7 @@ func importEncoded(t *testing.T, m *onnx.Model) *graph.Program {
 }
 
 // evaluate gives token inputs small numbers, all others numbers in [-1, 1]. A mask hides nothing.
-func evaluate(t *testing.T, p *graph.Program, phase float64) map[string]*array.Array {
+func evaluate(t *testing.T, p *program.Program, phase float64) map[string]*array.Array {
 	t.Helper()
 	inputs := map[string]*array.Array{}
 	for _, v := range p.Inputs {

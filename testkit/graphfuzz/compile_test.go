@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -23,15 +23,15 @@ type Compiler struct {
 }
 
 // Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
-func (c *Compiler) Run(ctx context.Context, programs []*graph.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
+func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
 	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
-	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []graph.Task) ([]aot.Choice, error) {
+	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []program.Task) ([]aot.Choice, error) {
 		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
 	})
 }
 
 // schedules draws a legal point of each task's space, or takes the default one where there is none.
-func (c *Compiler) schedules(tasks []graph.Task, rng *rand.Rand) ([]aot.Choice, error) {
+func (c *Compiler) schedules(tasks []program.Task, rng *rand.Rand) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))
 	for k, task := range tasks {
 		s, err := registry.Space(task.Workload, c.Target, schedule.Default)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
@@ -52,7 +53,7 @@ func TestRandomGraphs(t *testing.T) {
 // checkBatch runs cases together, and one by one where that fails, to name the culprit.
 func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 	t.Helper()
-	var programs []*graph.Program
+	var programs []*program.Program
 	var inputs []map[string]*array.Array
 	for _, one := range cases {
 		p, err := graph.Import(one.Model, graph.Options{})
@@ -78,7 +79,7 @@ func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 	}
 }
 
-func checkCase(t *testing.T, peer *peer, c *Case, p *graph.Program, got map[string]*array.Array) {
+func checkCase(t *testing.T, peer *peer, c *Case, p *program.Program, got map[string]*array.Array) {
 	t.Helper()
 	want, err := p.Evaluate(c.Inputs)
 	if err == nil {

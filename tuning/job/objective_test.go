@@ -7,9 +7,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-func program(t *testing.T, name string) *graph.Program {
+func imported(t *testing.T, name string) *program.Program {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})
 	if err != nil {
@@ -24,8 +25,8 @@ func program(t *testing.T, name string) *graph.Program {
 
 // Two models with a task in common used to be two jobs.
 func TestTasksThatModelsShareAreOne(t *testing.T) {
-	mlp := program(t, "mlp").Tasks
-	other := []graph.Task{mlp[2], mlp[0]}
+	mlp := imported(t, "mlp").Tasks
+	other := []program.Task{mlp[2], mlp[0]}
 	other[0].Count = 5
 	joined := Join(Model{mlp, 3}, Model{other, 0.5}, Model{mlp[:1], 1})
 	if len(joined) != len(mlp) {

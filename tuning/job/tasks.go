@@ -1,7 +1,7 @@
 package job
 
 import (
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
@@ -12,12 +12,12 @@ type Task struct {
 	Name  string
 	// Weight is what one execution counts: how often the models execute it, each times the model's own weight.
 	Weight float64
-	graph.Task
+	program.Task
 }
 
 // Model is a model's tasks, and what one execution of the model counts.
 type Model struct {
-	Tasks  []graph.Task
+	Tasks  []program.Task
 	Weight float64
 }
 

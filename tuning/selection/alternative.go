@@ -6,7 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -26,7 +26,7 @@ type alternative struct {
 	added size
 }
 
-func newAlternative(task graph.Task, s *schedule.Schedule, c aot.Choice, seconds float64) alternative {
+func newAlternative(task program.Task, s *schedule.Schedule, c aot.Choice, seconds float64) alternative {
 	c.Trace = s.Trace()
 	sums, all := s.AddedBytes()
 	count := int64(task.Count)
@@ -34,7 +34,7 @@ func newAlternative(task graph.Task, s *schedule.Schedule, c aot.Choice, seconds
 }
 
 // recorded is the alternative of a task's record, if it replays and the level of numerics allows it.
-func recorded(task graph.Task, r *tilthv1.Record, numerics schedule.Numerics) (alternative, error) {
+func recorded(task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (alternative, error) {
 	m := r.GetMeasurement()
 	s, err := schedule.Replay(task.Workload, m.GetCandidate().GetTrace())
 	if err == nil && s.Numerics() > numerics {
@@ -49,7 +49,7 @@ func recorded(task graph.Task, r *tilthv1.Record, numerics schedule.Numerics) (a
 
 // untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
 // first.
-func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
+func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
 	s, err := registry.Space(task.Workload, t, numerics)
 	if err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func untuned(task graph.Task, t *target.Target, numerics schedule.Numerics) ([]a
 // lighter are the ways to compute a task that has a record, which comes first: the best record of direct sums, where
 // there is one, and the default schedules of other algorithms. Of these the times are scaled as that of the record's
 // algorithm is, and none is thought to be faster than the record: the search had them, too.
-func (c *chooser) lighter(ctx context.Context, task graph.Task, record alternative, numerics schedule.Numerics) ([]alternative, error) {
+func (c *chooser) lighter(ctx context.Context, task program.Task, record alternative, numerics schedule.Numerics) ([]alternative, error) {
 	list := []alternative{record}
 	known := map[string]bool{algorithms(record.schedule): true}
-	best, err := c.best(ctx, []graph.Task{task}, schedule.Strict)
+	best, err := c.best(ctx, []program.Task{task}, schedule.Strict)
 	if err != nil {
 		return nil, err
 	}

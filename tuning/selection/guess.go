@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -15,7 +15,7 @@ import (
 
 // unmeasured are the schedules of a task that has no record, one for each algorithm that the level of numerics allows,
 // the fastest first: by the cost model, if there is something to learn from, else by the analytic cost.
-func (c *chooser) unmeasured(ctx context.Context, task graph.Task, numerics schedule.Numerics) ([]alternative, error) {
+func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics schedule.Numerics) ([]alternative, error) {
 	s, err := registry.Space(task.Workload, c.target, numerics)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // What algorithms add to a package's weights may take this part of them, and as much as is spent without asking:
@@ -24,7 +24,7 @@ type size struct{ sums, all int64 }
 func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= limit.all }
 
 // limitOf is what may be added to the weights of a program.
-func limitOf(p *graph.Program) size {
+func limitOf(p *program.Program) size {
 	weights := 0.0
 	for _, task := range p.Tasks {
 		for _, c := range task.Workload.Constants {
@@ -52,7 +52,7 @@ const (
 // pick chooses an alternative of each task so that the sum of the times of all calls is least within the limit: a
 // knapsack, by dynamic programming over the tasks and the parts of the limit. The first of equal ones is chosen. The
 // first of a task is the fastest, and some alternative of each adds nothing.
-func pick(tasks []graph.Task, lists [][]alternative, limit size) []int {
+func pick(tasks []program.Task, lists [][]alternative, limit size) []int {
 	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
 	picked := make([]int, len(lists))
 	var open []int

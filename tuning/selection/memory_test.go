@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
 )
 
 // products are tasks that multiply 256 rows by square matrices, each called so many times.
-func products(t *testing.T, side int64, counts ...int) *graph.Program {
+func products(t *testing.T, side int64, counts ...int) *program.Program {
 	t.Helper()
-	p := &graph.Program{}
+	p := &program.Program{}
 	for k, count := range counts {
 		text := fmt.Sprintf("tilth-workload 1\ninput t0 f32[%[1]d,%[2]d]\nconstant t1 f32[%[2]d,%[2]d]\n"+
 			"sum t2 f32[%[1]d,%[2]d] over %[2]d = (mul [t0 i0 r0] [t1 r0 i1])\noutput t2\n", 256+k, side)
@@ -26,7 +26,7 @@ func products(t *testing.T, side int64, counts ...int) *graph.Program {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Tasks = append(p.Tasks, graph.Task{Workload: w, Name: fmt.Sprintf("product %d", k), Count: count})
+		p.Tasks = append(p.Tasks, program.Task{Workload: w, Name: fmt.Sprintf("product %d", k), Count: count})
 	}
 	return p
 }
@@ -107,7 +107,7 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 func TestThePickIsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := size{sums: sumsParts << 10, all: allParts << 10}
-		tasks := make([]graph.Task, rapid.IntRange(1, 5).Draw(t, "tasks"))
+		tasks := make([]program.Task, rapid.IntRange(1, 5).Draw(t, "tasks"))
 		lists := make([][]alternative, len(tasks))
 		for k := range tasks {
 			tasks[k].Count = rapid.IntRange(1, 3).Draw(t, "count")
@@ -138,7 +138,7 @@ func drawSize(t *rapid.T) size {
 	return size{sums: sums << 10, all: (sums + rapid.Int64Range(1, allParts).Draw(t, "all")) << 10}
 }
 
-func total(tasks []graph.Task, lists [][]alternative, picked []int) (seconds float64, added size) {
+func total(tasks []program.Task, lists [][]alternative, picked []int) (seconds float64, added size) {
 	for k, list := range lists {
 		a := list[picked[k]]
 		seconds += float64(tasks[k].Count) * a.seconds

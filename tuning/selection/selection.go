@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -38,7 +38,7 @@ type Sources struct {
 // replay or is not allowed by the level of numerics, what the cost model thinks is best; and where nothing was
 // measured of other workloads either, the default one. Where the algorithms of these would make the weights too large,
 // tasks get others, so that the sum of their times is least within the limit.
-func Choose(ctx context.Context, p *graph.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
+func Choose(ctx context.Context, p *program.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
 	c := &chooser{target: t, Sources: from, log: log}
 	tasks, err := c.alternatives(ctx, p.Tasks, numerics)
 	if err != nil {
@@ -70,7 +70,7 @@ type chooser struct {
 
 // alternatives are what is known of each task without asking more of its records: its best one, or what the cost model
 // and the rules think of each algorithm, the fastest first.
-func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) ([][]alternative, error) {
+func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numerics schedule.Numerics) ([][]alternative, error) {
 	best, err := c.best(ctx, tasks, numerics)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (c *chooser) alternatives(ctx context.Context, tasks []graph.Task, numerics
 }
 
 // addLighter adds to the records that make the weights larger what may be used in their place.
-func (c *chooser) addLighter(ctx context.Context, tasks []graph.Task, lists [][]alternative, numerics schedule.Numerics) (err error) {
+func (c *chooser) addLighter(ctx context.Context, tasks []program.Task, lists [][]alternative, numerics schedule.Numerics) (err error) {
 	for k, list := range lists {
 		if record := list[0]; record.choice.Origin == FromRecord && record.added.all > 0 {
 			if lists[k], err = c.lighter(ctx, tasks[k], record, numerics); err != nil {
@@ -105,7 +105,7 @@ func (c *chooser) addLighter(ctx context.Context, tasks []graph.Task, lists [][]
 }
 
 // best are the best records of tasks, by the workload's digest.
-func (c *chooser) best(ctx context.Context, tasks []graph.Task, numerics schedule.Numerics) (map[string]*tilthv1.Record, error) {
+func (c *chooser) best(ctx context.Context, tasks []program.Task, numerics schedule.Numerics) (map[string]*tilthv1.Record, error) {
 	if c.Lookup == nil || len(tasks) == 0 {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -19,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-func program(t *testing.T) (*graph.Program, *target.Target) {
+func imported(t *testing.T) (*program.Program, *target.Target) {
 	t.Helper()
 	m, err := model.Build("mlp", model.Options{})
 	if err != nil {
@@ -43,7 +44,7 @@ func record(workload string, trace []byte) *tilthv1.Record {
 }
 
 func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
-	p, machine := program(t)
+	p, machine := imported(t)
 	first, second := p.Tasks[0].Workload, p.Tasks[1].Workload
 	s, err := job.Default(first, machine, schedule.Strict)
 	if err != nil {
@@ -73,7 +74,7 @@ func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 }
 
 func TestALookupThatFailsIsAnError(t *testing.T) {
-	p, machine := program(t)
+	p, machine := imported(t)
 	broken := errors.New("no tracker")
 	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return nil, broken
@@ -98,8 +99,8 @@ output t2
 	if _, err := s.Winograd(0, 4, 4); err != nil {
 		t.Fatal(err)
 	}
-	_, machine := program(t)
-	p := &graph.Program{Tasks: []graph.Task{{Name: "conv", Workload: w}}}
+	_, machine := imported(t)
+	p := &program.Program{Tasks: []program.Task{{Name: "conv", Workload: w}}}
 	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return []*tilthv1.Record{record(w.Digest(), s.Trace())}, nil
 	}
@@ -117,7 +118,7 @@ output t2
 // TestATaskWithoutARecordGetsTheModelsGuess: learnt from other workloads, on a machine on which the costliest
 // schedules are the fastest.
 func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
-	p, machine := program(t)
+	p, machine := imported(t)
 	var tasks []*knowledge.Task
 	for n := range int64(16) {
 		w := exprtest.Product(t, 1, 64+16*n, 128+32*n)

@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
@@ -70,7 +71,7 @@ var standard = []chosen{
 // Model is the tasks of a model under its name.
 type Model struct {
 	Name  string
-	Tasks []graph.Task
+	Tasks []program.Task
 }
 
 // Join lists the tasks of several models, each workload once, as one of the first model that has it.

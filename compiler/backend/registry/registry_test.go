@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
@@ -116,7 +117,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	var first map[string]*array.Array
 	for _, b := range registry.All() {
 		on := machine.WithBackend(b.Name())
-		defaults := func(tasks []graph.Task) ([]aot.Choice, error) {
+		defaults := func(tasks []program.Task) ([]aot.Choice, error) {
 			var list []aot.Choice
 			for _, task := range tasks {
 				s := backendtest.Space(t, task.Workload, on, schedule.Default)
@@ -128,7 +129,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 			}
 			return list, nil
 		}
-		outputs, err := aot.RunOnce(t.Context(), []*graph.Program{p}, []map[string]*array.Array{inputs},
+		outputs, err := aot.RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{inputs},
 			aot.Options{Target: on, Toolchain: tc}, defaults)
 		if err != nil {
 			t.Fatalf("%s: %v", b.Name(), err)

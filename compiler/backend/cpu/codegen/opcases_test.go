@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/testkit/opcases"
@@ -51,7 +52,7 @@ func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]
 	if len(p.Tasks) > maxKernels {
 		return nil
 	}
-	_, err = p.EvaluateCalls(inputs, func(call graph.Call, args, _ []*array.Array) {
+	_, err = p.EvaluateCalls(inputs, func(call program.Call, args, _ []*array.Array) {
 		k := testCase{workload: p.Tasks[call.Task].Workload, workers: 2, args: args}
 		if seen[k.workload.Digest()] {
 			return

@@ -1,4 +1,4 @@
-package graph
+package program
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -16,6 +16,9 @@ type Program struct {
 	// Calls are in an order in which they can run.
 	Calls []Call
 }
+
+// Alignment is what kernels may rely on for arguments without strides, in bytes.
+const Alignment = 64
 
 // Value is a tensor in memory.
 type Value struct {
