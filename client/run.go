@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -116,12 +117,18 @@ const cancelTimeout = 5 * time.Second
 
 // awaitRun follows a job to its end; waits hears why it waits.
 func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
-	err := c.WatchStatus(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
-		if waits != nil {
-			waits(s.GetWait())
-		}
-		return nil
-	})
+	watch := func() error {
+		return c.WatchStatus(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
+			if waits != nil {
+				waits(s.GetWait())
+			}
+			return nil
+		})
+	}
+	err := watch()
+	for agent.History(err) {
+		err = watch()
+	}
 	if ctx.Err() != nil {
 		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()

@@ -8,12 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -166,6 +170,30 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 	served := serve(t, &log{})
 	if _, err := served.Job(t.Context(), "j"); errorText(err) !=
 		"show job j: tracker "+served.Addr()+" does not know this call: run the same version of tilth on both sides" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// replaced is a job service that has another history than the one that it told of.
+type replaced struct {
+	tilthv1.UnimplementedJobServiceServer
+	told *tilthv1.JobEvent
+}
+
+func (r *replaced) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
+	if req.GetAfter() == nil {
+		return errors.Join(stream.Send(&tilthv1.WatchJobResponse{Event: r.told}), status.Error(codes.Unavailable, "stopping"))
+	}
+	if req.GetFromSequence() != 2 || !proto.Equal(req.GetAfter(), r.told.GetAt()) {
+		return status.Errorf(codes.Internal, "asked for %v", req)
+	}
+	return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "restored")
+}
+
+func TestWatchTellsOfAReplacedHistory(t *testing.T) {
+	c := serve(t, &replaced{told: &tilthv1.JobEvent{Sequence: 1, At: timestamppb.New(time.Unix(7, 9))}})
+	err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return nil })
+	if !agent.History(err) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -61,7 +62,7 @@ type follower struct {
 	tally   *trials.Tally
 	display progress.Display
 	log     *trials.Log
-	file    io.Closer
+	file    *os.File // nil where there is no log
 	plot    plotFlag
 	// own says that the farm is this process's: its agents are about to join, and nobody else is to start any.
 	own bool
@@ -106,6 +107,33 @@ func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
+	for {
+		err := w.read(ctx, c)
+		if !agent.History(err) {
+			return err
+		}
+		if err := w.forget(); err != nil {
+			return err
+		}
+	}
+}
+
+// forget begins to follow anew a job whose history was replaced.
+func (w *follower) forget() error {
+	fmt.Fprintln(w.display, "the tracker's records were restored from a backup: reading the job's history anew")
+	*w.tally = *trials.NewTally(w.job, job.References(w.job.GetSpec()))
+	if w.file == nil {
+		return nil
+	}
+	if info, err := w.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err // what was written to a pipe stays
+	}
+	_, err := w.file.Seek(0, io.SeekStart)
+	return errors.Join(err, w.file.Truncate(0))
+}
+
+// read follows the job from the next event on.
+func (w *follower) read(ctx context.Context, c *client.Client) error {
 	return c.WatchStatus(ctx, w.job.GetId(), uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
 		w.tally.Add(event)
 		w.display.Update(w.tally)

@@ -22,6 +22,9 @@ const (
 	ReasonStaleLease = "STALE_LEASE"
 	// ReasonVoidSession comes with NOT_FOUND: join again.
 	ReasonVoidSession = "VOID_SESSION"
+	// ReasonHistory comes with FAILED_PRECONDITION: a job's events are not those that the caller knows; read them
+	// anew.
+	ReasonHistory = "HISTORY"
 	// ReasonMissingArtifact comes with FAILED_PRECONDITION: upload it and report again.
 	ReasonMissingArtifact = "MISSING_ARTIFACT"
 	// ReasonStopping comes with UNAVAILABLE: the tracker lives but is about to end, and its message says why.

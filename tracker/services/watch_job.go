@@ -2,12 +2,14 @@ package services
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -28,6 +30,9 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 			s.engine.Watches().Most()))
 	}
 	defer s.engine.Watches().End(w.jobID, w.events)
+	if err := w.checkHistory(req.GetAfter()); err != nil {
+		return err
+	}
 	for {
 		if err := w.catchUp(); err != nil || w.ended {
 			return err
@@ -51,6 +56,25 @@ type watcher struct {
 	stream   grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
 	events   *engine.Subscription
 	ended    bool // the job's last event was sent
+}
+
+// checkHistory refuses who knows another history of the job: numbers of events tell nothing of one that was replaced.
+func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
+	if after == nil || w.next == 1 {
+		return nil
+	}
+	events, err := w.engine.Store().Events(w.jobID, w.next-1, 1)
+	if err != nil {
+		return storeError(err)
+	}
+	if len(events) > 0 && proto.Equal(events[0].GetAt(), after) {
+		return nil
+	}
+	if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
+		return notFound("job", w.jobID)
+	}
+	return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory,
+		fmt.Sprintf("event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
 }
 
 // catchUp sends what is stored.

@@ -1330,7 +1330,10 @@ type WatchJobRequest struct {
 	// The caller takes several events in one message: see WatchJobResponse.more.
 	Several bool `protobuf:"varint,60,opt,name=several,proto3" json:"several,omitempty"`
 	// The caller wants to hear of the job's status, too: see WatchJobResponse.status.
-	Status        bool `protobuf:"varint,70,opt,name=status,proto3" json:"status,omitempty"`
+	Status bool `protobuf:"varint,70,opt,name=status,proto3" json:"status,omitempty"`
+	// When the event before from_sequence happened, as the caller was told; absent = the caller knows of none. A job whose event before is
+	// another, or is not there, has another history than the caller knows, as after a backup was restored: FAILED_PRECONDITION, HISTORY.
+	After         *timestamppb.Timestamp `protobuf:"bytes,80,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1391,6 +1394,13 @@ func (x *WatchJobRequest) GetStatus() bool {
 		return x.Status
 	}
 	return false
+}
+
+func (x *WatchJobRequest) GetAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 type WatchJobResponse struct {
@@ -2574,12 +2584,13 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\bR\x03run\x12\x16\n" +
 	"\x06device\x18\x05 \x01(\tR\x06device\"7\n" +
 	"\x11CheckFarmResponse\x12\"\n" +
-	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\x7f\n" +
+	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xb1\x01\n" +
 	"\x0fWatchJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
 	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\x12\x18\n" +
 	"\aseveral\x18< \x01(\bR\aseveral\x12\x16\n" +
-	"\x06status\x18F \x01(\bR\x06status\"\x91\x01\n" +
+	"\x06status\x18F \x01(\bR\x06status\x120\n" +
+	"\x05after\x18P \x01(\v2\x1a.google.protobuf.TimestampR\x05after\"\x91\x01\n" +
 	"\x10WatchJobResponse\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12&\n" +
 	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\x12+\n" +
@@ -2771,52 +2782,53 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	0,  // 26: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
 	5,  // 27: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
 	40, // 28: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	28, // 29: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	28, // 30: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	44, // 31: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
-	5,  // 32: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 33: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 34: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 35: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	38, // 36: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	29, // 37: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	30, // 38: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	33, // 39: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 40: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	32, // 41: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	31, // 42: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 43: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	45, // 44: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	46, // 45: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	45, // 46: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	41, // 47: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 48: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 49: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 50: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	16, // 51: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	18, // 52: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	20, // 53: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
-	22, // 54: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	24, // 55: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	26, // 56: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	14, // 57: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	47, // 58: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 59: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 60: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 61: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	17, // 62: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	19, // 63: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	21, // 64: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
-	23, // 65: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	25, // 66: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	27, // 67: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	15, // 68: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	48, // 69: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	59, // [59:70] is the sub-list for method output_type
-	48, // [48:59] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	38, // 29: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
+	28, // 30: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	28, // 31: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	44, // 32: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	5,  // 33: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 34: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 35: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 36: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	38, // 37: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	29, // 38: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	30, // 39: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	33, // 40: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 41: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	32, // 42: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	31, // 43: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 44: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	45, // 45: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	46, // 46: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	45, // 47: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	41, // 48: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 49: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 50: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 51: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	16, // 52: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	18, // 53: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	20, // 54: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	22, // 55: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	24, // 56: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	26, // 57: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	14, // 58: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	47, // 59: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 60: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 61: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 62: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	17, // 63: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	19, // 64: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	21, // 65: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	23, // 66: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	25, // 67: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	27, // 68: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	15, // 69: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	48, // 70: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	60, // [60:71] is the sub-list for method output_type
+	49, // [49:60] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }

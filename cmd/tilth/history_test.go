@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// TestWhoFollowsAReplacedHistoryCountsNothingTwice: trials of the lost life were counted and logged beside those that
+// took their place.
+func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
+	w := &follower{job: job, tally: trials.NewTally(job, nil), file: file, display: progress.Quiet{Writer: t.Output()}}
+	w.log = trials.NewLog(file, w.tally)
+	event := &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		Measurement: &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, LatencySeconds: 1}, BestSeconds: 1,
+	}}}
+	add := func() {
+		w.tally.Add(event)
+		if err := w.log.Add(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	once, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add()
+	if err := w.forget(); err != nil {
+		t.Fatal(err)
+	}
+	add()
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || string(again) != string(once) || w.tally.Trials() != 1 || w.tally.Events != 1 {
+		t.Errorf("%d trials of %d events are counted, and logged:\n%s%v", w.tally.Trials(), w.tally.Events, again, err)
+	}
+}
