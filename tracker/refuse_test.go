@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -106,7 +107,6 @@ func TestBadProposalsAreRefused(t *testing.T) {
 		"twice":         {&tilthv1.ProposeBatchRequest{Candidates: candidates("a", "a")}, codes.InvalidArgument, "is in the batch twice"},
 		"no such task":  {&tilthv1.ProposeBatchRequest{TaskIndex: 1, Candidates: candidates("a")}, codes.InvalidArgument, "task_index: is 1"},
 		"no time":       {&tilthv1.ProposeBatchRequest{Candidates: candidates("a"), SearchSeconds: -1}, codes.InvalidArgument, "search_seconds: is -1"},
-		"gap":           {&tilthv1.ProposeBatchRequest{Proposal: 2, Candidates: candidates("a")}, codes.FailedPrecondition, "proposal: is 2, the job's next is 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.request.Lease = lease
@@ -114,7 +114,9 @@ func TestBadProposalsAreRefused(t *testing.T) {
 			wantStatus(t, err, c.code, "", c.want)
 		})
 	}
-	_, err := f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: lease, State: tilthv1.JobState_JOB_STATE_RUNNING})
+	_, err := f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{Lease: lease, Proposal: 2, Candidates: candidates("a")})
+	wantStatus(t, err, codes.FailedPrecondition, wire.ReasonHistory, "proposal: is 2, the job's next is 0")
+	_, err = f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: lease, State: tilthv1.JobState_JOB_STATE_RUNNING})
 	wantStatus(t, err, codes.InvalidArgument, "", "state: is JOB_STATE_RUNNING")
 }
 

@@ -58,10 +58,20 @@ func NewHandler(c Config) *Handler {
 // Handle tunes the job of a lease until its trials are spent, or the tracker ends it. The error says that the lease
 // was lost or ctx ended; the job then goes to another tuner, which continues from the job's events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
-	search := work.GetSearch()
-	if search == nil {
+	if work.GetSearch() == nil {
 		return errors.New("tuner: the lease is not for searching")
 	}
+	err := h.tune(ctx, work)
+	if agent.History(err) {
+		h.Logger.Warn("the job's history was replaced, reading it anew", "job", work.GetSearch().GetJob().GetId(), "error", err)
+		err = h.tune(ctx, work)
+	}
+	return err
+}
+
+// tune does so from the job's first event on.
+func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	search := work.GetSearch()
 	known, err := h.history(ctx, search.GetJob())
 	if err != nil {
 		return err

@@ -44,6 +44,11 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
+			name: "a replaced history is told from where the old one was left", file: "tracker/services/watch_job.go",
+			from: "proto.Equal(events[0].GetAt(), after)", to: "events[0].GetAt() != nil",
+			pkg: "./tracker", test: "TestAWatcherIsToldThatAJobsHistoryWasReplaced",
+		},
+		{
 			name: "a restored backup honours the sessions of the lost life", file: "records/bolt/life.go",
 			from: "return errors.Join(tx.voidSessions(), meta.Delete(keyCopied))", to: "return meta.Delete(keyCopied)",
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",

@@ -18,6 +18,8 @@ const (
 	VoidSession
 	// StaleLease is when the lease is no longer held: the work is to be dropped. Of is the call.
 	StaleLease
+	// OtherHistory is when the caller knows other events of the job than there are: they are to be read anew.
+	OtherHistory
 	// MissingArtifact is when an artifact is to be uploaded.
 	MissingArtifact
 	// Overloaded is when the bound named Of is reached for now; the same request may be repeated.

@@ -46,6 +46,8 @@ func statusOf(r *refusal.Error) error {
 		return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "%s", r.Text)
 	case refusal.StaleLease:
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease, "%s", r.Text)
+	case refusal.OtherHistory:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "%s", r.Text)
 	case refusal.MissingArtifact:
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
 	case refusal.Overloaded:

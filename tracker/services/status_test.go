@@ -24,6 +24,7 @@ func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
 	for kind, want := range map[refusal.Kind]codes.Code{
 		refusal.Invalid: codes.InvalidArgument, refusal.NotFound: codes.NotFound, refusal.NotNow: codes.FailedPrecondition,
 		refusal.Denied: codes.PermissionDenied, refusal.VoidSession: codes.NotFound, refusal.StaleLease: codes.FailedPrecondition,
+		refusal.OtherHistory:    codes.FailedPrecondition,
 		refusal.MissingArtifact: codes.FailedPrecondition, refusal.Overloaded: codes.Unavailable,
 		refusal.OverQuota: codes.ResourceExhausted, refusal.Stopping: codes.Unavailable, refusal.Unreadable: codes.Internal,
 	} {

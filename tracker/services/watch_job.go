@@ -2,7 +2,6 @@ package services
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,8 +72,8 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 	if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
 		return notFound("job", w.jobID)
 	}
-	return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory,
-		fmt.Sprintf("event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
+	return w.Services.status(refusal.New(refusal.OtherHistory,
+		"event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
 }
 
 // catchUp sends what is stored.

@@ -60,7 +60,7 @@ func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
 		}
 		return Proposal{Closed: batchID(j.id, n)}, nil
 	case n > j.proposals:
-		return Proposal{}, refusal.New(refusal.NotNow, "proposal: is %d, the job's next is %d", n, j.proposals)
+		return Proposal{}, refusal.New(refusal.OtherHistory, "proposal: is %d, the job's next is %d", n, j.proposals)
 	case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
 		return Proposal{}, refusal.Field("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
 	}

@@ -1,0 +1,40 @@
+package tuner
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// ahead is a connection whose third proposal has the number of a later one, as that of a tuner has which knows of
+// proposals that a restored backup does not.
+type ahead struct {
+	grpc.ClientConnInterface
+	proposals int
+}
+
+func (a *ahead) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if r, ok := args.(*tilthv1.ProposeBatchRequest); ok {
+		if a.proposals++; a.proposals == 3 {
+			r.Proposal += 7
+		}
+	}
+	return a.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+// TestATunerReadsAReplacedHistoryAnew: the job failed, with an error of the tuner's proposals for its reason.
+func TestATunerReadsAReplacedHistoryAnew(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	f.start("tuner", tunerKind, NewHandler(Config{Conn: &ahead{ClientConnInterface: f.conn}, BatchSize: 4}))
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, exprtest.Product(t, 64, 64, 64)), nil)
+	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetProgress()[0].GetTrials() != 50 {
+		t.Errorf("job ended %v with %d trials of 50: %s", job.GetState(), job.GetProgress()[0].GetTrials(), job.GetReason())
+	}
+}
