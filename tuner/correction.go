@@ -25,9 +25,10 @@ const (
 // of base 2, the model is wrong. It depends on the knobs; on the algorithm, so that trials of one say little about the
 // others; and on how far the model goes away from the analytic cost: where that was in vain, it fades.
 type correction struct {
+	space   *space.Space
 	process *gauss.Process
-	// algorithms is how many the space has.
-	algorithms int
+	// algorithms are those among which the space chooses.
+	algorithms []space.Algorithm
 	// gone is the mean, over the trials, of how far the model goes away from the analytic cost.
 	gone float64
 	// fastest is the least time of a trial, on the scale of what the model and the process together predict.
@@ -38,7 +39,10 @@ type correction struct {
 func (g *learner) correction() correction {
 	prospects, logs := g.lessons()
 	times := g.times(prospects)
-	c := correction{algorithms: algorithmsOf(g.space)}
+	c := correction{space: g.space}
+	if all := g.space.Algorithms(); len(all) > 1 {
+		c.algorithms = all
+	}
 	mean := 0.0
 	for k, away := range deviations(prospects, times) {
 		logs[k] -= times[k]
@@ -51,7 +55,7 @@ func (g *learner) correction() correction {
 	if len(g.fastest) > 0 {
 		c.fastest = g.fastest[0].log() - mean
 	}
-	trends := append([]float64{doubt * doubt}, slices.Repeat([]float64{partiality * partiality}, c.algorithms)...)
+	trends := append([]float64{doubt * doubt}, slices.Repeat([]float64{partiality * partiality}, len(c.algorithms))...)
 	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: fault * fault}
 	c.process = gauss.Fit(prior, c.places(prospects, times), logs, fittedTrials)
 	return c
@@ -84,8 +88,8 @@ func (c correction) places(list []*prospect, times []float64) [][]float64 {
 	places := make([][]float64, len(list))
 	for k, away := range deviations(list, times) {
 		places[k] = append(slices.Clone(list[k].at), away-c.gone)
-		for v := range c.algorithms {
-			places[k] = append(places[k], indicator(list[k].candidate.Point[0] == v))
+		for _, a := range c.algorithms {
+			places[k] = append(places[k], indicator(c.space.Algorithm(list[k].candidate.Point) == a))
 		}
 	}
 	return places
@@ -97,14 +101,6 @@ func indicator(v bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// algorithmsOf is how many algorithms a space chooses among by its first knob; 0 when it has no such knob.
-func algorithmsOf(s *space.Space) int {
-	if len(s.Knobs) == 0 || s.Knobs[0].Name != space.AlgorithmKnob {
-		return 0
-	}
-	return len(s.Knobs[0].Values)
 }
 
 // deviations are how far times are from what the analytic cost says.

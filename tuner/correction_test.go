@@ -6,31 +6,32 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // TestTrialsOfOneAlgorithmSayLittleOfTheOthers: where every direct sum came out slower than predicted, a search took
 // the same for granted of algorithms that it had never tried, and tried none of them for fifty trials.
 func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
-	if algorithmsOf(s) < 2 {
+	if len(s.Algorithms()) < 2 {
 		t.Fatal("the space has one algorithm")
 	}
 	for _, o := range []Options{{Seed: 1}, {Seed: 2}, {Seed: 3}, {Seed: 4, NoSeeds: true}} {
 		search, err := NewSearch(s, nil, o)
 		check(t, err)
-		tried := map[int]bool{}
+		tried := map[space.Algorithm]bool{}
 		for range 6 {
 			for _, c := range search.Propose(4) {
-				tried[c.Point[0]] = true
+				tried[s.Algorithm(c.Point)] = true
 				trial := measure(s, c)
-				if c.Point[0] == 0 {
+				if s.Algorithm(c.Point) == space.Direct {
 					trial.LatencySeconds *= 1.4
 				}
 				search.Observe(trial)
 			}
 		}
 		if len(tried) < 2 {
-			t.Errorf("seed %d: of %d algorithms only %v was tried", o.Seed, algorithmsOf(s), tried)
+			t.Errorf("seed %d: of %d algorithms only %v was tried", o.Seed, len(s.Algorithms()), tried)
 		}
 	}
 }

@@ -3,37 +3,84 @@ package space
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
-// AlgorithmKnob is the first knob of spaces that have several algorithms, and Direct its value for direct sums. What
-// other values mean, the sketch says.
-const (
-	AlgorithmKnob = "alg"
-	Direct        = 0
-)
+// algorithmKnob is what texts of points call the first knob of spaces that have several algorithms; its values are the
+// algorithms' numbers.
+const algorithmKnob = "alg"
 
-// addAlgorithms puts the choice of the algorithm before the knobs of the direct sum and those of the others behind
-// them. The knobs of an algorithm that is not chosen are at their first value, so that no two points are the same
-// schedule for it.
-func (s *Space) addAlgorithms(values []int64, knobs []Knob) {
-	s.Knobs = append([]Knob{{AlgorithmKnob, append([]int64{Direct}, values...)}}, s.Knobs...)
-	s.others = len(s.Knobs)
-	s.Knobs = append(s.Knobs, knobs...)
+// member is a family of a space, whose knobs are those from first up to end.
+type member struct {
+	Family
+	algorithms []Algorithm
+	first, end int
 }
 
-// Active reports whether knob k means something at p: knobs of other algorithms than that of p do not.
-func (s *Space) Active(p Point, k int) bool {
-	switch {
-	case s.others == 0 || k == 0:
-		return true
-	case s.isDirect(p):
-		return k < s.others
+// Algorithms are those among which points choose, in ascending order of their numbers.
+func (s *Space) Algorithms() (all []Algorithm) {
+	for _, f := range s.families {
+		for _, a := range f.algorithms {
+			if !s.chooses() || slices.Contains(s.Knobs[0].Values, a.Number) {
+				all = append(all, a)
+			}
+		}
 	}
-	return k >= s.others
+	return all
 }
 
-// isDirect reports whether p computes direct sums, in a space that has other algorithms.
-func (s *Space) isDirect(p Point) bool { return s.Knobs[0].Values[p[0]] == Direct }
+// Algorithm is what a point computes by.
+func (s *Space) Algorithm(p Point) Algorithm {
+	by, _ := s.chosen(p)
+	return by
+}
+
+// Of is the part of the space that computes by an algorithm of it.
+func (s *Space) Of(a Algorithm) *Space {
+	if !s.chooses() {
+		return s
+	}
+	part := *s
+	part.Knobs = slices.Clone(s.Knobs)
+	part.Knobs[0].Values = []int64{a.Number}
+	return &part
+}
+
+// IsAlgorithm reports whether knob k is the choice of the algorithm.
+func (s *Space) IsAlgorithm(k int) bool { return k == 0 && s.chooses() }
+
+// chooses reports whether the first knob is the choice of the algorithm, even if it is left with one value.
+func (s *Space) chooses() bool { return len(s.families) > 0 && s.families[0].first > 0 }
+
+// chosen are the algorithm of a point and the family that it is of.
+func (s *Space) chosen(p Point) (Algorithm, *member) {
+	if !s.chooses() {
+		f := &s.families[0]
+		return f.algorithms[0], f
+	}
+	number := s.Knobs[0].Values[p[0]]
+	for i := range s.families {
+		f := &s.families[i]
+		for _, a := range f.algorithms {
+			if a.Number == number {
+				return a, f
+			}
+		}
+	}
+	panic(fmt.Sprintf("space: no family has algorithm %d", number))
+}
+
+// familyOf is the family of a point.
+func (s *Space) familyOf(p Point) *member {
+	_, f := s.chosen(p)
+	return f
+}
+
+// Active reports whether knob k means something at p: knobs of other families than that of p do not.
+func (s *Space) Active(p Point, k int) bool {
+	f := s.familyOf(p)
+	return s.IsAlgorithm(k) || k >= f.first && k < f.end
+}
 
 // canonical puts the knobs that mean nothing at p to their first value, in place.
 func (s *Space) canonical(p Point) Point {
@@ -49,7 +96,7 @@ func (s *Space) canonical(p Point) Point {
 func (s *Space) checkCanonical(p Point) error {
 	for k, v := range p {
 		if v != 0 && !s.Active(p, k) {
-			return fmt.Errorf("space: knob %s is not of the algorithm that knob %s chooses", s.Knobs[k].Name, AlgorithmKnob)
+			return fmt.Errorf("space: knob %s is not of the algorithm that knob %s chooses", s.Knobs[k].Name, algorithmKnob)
 		}
 	}
 	return nil
@@ -66,8 +113,7 @@ func (s *Space) draw(rng *rand.Rand) Point {
 	return s.reconciled(p)
 }
 
-// switched is p with another algorithm, if there is one: between kinds of the same the knobs stay, else they are
-// drawn.
+// switched is p with another algorithm, if there is one: within a family the knobs stay, else they are drawn.
 func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	q, algorithms := append(Point{}, p...), len(s.Knobs[0].Values)
 	if algorithms == 1 {

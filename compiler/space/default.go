@@ -22,7 +22,7 @@ func (s *Space) Default() Point {
 // Defaults are what Default would be if the space had one algorithm only, for each that has a legal point: the direct
 // sum first, others in the order of their knob. There is at least one.
 func (s *Space) Defaults() []Point {
-	if s.others == 0 {
+	if !s.chooses() {
 		return []Point{s.descend(s.cheapest(s.drafts()))}
 	}
 	drafts := make([][]Point, len(s.Knobs[0].Values))
@@ -70,7 +70,7 @@ func (s *Space) descend(p Point) Point {
 	for range maxDescent {
 		next := []Point{p}
 		for _, q := range append(s.Neighbours(p), s.Neighbours(s.lessUnrolled(p))...) {
-			if s.others == 0 || q[0] == p[0] {
+			if s.Algorithm(q) == s.Algorithm(p) {
 				next = append(next, q)
 			}
 		}
@@ -85,9 +85,8 @@ func (s *Space) descend(p Point) Point {
 
 // lessUnrolled is a point with the next smaller number of steps written out, or itself.
 func (s *Space) lessUnrolled(p Point) Point {
-	unrolls := s.sketch.Unrolls()
 	for k, knob := range s.Knobs {
-		if slices.Contains(unrolls, knob.Name) && s.Active(p, k) && p[k] > 0 {
+		if knob.Unrolls && s.Active(p, k) && p[k] > 0 {
 			p = slices.Clone(p)
 			p[k]--
 			return p

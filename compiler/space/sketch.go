@@ -2,28 +2,129 @@ package space
 
 import "github.com/tilth-dev/tilth/compiler/schedule"
 
-// Settings are chosen values by knob name.
-type Settings map[string]int64
+// Sketch is the schedules of one structure of loops, in which the numbers of a P are left open, for each of some
+// algorithms. It implements Family.
+type Sketch[P any] struct {
+	// Open are the numbers that are left open, and Fixed has those that are not.
+	Open  []Parameter[P]
+	Fixed P
+	// Variants are the structures by algorithm, in ascending order of the algorithms' numbers.
+	Variants []Variant[P]
+	// Good are the seeds.
+	Good []Candidate[P]
+}
 
-// Sketch is what a backend knows of the schedules of one workload on one target: their structure, in which the values
-// of knobs are left open. Its methods may be called by several goroutines at a time.
-type Sketch interface {
-	// Knobs are the open numbers where every sum is computed directly.
-	Knobs() []Knob
-	// Algorithms are the values of AlgorithmKnob that stand for other algorithms than the direct sum, ascending, and
-	// the knobs of those; none when there is no choice.
-	Algorithms() (values []int64, knobs []Knob)
-	// Legal says why settings break a constraint that is known before compiling; nil when they break none.
-	Legal(set Settings) error
-	// Cost is a rough estimate of the run time of legal settings, in cycles of one core.
-	Cost(set Settings) float64
-	// Apply schedules a workload by legal settings.
-	Apply(s *schedule.Schedule, set Settings) error
-	// Seeds are points that are known to be good, in the form that Space.Format prints.
-	Seeds() []string
-	// Reconcile is what has to change in settings that were drawn or mixed so that they agree with one another; the
-	// nearest value is taken where a knob lacks one.
-	Reconcile(set Settings) Settings
-	// Unrolls are the knobs that say how many steps of a loop are written out.
-	Unrolls() []string
+// Parameter is a knob and the field that has its value.
+type Parameter[P any] struct {
+	Knob
+	Field func(*P) *int64
+}
+
+// Variant is a structure that computes by an algorithm.
+type Variant[P any] struct {
+	By Algorithm
+	Structure[P]
+}
+
+// Structure makes schedules of parameters.
+type Structure[P any] interface {
+	// Legal says why parameters break a constraint that is known before compiling; nil when they break none.
+	Legal(p P) error
+	// Cost estimates the run time with legal parameters, in cycles of one core.
+	Cost(p P) float64
+	// Apply schedules a workload with legal parameters.
+	Apply(s *schedule.Schedule, p P) error
+}
+
+// Reconciler is a structure whose parameters depend on one another.
+type Reconciler[P any] interface {
+	// Reconciled are the parameters changed so that they agree with one another.
+	Reconciled(p P) P
+}
+
+// Candidate is an algorithm with parameters.
+type Candidate[P any] struct {
+	By         Algorithm
+	Parameters P
+}
+
+// Worth are the parameters that leave something to choose.
+func Worth[P any](parameters []Parameter[P]) (open []Parameter[P]) {
+	for _, p := range parameters {
+		if len(p.Values) > 1 {
+			open = append(open, p)
+		}
+	}
+	return open
+}
+
+// Algorithms implements Family.
+func (k *Sketch[P]) Algorithms() (all []Algorithm) {
+	for _, v := range k.Variants {
+		all = append(all, v.By)
+	}
+	return all
+}
+
+// Knobs implements Family.
+func (k *Sketch[P]) Knobs() (all []Knob) {
+	for _, p := range k.Open {
+		all = append(all, p.Knob)
+	}
+	return all
+}
+
+// Legal implements Family.
+func (k *Sketch[P]) Legal(by Algorithm, values []int64) error {
+	return k.structure(by).Legal(k.parameters(values))
+}
+
+// Cost implements Family.
+func (k *Sketch[P]) Cost(by Algorithm, values []int64) float64 {
+	return k.structure(by).Cost(k.parameters(values))
+}
+
+// Apply implements Family.
+func (k *Sketch[P]) Apply(s *schedule.Schedule, by Algorithm, values []int64) error {
+	return k.structure(by).Apply(s, k.parameters(values))
+}
+
+// Reconcile implements Family.
+func (k *Sketch[P]) Reconcile(by Algorithm, values []int64) {
+	if r, ok := k.structure(by).(Reconciler[P]); ok {
+		copy(values, k.values(r.Reconciled(k.parameters(values))))
+	}
+}
+
+// Seeds implements Family.
+func (k *Sketch[P]) Seeds() (seeds []Seed) {
+	for _, c := range k.Good {
+		seeds = append(seeds, Seed{c.By, k.values(c.Parameters)})
+	}
+	return seeds
+}
+
+func (k *Sketch[P]) structure(by Algorithm) Structure[P] {
+	for _, v := range k.Variants {
+		if v.By == by {
+			return v.Structure
+		}
+	}
+	panic("space: the family has no algorithm " + by.Name)
+}
+
+func (k *Sketch[P]) parameters(values []int64) P {
+	p := k.Fixed
+	for i, v := range values {
+		*k.Open[i].Field(&p) = v
+	}
+	return p
+}
+
+func (k *Sketch[P]) values(p P) []int64 {
+	values := make([]int64, len(k.Open))
+	for i := range values {
+		values[i] = *k.Open[i].Field(&p)
+	}
+	return values
 }

@@ -12,31 +12,43 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Knob is one open number of a sketch.
+// Knob is a number that is left open.
 type Knob struct {
 	Name string
 	// Values are the choices, ascending.
 	Values []int64
+	// Unrolls is set when the number says how many steps of a loop are written out.
+	Unrolls bool
 }
 
 // Point is a choice for every knob: Point[k] is an index into Knobs[k].Values.
 type Point []int
 
-// Space is the set of candidate schedules of one workload on one target.
+// Space is the set of candidate schedules of one workload on one target: of one family, or of several among which
+// points choose by their algorithm.
 type Space struct {
 	Workload *expr.Workload
 	Target   *target.Target
 	Knobs    []Knob
-	sketch   Sketch
-	// others is the first knob of algorithms other than the direct sum; 0 when there are none.
-	others int
+	families []member
 }
 
-// New is the space that a sketch of a workload on a target leaves open.
-func New(w *expr.Workload, t *target.Target, sketch Sketch) *Space {
-	s := &Space{Workload: w, Target: t, Knobs: sketch.Knobs(), sketch: sketch}
-	if values, knobs := sketch.Algorithms(); len(values) > 0 {
-		s.addAlgorithms(values, knobs)
+// New is the space of families. No algorithm may be in two of them.
+func New(w *expr.Workload, t *target.Target, families ...Family) *Space {
+	s := &Space{Workload: w, Target: t}
+	var numbers []int64
+	for _, f := range families {
+		for _, a := range f.Algorithms() {
+			numbers = append(numbers, a.Number)
+		}
+	}
+	if len(numbers) > 1 {
+		s.Knobs = append(s.Knobs, Knob{Name: algorithmKnob, Values: numbers})
+	}
+	for _, f := range families {
+		first := len(s.Knobs)
+		s.Knobs = append(s.Knobs, f.Knobs()...)
+		s.families = append(s.families, member{f, f.Algorithms(), first, len(s.Knobs)})
 	}
 	return s
 }
@@ -58,7 +70,8 @@ func (s *Space) Legal(p Point) error {
 	if err := s.checkCanonical(p); err != nil {
 		return err
 	}
-	return s.sketch.Legal(s.settings(p))
+	by, f := s.chosen(p)
+	return f.Legal(by, s.values(p, f))
 }
 
 func (s *Space) inBounds(p Point) error {
@@ -79,7 +92,8 @@ func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
 		return nil, err
 	}
 	sch := schedule.New(s.Workload)
-	if err := s.sketch.Apply(sch, s.settings(p)); err != nil {
+	by, f := s.chosen(p)
+	if err := f.Apply(sch, by, s.values(p, f)); err != nil {
 		return nil, fmt.Errorf("space: %w", err)
 	}
 	return sch, nil
@@ -91,7 +105,8 @@ func (s *Space) Cost(p Point) float64 {
 	if s.Legal(p) != nil {
 		return math.Inf(1)
 	}
-	return s.sketch.Cost(s.settings(p))
+	by, f := s.chosen(p)
+	return f.Cost(by, s.values(p, f))
 }
 
 // Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another
@@ -138,7 +153,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 				continue
 			}
 			choices := len(s.Knobs[k].Values)
-			if k == 0 && s.others > 0 {
+			if k == 0 && s.chooses() {
 				q = s.switched(rng, q)
 				continue
 			}
@@ -155,10 +170,10 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	return nil, false
 }
 
-// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points with different
-// kinds of algorithms have none.
+// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points of different
+// families have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
-	if s.others > 0 && s.isDirect(a) != s.isDirect(b) {
+	if s.familyOf(a) != s.familyOf(b) {
 		return nil, false
 	}
 	for range 20 {
@@ -212,10 +227,11 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 			p[k] = nearest(knob.Values, v)
 		}
 	}
-	s.canonical(s.reconciled(p))
+	p = s.reconciled(s.canonical(p))
 	return p, s.Legal(p) == nil
 }
 
+// nearest is the index of the value that is nearest to one that is wanted.
 func nearest(values []int64, want int64) int {
 	best := 0
 	for k, v := range values {
@@ -228,21 +244,22 @@ func nearest(values []int64, want int64) int {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-func (s *Space) settings(p Point) Settings {
-	m := make(Settings, len(s.Knobs))
-	for k, knob := range s.Knobs {
-		m[knob.Name] = knob.Values[p[k]]
+// values are those of the knobs of a point's family.
+func (s *Space) values(p Point, f *member) []int64 {
+	values := make([]int64, 0, f.end-f.first)
+	for k := f.first; k < f.end; k++ {
+		values = append(values, s.Knobs[k].Values[p[k]])
 	}
-	return m
+	return values
 }
 
-// reconciled makes choices of p agree with its others where the sketch says so, in place.
+// reconciled makes the choices of p agree with one another where its family says so, in place.
 func (s *Space) reconciled(p Point) Point {
-	changed := s.sketch.Reconcile(s.settings(p))
-	for k, knob := range s.Knobs {
-		if v, ok := changed[knob.Name]; ok {
-			p[k] = nearest(knob.Values, v)
-		}
+	by, f := s.chosen(p)
+	values := s.values(p, f)
+	f.Reconcile(by, values)
+	for k, v := range values {
+		p[f.first+k] = nearest(s.Knobs[f.first+k].Values, v)
 	}
 	return p
 }

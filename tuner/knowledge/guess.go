@@ -45,17 +45,12 @@ func (h *History) Guesses(s *space.Space) ([]Guess, error) {
 	for k, d := range defaults {
 		defaults[k].Default = true
 		for _, g := range others {
-			if sameAlgorithm(s, g.Point, d.Point) && g.Seconds*guessGain < d.Seconds && g.Seconds < defaults[k].Seconds {
+			if s.Algorithm(g.Point) == s.Algorithm(d.Point) && g.Seconds*guessGain < d.Seconds && g.Seconds < defaults[k].Seconds {
 				defaults[k] = g
 			}
 		}
 	}
 	return defaults, err
-}
-
-// sameAlgorithm reports whether two points have the same algorithm.
-func sameAlgorithm(s *space.Space, a, b space.Point) bool {
-	return len(a) == 0 || s.Knobs[0].Name != space.AlgorithmKnob || a[0] == b[0]
 }
 
 // promising are points that near tasks lend, hand-written ones, and the analytically best of a fixed sample.

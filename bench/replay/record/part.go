@@ -106,7 +106,7 @@ func (c *chooser) begin() {
 		} else {
 			c.chosen[k][slices.Index(c.weight[k], slices.Max(c.weight[k]))] = true
 		}
-		if c.space.Knobs[k].Name == space.AlgorithmKnob {
+		if c.space.IsAlgorithm(k) {
 			for v := range c.chosen[k] {
 				c.chosen[k][v] = true
 			}

@@ -18,7 +18,8 @@ const (
 func (c *chooser) vote(o PartOptions) {
 	measured := c.byAlgorithm(read(c.space, o.Measured))
 	seeds := c.byAlgorithm(c.space.Seeds())
-	for alg, part := range c.algorithms() {
+	for _, alg := range c.space.Algorithms() {
+		part := c.space.Of(alg)
 		rng := rand.New(rand.NewPCG(1, 11))
 		var points []space.Point
 		for range draws {
@@ -34,28 +35,11 @@ func (c *chooser) vote(o PartOptions) {
 	}
 }
 
-// algorithms are the parts of the space that have one algorithm each.
-func (c *chooser) algorithms() []*space.Space {
-	if len(c.space.Knobs) == 0 || c.space.Knobs[0].Name != space.AlgorithmKnob {
-		return []*space.Space{c.space}
-	}
-	var list []*space.Space
-	for _, v := range c.space.Knobs[0].Values {
-		if part, err := c.space.Restrict(map[string][]int64{space.AlgorithmKnob: {v}}); err == nil {
-			list = append(list, part)
-		}
-	}
-	return list
-}
-
-// byAlgorithm groups points by the first knob when that is the algorithm.
-func (c *chooser) byAlgorithm(points []space.Point) map[int][]space.Point {
-	groups := map[int][]space.Point{}
+// byAlgorithm groups points by their algorithm.
+func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.Point {
+	groups := map[space.Algorithm][]space.Point{}
 	for _, p := range points {
-		alg := 0
-		if len(p) > 0 && c.space.Knobs[0].Name == space.AlgorithmKnob {
-			alg = p[0]
-		}
+		alg := c.space.Algorithm(p)
 		groups[alg] = append(groups[alg], p)
 	}
 	return groups

@@ -37,7 +37,7 @@ func (Backend) Target(_ string, threads int) (*target.Target, error) {
 
 // Space implements backend.Backend.
 func (Backend) Space(w *expr.Workload, t *target.Target, _ schedule.Numerics) *space.Space {
-	return space.New(w, t, only{w})
+	return space.New(w, t, &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: only{w}}}})
 }
 
 // Features implements backend.Backend.
@@ -86,32 +86,17 @@ func (u unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error)
 	return u.Unit.Add(symbol, id, plain)
 }
 
-// only is the space of the one schedule that there is. It implements space.Sketch.
+// only is the one schedule that there is, without parameters. It implements space.Structure.
 type only struct{ workload *expr.Workload }
 
-// Knobs implements space.Sketch.
-func (only) Knobs() []space.Knob { return nil }
+// Legal implements space.Structure.
+func (only) Legal(struct{}) error { return nil }
 
-// Algorithms implements space.Sketch.
-func (only) Algorithms() ([]int64, []space.Knob) { return nil, nil }
+// Cost implements space.Structure: a cycle for each operation.
+func (o only) Cost(struct{}) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
 
-// Legal implements space.Sketch.
-func (only) Legal(space.Settings) error { return nil }
-
-// Cost implements space.Sketch: a cycle for each operation.
-func (o only) Cost(space.Settings) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
-
-// Apply implements space.Sketch.
-func (only) Apply(*schedule.Schedule, space.Settings) error { return nil }
-
-// Seeds implements space.Sketch.
-func (only) Seeds() []string { return nil }
-
-// Reconcile implements space.Sketch.
-func (only) Reconcile(space.Settings) space.Settings { return nil }
-
-// Unrolls implements space.Sketch.
-func (only) Unrolls() []string { return nil }
+// Apply implements space.Structure.
+func (only) Apply(*schedule.Schedule, struct{}) error { return nil }
 
 // set has the cost alone: of one candidate there is nothing to choose.
 var set = features.NewSet("reference-features-1", []string{"cost_cycles"}, "cost_cycles")

@@ -18,7 +18,7 @@ func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
 	w, target := conv(t, 14, 64), parseTarget(t, "x86-64-v3")
 	for level, want := range map[schedule.Numerics]bool{schedule.Strict: false, schedule.Default: true, schedule.Fast: true} {
 		s := New(w, target, level)
-		if got := s.Knobs[0].Name == space.AlgorithmKnob; got != want {
+		if got := len(s.Algorithms()) > 1; got != want {
 			t.Errorf("%v: a choice of algorithms: %v", level, got)
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -44,18 +44,18 @@ func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 			}
 		}
 	}
-	algorithms := map[int]bool{}
+	algorithms := map[space.Algorithm]bool{}
 	for range 200 {
 		a, _ := s.Random(rng)
 		b, _ := s.Random(rng)
-		algorithms[a[0]] = true
+		algorithms[s.Algorithm(a)] = true
 		check(a, "random")
 		if q, ok := s.Mutate(rng, a); ok {
 			check(q, "mutate")
 		}
 		if q, ok := s.Crossover(rng, a, b); ok {
 			check(q, "crossover")
-			if (q[0] == 0) != (a[0] == 0) || (q[0] == 0) != (b[0] == 0) {
+			if direct := s.Algorithm(q) == space.Direct; direct != (s.Algorithm(a) == space.Direct) || direct != (s.Algorithm(b) == space.Direct) {
 				t.Errorf("%s and %s bred %s", s.Format(a), s.Format(b), s.Format(q))
 			}
 		}
@@ -78,12 +78,12 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 	s := winogradSpace(t)
 	rng := rand.New(rand.NewPCG(3, 3))
 	p := make(space.Point, len(s.Knobs))
-	seen := map[int]bool{}
+	seen := map[space.Algorithm]bool{}
 	for range 500 {
 		if q, ok := s.Mutate(rng, p); ok {
 			p = q
 		}
-		seen[p[0]] = true
+		seen[s.Algorithm(p)] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("saw %v", seen)
@@ -95,14 +95,10 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64
-		want           int64
+		want           space.Algorithm
 	}{{56, 64, largest}, {28, 128, largest}, {14, 256, largest}, {8, 1, space.Direct}} {
 		s := New(conv(t, c.size, c.channels), parseTarget(t, "x86-64-v3"), schedule.Default)
-		got := int64(space.Direct)
-		if s.Knobs[0].Name == space.AlgorithmKnob {
-			got = s.Knobs[0].Values[s.Default()[0]]
-		}
-		if got != c.want {
+		if s.Algorithm(s.Default()) != c.want {
 			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))
 		}
 	}

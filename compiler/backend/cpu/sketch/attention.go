@@ -18,6 +18,7 @@ import (
 //	    largest, exp, sum, total                                 row by row, vectors along the row
 //	    out = mixed values, th x tv vectors at a time            accumulators in registers
 type attention struct {
+	target *target.Target
 	// The stages by role, as package op writes them; keys and values are -1 where the operands are read as they are.
 	out, mixed, total, sum, exp, largest, masked, scores, keys, values int
 	// batch has the axes of out that every stage has, row the one that keys lack and column the one that scores lack.
@@ -32,13 +33,25 @@ type attention struct {
 	m, n, d, e, batches int64
 }
 
+// attentionParameters are the numbers that the sketch leaves open.
+type attentionParameters struct {
+	// rows x vectors are the register tile of both products.
+	rows, vectors int64
+	// block is how many rows a block has.
+	block int64
+	// unroll is how many steps of a product are written out.
+	unroll int64
+	// keys and values are where the operands are laid out anew.
+	keys, values int64
+}
+
 // newAttention is the sketch of a workload; nil when it is no attention.
 func newAttention(w *expr.Workload, t *target.Target) *attention {
 	s := schedule.New(w)
 	if len(w.Outputs) != 1 {
 		return nil
 	}
-	a := &attention{keys: -1, values: -1, dims: map[int][]int{}, straight: map[int]bool{}}
+	a := &attention{target: t, keys: -1, values: -1, dims: map[int][]int{}, straight: map[int]bool{}}
 	out := s.Producer(w.Outputs[0])
 	a.out = out.ID
 	if !a.findStages(s) || !a.findAxes(s) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Where keys and values are laid out anew.
@@ -15,16 +14,23 @@ const (
 	layInBatch
 )
 
-func (a *attention) knobs(*target.Target) []space.Knob {
-	knobs := []space.Knob{
-		{Name: "th", Values: atMost(a.m, 1, 2, 3, 4, 6, 7, 8, 12, 14)},
-		{Name: "tv", Values: atMost(ceilDiv(min(a.n, a.e), a.lanes), 1, 2, 3, 4)},
-		{Name: "block", Values: atMost(a.m, 8, 16, 32, 64, 128)},
-		{Name: "ku", Values: atMost(a.d, 1, 2, 4, 8)},
-		{Name: "keys", Values: a.places(a.keys)},
-		{Name: "values", Values: a.places(a.values)},
+// family is the schedules of the attention.
+func (a *attention) family() space.Family {
+	type p = attentionParameters
+	k := &space.Sketch[p]{
+		Open: space.Worth([]space.Parameter[p]{
+			knob("th", func(p *p) *int64 { return &p.rows }, atMost(a.m, 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
+			knob("tv", func(p *p) *int64 { return &p.vectors }, atMost(ceilDiv(min(a.n, a.e), a.lanes), 1, 2, 3, 4)...),
+			knob("block", func(p *p) *int64 { return &p.block }, atMost(a.m, 8, 16, 32, 64, 128)...),
+			unrolling(knob("ku", func(p *p) *int64 { return &p.unroll }, atMost(a.d, 1, 2, 4, 8)...)),
+			knob("keys", func(p *p) *int64 { return &p.keys }, a.places(a.keys)...),
+			knob("values", func(p *p) *int64 { return &p.values }, a.places(a.values)...),
+		}),
+		Variants: []space.Variant[p]{{By: space.Direct, Structure: a}},
+		Good:     a.seeds(),
 	}
-	return slices.DeleteFunc(knobs, func(k space.Knob) bool { return len(k.Values) < 2 })
+	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.keys), a.onlyPlace(a.values)
+	return k
 }
 
 // places are where a stage may be computed.
@@ -42,11 +48,8 @@ func (a *attention) places(id int) []int64 {
 	return places
 }
 
-// place is the setting of a stage's knob, or its only choice.
-func (a *attention) place(set space.Settings, name string, id int) int64 {
-	if p, ok := set[name]; ok {
-		return p
-	}
+// onlyPlace is where a stage is computed that leaves no choice.
+func (a *attention) onlyPlace(id int) int64 {
 	if places := a.places(id); len(places) > 0 {
 		return places[0]
 	}
@@ -54,23 +57,26 @@ func (a *attention) place(set space.Settings, name string, id int) int64 {
 }
 
 // tileOf are the rows of a tile, its vectors, and the rows of a block, which are whole tiles.
-func (a *attention) tileOf(set space.Settings) (th, tv, block int64) {
-	th = min(max(1, set["th"]), a.m)
-	block = min(max(th, set["block"]), a.m)
-	return th, max(1, set["tv"]), block / th * th
+func (a *attention) tileOf(p attentionParameters) (th, tv, block int64) {
+	th = min(max(1, p.rows), a.m)
+	block = min(max(th, p.block), a.m)
+	return th, max(1, p.vectors), block / th * th
 }
 
-func (a *attention) legal(t *target.Target, set space.Settings) error {
-	th, tv, _ := a.tileOf(set)
-	return registerTile{rows: th, vectors: tv, unroll: max(1, set["ku"])}.legal(t)
+// Legal implements space.Structure.
+func (a *attention) Legal(p attentionParameters) error {
+	th, tv, _ := a.tileOf(p)
+	return registerTile{rows: th, vectors: tv, unroll: max(1, p.unroll)}.legal(a.target)
 }
 
-// cost estimates cycles: the products as register tiles allow, the softmax, laying out, and the imbalance of workers.
-func (a *attention) cost(t *target.Target, set space.Settings) float64 {
-	th, tv, block := a.tileOf(set)
+// Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of
+// workers.
+func (a *attention) Cost(p attentionParameters) float64 {
+	t := a.target
+	th, tv, block := a.tileOf(p)
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
-	step := max(acc/2, loads, 4.5) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, set["ku"]))
+	step := max(acc/2, loads, 4.5) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
 	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
 		step *= 1.1 // nothing is left for what else the loop needs
 	}
@@ -78,7 +84,7 @@ func (a *attention) cost(t *target.Target, set space.Settings) float64 {
 	tiles := func(columns int64) float64 { return float64(ceilDiv(block, th) * ceilDiv(columns, width)) }
 	const softmax, across = 11, 60 // cycles a vector, and a row
 	cycles := tiles(a.n)*(float64(a.d)*step+3*acc) + tiles(a.e)*(float64(a.n)*step+3*acc)
-	if a.place(set, "values", a.values) == layNowhere { // rows lie far apart, in few sets of the cache
+	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
 		cycles *= 1.01
 	}
 	cycles += float64(block) * (float64(ceilDiv(a.n, a.lanes))*softmax + across)
@@ -87,75 +93,78 @@ func (a *attention) cost(t *target.Target, set space.Settings) float64 {
 	}
 	blocks, workers := ceilDiv(a.m, block), int64(max(1, t.CPU.Threads))
 	chunks := a.batches * blocks
-	lay := a.layCycles(set)
-	if a.inBatch(set) {
+	lay := a.layCycles(p)
+	if a.inBatch(p) {
 		return float64(ceilDiv(a.batches, workers)) * (float64(blocks)*cycles + lay)
 	}
 	return float64(ceilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.batches)/float64(workers)
 }
 
 // layCycles is what laying out the keys and values of a batch takes.
-func (a *attention) layCycles(set space.Settings) float64 {
+func (a *attention) layCycles(p attentionParameters) float64 {
 	columns := int64(0)
-	if a.place(set, "keys", a.keys) != layNowhere {
+	if p.keys != layNowhere {
 		columns += a.d
 	}
-	if a.place(set, "values", a.values) != layNowhere {
+	if p.values != layNowhere {
 		columns += a.e
 	}
 	return float64(a.n) * float64(columns) / float64(a.lanes) * 4
 }
 
-// attentionSeeds are the register tiles that are known to be good, in a few sizes of blocks: rows x vectors of
-// accumulators.
-func attentionSeeds(registers, vectorBytes int) []string {
-	tiles := []string{"th=6 tv=2", "th=4 tv=3"} // AVX2
-	switch {
-	case registers >= 32 && vectorBytes >= 64: // AVX-512
-		tiles = []string{"th=14 tv=2", "th=12 tv=2", "th=7 tv=4", "th=6 tv=4"}
+// seeds are the register tiles that are known to be good, in a few sizes of blocks.
+func (a *attention) seeds() (list []space.Candidate[attentionParameters]) {
+	tiles := [][2]int64{{6, 2}, {4, 3}} // AVX2
+	switch registers := a.target.CPU.VectorRegisters; {
+	case registers >= 32 && a.target.CPU.VectorBytes >= 64: // AVX-512
+		tiles = [][2]int64{{14, 2}, {12, 2}, {7, 4}, {6, 4}}
 	case registers >= 32: // Neon
-		tiles = []string{"th=8 tv=3", "th=6 tv=4", "th=7 tv=3"}
+		tiles = [][2]int64{{8, 3}, {6, 4}, {7, 3}}
 	}
-	var seeds []string
 	for _, t := range tiles {
-		for _, rest := range []string{"block=8 ku=4 keys=1 values=0", "block=16 ku=4 keys=2 values=2", "block=32 ku=4 keys=1 values=1"} {
-			seeds = append(seeds, t+" "+rest)
+		for _, p := range []attentionParameters{
+			{block: 8, unroll: 4, keys: layAlone, values: layNowhere},
+			{block: 16, unroll: 4, keys: layInBatch, values: layInBatch},
+			{block: 32, unroll: 4, keys: layAlone, values: layAlone},
+		} {
+			p.rows, p.vectors = t[0], t[1]
+			list = append(list, space.Candidate[attentionParameters]{By: space.Direct, Parameters: p})
 		}
 	}
-	return seeds
+	return list
 }
 
 // inBatch reports whether a batch is one worker's, because keys or values are laid out for each.
-func (a *attention) inBatch(set space.Settings) bool {
-	return a.place(set, "keys", a.keys) == layInBatch || a.place(set, "values", a.values) == layInBatch
+func (a *attention) inBatch(p attentionParameters) bool {
+	return p.keys == layInBatch || p.values == layInBatch
 }
 
-func (a *attention) apply(s *schedule.Schedule, _ *unit, _ *target.Target, set space.Settings) error {
+// Apply implements space.Structure.
+func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) error {
 	b := &builder{s: s}
-	th, tv, block := a.tileOf(set)
-	keys, values := a.place(set, "keys", a.keys), a.place(set, "values", a.values)
-	if keys == layNowhere && a.keys >= 0 {
+	th, tv, block := a.tileOf(p)
+	if p.keys == layNowhere && a.keys >= 0 {
 		b.do(s.Inline(a.keys))
 	}
-	if values == layNowhere && a.values >= 0 {
+	if p.values == layNowhere && a.values >= 0 {
 		b.do(s.Inline(a.values))
 	}
-	batchAt, at, tileAt := a.outerNest(b, set, th, tv, block)
+	batchAt, at, tileAt := a.outerNest(b, p, th, tv, block)
 	b.do2(s.ComputeAt, a.mixed, a.out, tileAt)
-	a.productNest(b, a.mixed, set)
+	a.productNest(b, a.mixed, p)
 	a.softmax(b, at)
 	b.do2(s.ComputeAt, a.masked, a.out, at)
 	tileAt = a.scoresNest(b, th, tv)
 	b.do2(s.ComputeAt, a.scores, a.masked, tileAt)
-	a.productNest(b, a.scores, set)
-	a.lay(b, a.keys, keys, batchAt)
-	a.lay(b, a.values, values, batchAt)
+	a.productNest(b, a.scores, p)
+	a.lay(b, a.keys, p.keys, batchAt)
+	a.lay(b, a.values, p.values, batchAt)
 	return b.err
 }
 
 // outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's
 // tiles.
-func (a *attention) outerNest(b *builder, set space.Settings, th, tv, block int64) (batchAt, at, tileAt int) {
+func (a *attention) outerNest(b *builder, p attentionParameters, th, tv, block int64) (batchAt, at, tileAt int) {
 	blocks, rows := b.split(a.out, a.row, block, schedule.Shift)
 	tiles, row := b.split(a.out, rows, th, schedule.Peel)
 	columns, unit, lane := a.columns(b, a.out, a.column, a.e, tv)
@@ -165,7 +174,7 @@ func (a *attention) outerNest(b *builder, set space.Settings, th, tv, block int6
 	b.do(b.s.Reorder(a.out, slices.Concat(a.batch, []int{blocks, columns, tiles, row, unit, lane})...))
 	b.kind(b.s.Unroll, a.out, row, unit)
 	b.kind(b.s.Vectorize, a.out, lane)
-	if a.inBatch(set) {
+	if a.inBatch(p) {
 		batchAt, at = b.fuse(a.out, a.batch), blocks
 		b.kind(b.s.Parallel, a.out, batchAt)
 	} else {
@@ -210,11 +219,11 @@ func (a *attention) batchOf(id int) []int {
 }
 
 // productNest keeps a tile's sums in registers.
-func (a *attention) productNest(b *builder, id int, set space.Settings) {
+func (a *attention) productNest(b *builder, id int, p attentionParameters) {
 	axes := len(b.s.Stages[id].Axes)
 	unit, lane := b.split(id, axes-1, a.lanes, schedule.Peel)
 	steps := []int{axes}
-	if ku := min(set["ku"], b.s.Stages[id].Reduce[0].Extent); ku > 1 {
+	if ku := min(p.unroll, b.s.Stages[id].Reduce[0].Extent); ku > 1 {
 		outer, inner := b.split(id, axes, ku, schedule.Peel)
 		steps = []int{outer, inner}
 		b.kind(b.s.Unroll, id, inner)
@@ -231,7 +240,7 @@ func (a *attention) productNest(b *builder, id int, set space.Settings) {
 // softmax computes what lies between the products for a block of rows.
 func (a *attention) softmax(b *builder, at int) {
 	r := &rows{lanes: a.lanes}
-	set := space.Settings{"acc": 4, "unroll": 4}
+	p := rowsParameters{partials: 4, unroll: 4}
 	for _, id := range []int{a.total, a.sum, a.exp, a.largest} {
 		if b.err != nil {
 			return
@@ -240,9 +249,9 @@ func (a *attention) softmax(b *builder, at int) {
 		switch id {
 		case a.exp:
 			r.dims = map[int][]int{id: append(a.batchOf(id), a.dims[id][a.row])}
-			r.alongNest(b, g, set)
+			r.alongNest(b, g, p)
 		case a.sum, a.largest:
-			for _, partial := range r.accumulate(b, g, 0, set) {
+			for _, partial := range r.accumulate(b, g, 0, p) {
 				b.do2(b.s.ComputeAt, partial, id, a.dims[id][a.row])
 			}
 		}

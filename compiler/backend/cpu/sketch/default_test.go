@@ -13,19 +13,19 @@ import (
 func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 	s := New(conv(t, 7, 512), parseTarget(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()
-	if len(defaults) != len(s.Knobs[0].Values) {
-		t.Fatalf("%d defaults of %d algorithms", len(defaults), len(s.Knobs[0].Values))
+	if len(defaults) != len(s.Algorithms()) {
+		t.Fatalf("%d defaults of %d algorithms", len(defaults), len(s.Algorithms()))
 	}
 	best := s.Cost(s.Default())
 	for k, p := range defaults {
-		if p[0] != k {
+		if s.Algorithm(p) != s.Algorithms()[k] {
 			t.Errorf("default %d is %s", k, s.Format(p))
 		}
 		if s.Cost(p) < best {
 			t.Errorf("%s costs %.0f, the default %.0f", s.Format(p), s.Cost(p), best)
 		}
 		for _, q := range s.Neighbours(p) {
-			if q[0] == p[0] && s.Cost(q) < s.Cost(p) {
+			if s.Algorithm(q) == s.Algorithm(p) && s.Cost(q) < s.Cost(p) {
 				t.Errorf("%s costs less than %s", s.Format(q), s.Format(p))
 			}
 		}

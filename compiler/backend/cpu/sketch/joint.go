@@ -4,11 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
-
-// jointKnob chooses whether a tile has its positions along one axis of all positions, or along two.
-const jointKnob = "joint"
 
 // joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an
 // image in the next one: of 7 x 7 positions, tiles of six waste five in the last tile rather than five in each row.
@@ -62,33 +58,28 @@ func (x *tile) along(axes []int) *tile {
 	return &y
 }
 
-// chosen is the tile that the settings mean.
-func (x *tile) chosen(set space.Settings) *tile {
-	if x.joined != nil && set[jointKnob] == 1 {
+// chosen is the tile that parameters mean.
+func (x *tile) chosen(p tileParameters) *tile {
+	if x.joined != nil && p.joint == 1 {
 		return x.joined
 	}
 	return x
 }
 
-// Reconcile changes the settings that were chosen for positions along other axes than the point has: a tile is no
-// wider than a row, one along a joint axis has one row.
-func (k *sketches) Reconcile(set space.Settings) space.Settings {
-	u := k.plan.heaviest()
-	if u == nil {
-		return nil
+// Reconciled implements space.Reconciler, for parameters that were chosen for positions along other axes than the
+// point has: a tile is no wider than a row, one along a joint axis has one row.
+func (x *tile) Reconciled(p tileParameters) tileParameters {
+	switch {
+	case x.joined == nil:
+	case p.joint == 0:
+		p.columns = min(p.columns, x.extent(x.col))
+	default:
+		p.rows = 1
+		if p.feed == feedBlock {
+			p.feed = feedRoot
+		}
 	}
-	x, tiled := u.sketch.(*tile)
-	if !tiled || x.joined == nil {
-		return nil
-	}
-	if set[jointKnob] == 0 {
-		return space.Settings{"tw": min(set["tw"], x.extent(x.col))}
-	}
-	changed := space.Settings{"th": 1}
-	if set["feed"] == feedBlock {
-		changed["feed"] = feedRoot
-	}
-	return changed
+	return p
 }
 
 // fuseJoint makes one iterator of the joint axes of the stage that the tiles belong to, all others outside of it but

@@ -14,7 +14,7 @@ import (
 // Tiles of six positions leave a seventh of a row of seven unused, but hardly anything of 49.
 func TestPositionsGoOnInTheNextRow(t *testing.T) {
 	s := New(conv(t, 7, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	x := planOf(s).heaviest().sketch.(*tile)
+	x := tileOf(t, s)
 	if x.joined == nil || x.joined.extent(x.joined.col) != 49 || x.joined.row != -1 {
 		t.Fatalf("the joint axis is %+v", x.joined)
 	}
@@ -37,7 +37,7 @@ func TestPositionsGoOnInTheNextRow(t *testing.T) {
 
 func TestATileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
 	s := New(conv(t, 7, 64), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	x := planOf(s).heaviest().sketch.(*tile)
+	x := tileOf(t, s)
 	a := &access{joint: x.joined.joint, rows: x.extents}
 	extents := make([]int64, len(x.extents))
 	for _, c := range []struct{ tile, columns, rows int64 }{{1, 1, 1}, {6, 6, 1}, {7, 7, 1}, {8, 7, 2}, {49, 7, 7}} {
@@ -50,7 +50,7 @@ func TestATileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
 
 func TestAProductWithABatchHasNoJointAxis(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	if x := planOf(s).heaviest().sketch.(*tile); x.joined != nil {
+	if x := tileOf(t, s); x.joined != nil {
 		t.Errorf("axes %v are joined, but batches have right sides of their own", x.joined.joint)
 	}
 }

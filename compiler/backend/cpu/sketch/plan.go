@@ -29,30 +29,19 @@ type unit struct {
 	// too.
 	also []int
 	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
-	feeds  []int
-	flop   float64
-	sketch sketch
-	// other is another algorithm for the same unit; nil where none applies.
-	other algorithm
-}
-
-// sketch is a structure of loops whose numbers are left open as knobs.
-type sketch interface {
-	knobs(t *target.Target) []space.Knob
-	// legal says why settings break a constraint that is known before compiling; nil when they break none.
-	legal(t *target.Target, set space.Settings) error
-	// cost estimates cycles of one core.
-	cost(t *target.Target, set space.Settings) float64
-	apply(s *schedule.Schedule, u *unit, t *target.Target, set space.Settings) error
+	feeds []int
+	flop  float64
+	// direct is its schedules with direct sums, other those of another algorithm; nil where none applies.
+	direct, other space.Family
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
 	if a := newAttention(w, t); a != nil {
-		return &plan{units: []*unit{{out: a.out, acc: -1, sketch: a, flop: w.Flop()}}}
+		return &plan{units: []*unit{{out: a.out, acc: -1, direct: a.family(), flop: w.Flop()}}}
 	}
 	if r := newRows(w, t); r != nil {
-		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, sketch: r, flop: w.Flop()}}}
+		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, direct: r.family(), flop: w.Flop()}}}
 	}
 	s := schedule.New(w)
 	p := &plan{}
@@ -76,14 +65,13 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		x := newTile(s, g, u.stored(s), t)
+		x := newTile(s, g, u, t)
 		x.feed(s, g, u.feeds)
-		u.sketch = x
 		if len(u.also) > 0 {
 			x.joined = nil // a tile of an output on the way is known by its rows and columns
 		}
 		x.stream(s, s.Stages[u.out])
-		u.other = otherAlgorithm(s, g, t, x, len(u.also) == 0)
+		u.direct, u.other = x.family(), otherAlgorithm(s, g, u, t, x)
 		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
@@ -93,7 +81,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
 		u.follow(s, taken)
 		taken[u.out] = true
-		u.sketch = newFlat(s, s.Stages[u.out], t)
+		u.direct = newFlat(s, u, t).family()
 		p.units = append(p.units, u)
 	}
 	return p
@@ -233,8 +221,8 @@ func (p *plan) heaviest() *unit {
 	return best
 }
 
-// apply schedules every unit: the heaviest by the settings, the others by the rules' own choice.
-func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen space.Settings) error {
+// apply schedules every unit: the heaviest as said, the others by the rules' own choice.
+func (p *plan) apply(s *schedule.Schedule, heaviest func() error) error {
 	for _, id := range p.inline {
 		if err := s.Inline(id); err != nil {
 			return err
@@ -247,60 +235,44 @@ func (p *plan) apply(s *schedule.Schedule, t *target.Target, chosen space.Settin
 			}
 		}
 	}
-	heaviest := p.heaviest()
+	chosen := p.heaviest()
 	for _, u := range p.units {
-		set := chosen
-		if u != heaviest {
-			set = u.choose(t)
+		apply := heaviest
+		if u != chosen {
+			apply = func() error { return settle(s, u.direct) }
 		}
-		if err := u.apply(s, t, set); err != nil {
+		if err := apply(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// chosen is the sketch of the algorithm that the settings choose.
-func (u *unit) chosen(set space.Settings) sketch {
-	if set[space.AlgorithmKnob] != space.Direct {
-		return u.other
+// settle applies the candidate of a family without knobs in the space that coordinate descent of the analytic cost
+// finds.
+func settle(s *schedule.Schedule, f space.Family) error {
+	by, knobs := f.Algorithms()[0], f.Knobs()
+	values := make([]int64, len(knobs))
+	for k, knob := range knobs {
+		values[k] = knob.Values[0]
 	}
-	return u.sketch
-}
-
-func (u *unit) legal(t *target.Target, set space.Settings) error { return u.chosen(set).legal(t, set) }
-
-func (u *unit) cost(t *target.Target, set space.Settings) float64 { return u.chosen(set).cost(t, set) }
-
-func (u *unit) apply(s *schedule.Schedule, t *target.Target, set space.Settings) error {
-	return u.chosen(set).apply(s, u, t, set)
-}
-
-// choose settles a unit that has no knobs in the space: by coordinate descent of the analytic cost.
-func (u *unit) choose(t *target.Target) space.Settings {
-	knobs := u.sketch.knobs(t)
-	set := space.Settings{}
-	for _, k := range knobs {
-		set[k.Name] = k.Values[0]
+	cost := func() float64 {
+		if f.Legal(by, values) != nil {
+			return inf
+		}
+		return f.Cost(by, values)
 	}
 	for range 3 {
-		for _, k := range knobs {
-			best, cost := set[k.Name], u.settledCost(t, set)
-			for _, v := range k.Values {
-				set[k.Name] = v
-				if c := u.settledCost(t, set); c < cost {
-					best, cost = v, c
+		for k, knob := range knobs {
+			best, least := values[k], cost()
+			for _, v := range knob.Values {
+				values[k] = v
+				if c := cost(); c < least {
+					best, least = v, c
 				}
 			}
-			set[k.Name] = best
+			values[k] = best
 		}
 	}
-	return set
-}
-
-func (u *unit) settledCost(t *target.Target, set space.Settings) float64 {
-	if u.legal(t, set) != nil {
-		return inf
-	}
-	return u.cost(t, set)
+	return f.Apply(s, by, values)
 }

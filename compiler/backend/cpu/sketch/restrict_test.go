@@ -12,7 +12,7 @@ import (
 
 func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
-	values := map[string][]int64{space.AlgorithmKnob: {largest}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
+	values := map[string][]int64{"alg": {largest.Number}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
 	part, err := whole.Restrict(values)
 	if err != nil {
 		t.Fatal(err)
@@ -51,15 +51,12 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 
 func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
-	for _, alg := range []int64{space.Direct, largest} {
-		part, err := whole.Restrict(map[string][]int64{space.AlgorithmKnob: {alg}})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, alg := range []space.Algorithm{space.Direct, largest} {
+		part := whole.Of(alg)
 		rng := rand.New(rand.NewPCG(2, 2))
 		p, ok := part.Random(rng)
 		for range 100 {
-			if q, changed := part.Mutate(rng, p); ok && changed && q[0] != 0 {
+			if q, changed := part.Mutate(rng, p); ok && changed && part.Algorithm(q) != alg {
 				t.Fatalf("%s has another algorithm", part.Format(q))
 			}
 		}

@@ -25,7 +25,8 @@ import (
 // Rows that are too few for the workers and long are cut into pieces: each stage is a parallel nest of its own, and a
 // reduction keeps a partial result for each piece.
 type rows struct {
-	out int
+	target *target.Target
+	out    int
 	// inline are stages that disappear into their consumers, stages the others but the last, producers first.
 	inline, stages []int
 	// shared are the axes of the last stage that all stages have.
@@ -42,13 +43,21 @@ type rows struct {
 	loads         int
 }
 
+// rowsParameters are the numbers that the sketch leaves open.
+type rowsParameters struct {
+	// partials is how many vectors hold a reduction's partial results, or how many vectors wide a row is.
+	partials int64
+	// unroll is how many vectors of a map are computed at a time.
+	unroll int64
+}
+
 // newRows is the sketch of a workload; nil when its stages do not follow it.
 func newRows(w *expr.Workload, t *target.Target) *rows {
 	if len(w.Outputs) != 1 {
 		return nil
 	}
 	s := schedule.New(w)
-	r := &rows{out: s.Producer(w.Outputs[0]).ID, contiguous: map[int]int{}, dims: map[int][]int{}}
+	r := &rows{target: t, out: s.Producer(w.Outputs[0]).ID, contiguous: map[int]int{}, dims: map[int][]int{}}
 	r.inlineMaps(s)
 	for _, g := range s.Stages {
 		if !g.Inlined && g.ID != r.out {

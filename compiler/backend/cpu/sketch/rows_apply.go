@@ -6,16 +6,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-func (r *rows) knobs(*target.Target) []space.Knob {
+// family is the schedules of the rows.
+func (r *rows) family() space.Family {
+	type p = rowsParameters
 	vectors := ceilDiv(r.length, r.lanes)
 	if r.across {
 		vectors = 8
 	}
-	knobs := []space.Knob{{Name: "acc", Values: atMost(vectors, 1, 2, 4, 8)}, {Name: "unroll", Values: atMost(vectors, 1, 2, 4, 8)}}
-	return slices.DeleteFunc(knobs, func(k space.Knob) bool { return len(k.Values) < 2 })
+	return &space.Sketch[p]{
+		Open: space.Worth([]space.Parameter[p]{
+			knob("acc", func(p *p) *int64 { return &p.partials }, atMost(vectors, 1, 2, 4, 8)...),
+			knob("unroll", func(p *p) *int64 { return &p.unroll }, atMost(vectors, 1, 2, 4, 8)...),
+		}),
+		Variants: []space.Variant[p]{{By: space.Direct, Structure: r}},
+	}
 }
 
 // addLatency and acrossCycles are about how long dependent additions, and the combination of a vector's lanes, take in
@@ -25,17 +31,17 @@ const (
 	acrossCycles = 15
 )
 
-// cost estimates cycles: each load and each vector of a map one, reductions as fast as their chains of additions
-// allow.
-func (r *rows) cost(t *target.Target, set space.Settings) float64 {
-	acc, unroll := float64(max(1, set["acc"])), float64(max(1, set["unroll"]))
+// Cost implements space.Structure: each load and each vector of a map one, reductions as fast as their chains of
+// additions allow.
+func (r *rows) Cost(p rowsParameters) float64 {
+	acc, unroll := float64(max(1, p.partials)), float64(max(1, p.unroll))
 	vectors := float64(ceilDiv(r.length, r.lanes))
 	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(addLatency/acc, 1) + 1/unroll)
 	row += float64(len(r.contiguous)) * (acrossCycles + addLatency*acc/2)
 	if r.across {
 		row += float64(r.length) * 2 / acc
 	}
-	workers := min(int64(max(1, t.CPU.Threads)), r.count)
+	workers := min(int64(max(1, r.target.CPU.Threads)), r.count)
 	return row * float64(ceilDiv(r.count, workers))
 }
 
@@ -43,32 +49,34 @@ func (r *rows) cost(t *target.Target, set space.Settings) float64 {
 const minPiece = 8 << 10
 
 // pieces is into how many pieces rows are cut; 1 where there are rows enough.
-func (r *rows) pieces(t *target.Target) int64 {
-	workers := int64(max(1, t.CPU.Threads))
+func (r *rows) pieces() int64 {
+	workers := int64(max(1, r.target.CPU.Threads))
 	if r.across || r.count >= workers || workers == 1 {
 		return 1
 	}
 	return max(1, min(ceilDiv(workers, r.count), r.length/minPiece))
 }
 
-func (r *rows) legal(*target.Target, space.Settings) error { return nil }
+// Legal implements space.Structure.
+func (r *rows) Legal(rowsParameters) error { return nil }
 
-func (r *rows) apply(s *schedule.Schedule, _ *unit, t *target.Target, set space.Settings) error {
+// Apply implements space.Structure.
+func (r *rows) Apply(s *schedule.Schedule, p rowsParameters) error {
 	b := &builder{s: s}
 	switch {
 	case r.across:
-		r.applyAcross(b, set)
-	case r.pieces(t) > 1:
-		return r.applyPieces(b, t, set)
+		r.applyAcross(b, p)
+	case r.pieces() > 1:
+		return r.applyPieces(b, p)
 	default:
-		r.applyAlong(b, set)
+		r.applyAlong(b, p)
 	}
 	return b.err
 }
 
 // applyAlong computes row by row, with vectors along the row.
-func (r *rows) applyAlong(b *builder, set space.Settings) {
-	partials := r.along(b, r.out, set)
+func (r *rows) applyAlong(b *builder, p rowsParameters) {
+	partials := r.along(b, r.out, p)
 	at := noRows
 	if len(r.shared) > 0 && b.err == nil {
 		b.do(b.s.Reorder(r.out, leavesFirst(b.s.Stages[r.out], r.shared)...))
@@ -78,18 +86,18 @@ func (r *rows) applyAlong(b *builder, set space.Settings) {
 	r.computeAt(b, partials, at)
 	for k := len(r.stages) - 1; k >= 0 && b.err == nil; k-- {
 		id := r.stages[k]
-		r.computeAt(b, append([]int{id}, r.along(b, id, set)...), at)
+		r.computeAt(b, append([]int{id}, r.along(b, id, p)...), at)
 	}
 }
 
 // along makes the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers
 // first.
-func (r *rows) along(b *builder, id int, set space.Settings) []int {
+func (r *rows) along(b *builder, id int, p rowsParameters) []int {
 	g := b.s.Stages[id]
 	if g.Combiner != expr.None {
-		return r.accumulate(b, g, r.contiguous[id], set)
+		return r.accumulate(b, g, r.contiguous[id], p)
 	}
-	r.alongNest(b, g, set)
+	r.alongNest(b, g, p)
 	return nil
 }
 
@@ -137,14 +145,14 @@ func leavesFirst(g *schedule.Stage, first []int) []int {
 }
 
 // alongNest vectorizes a map along the last of its own axes, several vectors at a time.
-func (r *rows) alongNest(b *builder, g *schedule.Stage, set space.Settings) {
+func (r *rows) alongNest(b *builder, g *schedule.Stage, p rowsParameters) {
 	own := r.others(g)
 	if len(own) == 0 {
 		return
 	}
 	last := own[len(own)-1]
 	vectors, lane := b.split(g.ID, last, r.lanes, schedule.Peel)
-	loop, unrolled := b.split(g.ID, vectors, max(1, set["unroll"]), schedule.Peel)
+	loop, unrolled := b.split(g.ID, vectors, max(1, p.unroll), schedule.Peel)
 	if b.err != nil {
 		return
 	}
@@ -156,12 +164,12 @@ func (r *rows) alongNest(b *builder, g *schedule.Stage, set space.Settings) {
 
 // accumulate keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers
 // first.
-func (r *rows) accumulate(b *builder, g *schedule.Stage, k int, set space.Settings) []int {
+func (r *rows) accumulate(b *builder, g *schedule.Stage, k int, p rowsParameters) []int {
 	extent := g.Reduce[k].Extent
 	if extent < 2*r.lanes || r.lanes == 1 {
 		return nil
 	}
-	acc := min(max(1, set["acc"]), extent/r.lanes)
+	acc := min(max(1, p.partials), extent/r.lanes)
 	partial := r.factor(b, g, k, acc*r.lanes)
 	if b.err != nil {
 		return nil
@@ -226,11 +234,11 @@ func (r *rows) partialNest(b *builder, p *schedule.Stage, k int, whole int64) {
 }
 
 // applyAcross computes blocks of rows side by side, with vectors along their shared contiguous axis.
-func (r *rows) applyAcross(b *builder, set space.Settings) {
+func (r *rows) applyAcross(b *builder, p rowsParameters) {
 	out := b.s.Stages[r.out]
 	dims := r.dims[r.out]
 	last := dims[len(dims)-1]
-	blocks, inside := b.split(out.ID, last, max(1, set["acc"])*r.lanes, schedule.Peel)
+	blocks, inside := b.split(out.ID, last, max(1, p.partials)*r.lanes, schedule.Peel)
 	unit, lane := b.split(out.ID, inside, r.lanes, schedule.Peel)
 	outer := append(slices.Clone(dims[:len(dims)-1]), blocks)
 	if b.err != nil {
@@ -262,26 +270,25 @@ func (r *rows) acrossNest(b *builder, g *schedule.Stage) {
 }
 
 // applyPieces makes every stage a parallel nest of its own; reductions keep a partial result for each piece of a row.
-func (r *rows) applyPieces(b *builder, t *target.Target, set space.Settings) error {
+func (r *rows) applyPieces(b *builder, p rowsParameters) error {
 	for _, id := range append(slices.Clone(r.stages), r.out) {
 		g := b.s.Stages[id]
 		if g.Combiner != expr.None {
-			r.pieced(b, t, g, set)
+			r.pieced(b, g, p)
 			continue
 		}
-		f := &unit{out: id, acc: -1, sketch: newFlat(b.s, g, t)}
 		if b.err == nil {
-			b.do(f.apply(b.s, t, f.choose(t)))
+			b.do(settle(b.s, newFlat(b.s, &unit{out: id, acc: -1}, r.target).family()))
 		}
 	}
 	return b.err
 }
 
 // pieced divides a reduction among workers. Pieces are equal, so that none ends within a vector.
-func (r *rows) pieced(b *builder, t *target.Target, g *schedule.Stage, set space.Settings) {
+func (r *rows) pieced(b *builder, g *schedule.Stage, chosen rowsParameters) {
 	k := r.contiguous[g.ID]
 	extent := g.Reduce[k].Extent
-	pieces := divisorAtMost(extent, 4*r.pieces(t))
+	pieces := divisorAtMost(extent, 4*r.pieces())
 	if pieces == 1 || b.err != nil {
 		return
 	}
@@ -291,7 +298,7 @@ func (r *rows) pieced(b *builder, t *target.Target, g *schedule.Stage, set space
 		return
 	}
 	p := b.s.Stages[id]
-	partials := r.accumulate(b, p, k, set)
+	partials := r.accumulate(b, p, k, chosen)
 	var axes []int
 	for d := range p.Axes {
 		axes = append(axes, d)

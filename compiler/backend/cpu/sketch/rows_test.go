@@ -52,9 +52,8 @@ output t2
 		t.Fatal(err)
 	}
 	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
-	r, ok := planOf(s).heaviest().sketch.(*rows)
-	if !ok || r.across {
-		t.Fatalf("the sketch is %T", planOf(s).heaviest().sketch)
+	if r := structureOf[rowsParameters, *rows](t, s); r.across {
+		t.Fatal("vectors lie across the rows")
 	}
 	scheduled, err := s.Apply(s.Default())
 	if err != nil {

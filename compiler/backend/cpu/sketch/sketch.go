@@ -7,62 +7,40 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// New derives the space of a workload on a target, with the algorithms that numerics allow.
+// New derives the space of a workload on a target, with the algorithms that numerics allow. Its knobs are those of the
+// heaviest nest.
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
-	return space.New(w, t, &sketches{plan: analyse(w, t), target: t, numerics: numerics})
-}
-
-// sketches are those of a workload; the knobs are of the heaviest nest's. It implements space.Sketch.
-type sketches struct {
-	plan     *plan
-	target   *target.Target
-	numerics schedule.Numerics
-}
-
-// other is the algorithm that there is beside direct sums; nil where there is none, or the numerics forbid it.
-func (k *sketches) other() algorithm {
-	if u := k.plan.heaviest(); u != nil && k.numerics >= schedule.Default {
-		return u.other
+	p := analyse(w, t)
+	u := p.heaviest()
+	if u == nil {
+		u = &unit{direct: &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: nothing{}}}}}
 	}
-	return nil
-}
-
-// Knobs implements space.Sketch.
-func (k *sketches) Knobs() []space.Knob {
-	if u := k.plan.heaviest(); u != nil {
-		return u.sketch.knobs(k.target)
+	families := []space.Family{planned{u.direct, p}}
+	if u.other != nil && numerics >= schedule.Default {
+		families = append(families, planned{u.other, p})
 	}
-	return nil
+	return space.New(w, t, families...)
 }
 
-// Algorithms implements space.Sketch.
-func (k *sketches) Algorithms() (values []int64, knobs []space.Knob) {
-	if other := k.other(); other != nil {
-		return other.algorithms(), other.knobs(k.target)
-	}
-	return nil, nil
+// planned is schedules of a plan's heaviest unit, which come with those of its others.
+type planned struct {
+	space.Family
+	plan *plan
 }
 
-// Legal implements space.Sketch.
-func (k *sketches) Legal(set space.Settings) error {
-	if u := k.plan.heaviest(); u != nil {
-		return u.legal(k.target, set)
-	}
-	return nil
+// Apply implements space.Family.
+func (f planned) Apply(s *schedule.Schedule, by space.Algorithm, values []int64) error {
+	return f.plan.apply(s, func() error { return f.Family.Apply(s, by, values) })
 }
 
-// Cost implements space.Sketch.
-func (k *sketches) Cost(set space.Settings) float64 {
-	if u := k.plan.heaviest(); u != nil {
-		return u.cost(k.target, set)
-	}
-	return 0
-}
+// nothing is the structure where no unit is left, since all stages disappear into constants.
+type nothing struct{}
 
-// Apply implements space.Sketch.
-func (k *sketches) Apply(s *schedule.Schedule, set space.Settings) error {
-	return k.plan.apply(s, k.target, set)
-}
+// Legal implements space.Structure.
+func (nothing) Legal(struct{}) error { return nil }
 
-// Unrolls implements space.Sketch: of direct sums, of Winograd's and of Strassen's products.
-func (k *sketches) Unrolls() []string { return []string{"ku", "wku", "sku"} }
+// Cost implements space.Structure.
+func (nothing) Cost(struct{}) float64 { return 0 }
+
+// Apply implements space.Structure.
+func (nothing) Apply(*schedule.Schedule, struct{}) error { return nil }

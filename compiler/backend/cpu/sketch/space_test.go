@@ -266,4 +266,17 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 }
 
 // planOf is what the rules decided about the workload of a space.
-func planOf(s *space.Space) *plan { return analyse(s.Workload, s.Target) }
+// structureOf is the structure of the direct sums of a space.
+func structureOf[P any, S space.Structure[P]](t *testing.T, s *space.Space) S {
+	t.Helper()
+	k, ok := analyse(s.Workload, s.Target).heaviest().direct.(*space.Sketch[P])
+	if !ok {
+		t.Fatalf("the sketch is %T", analyse(s.Workload, s.Target).heaviest().direct)
+	}
+	return k.Variants[0].Structure.(S)
+}
+
+func tileOf(t *testing.T, s *space.Space) *tile {
+	t.Helper()
+	return structureOf[tileParameters, *tile](t, s)
+}

@@ -14,6 +14,8 @@ import (
 // The sums of the right operand are compiled, or are computed for each strip of columns into a buffer that stays in
 // the second cache while all rows of a block use it.
 type strassen struct {
+	target   *target.Target
+	unit     *unit
 	lanes    int64
 	row, col int
 	p        schedule.Product
@@ -25,25 +27,62 @@ type strassen struct {
 	ends []access
 }
 
-// newStrassen is nil when the reduction acc, whose direct sum is given, is no product that the algorithm computes.
-func newStrassen(s *schedule.Schedule, acc *schedule.Stage, t *target.Target, direct *tile) *strassen {
+// strassenSums is the sketch for one way to get the sums of the right operand.
+type strassenSums struct {
+	*strassen
+	sums schedule.Sums
+}
+
+// Strassen's algorithm with the sums of the right operand, a constant, compiled, or computed by the kernel.
+var (
+	strassenCompiled = space.Algorithm{Name: "strassen", Number: 7}
+	strassenComputed = space.Algorithm{Name: "strassen with computed sums", Number: 70}
+)
+
+// products is how many products of blocks the algorithm has.
+const products = 7
+
+// strassenParameters are the numbers that the sketch leaves open.
+type strassenParameters struct {
+	// rows x vectors are the register tile.
+	rows, vectors int64
+	// rowTiles are the most tiles of a chunk.
+	rowTiles int64
+	// unroll is how many steps of the reduction are written out.
+	unroll int64
+	// prefetch is how many bytes ahead sums are fetched.
+	prefetch int64
+}
+
+// newStrassen is the schedules of the reduction acc, whose direct sum is given; nil when it is no product that the
+// algorithm computes.
+func newStrassen(s *schedule.Schedule, acc *schedule.Stage, u *unit, direct *tile) space.Family {
 	p, ok := s.Product(acc.ID)
 	if !ok {
 		return nil
 	}
-	bytes := acc.Tensor.DType.Bytes()
-	return &strassen{
+	bytes, t := acc.Tensor.DType.Bytes(), direct.target
+	x := &strassen{
+		target: t, unit: u,
 		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), row: p.Row, col: p.Column, p: p, bytes: bytes,
 		rows: acc.Tensor.Shape[p.Row], columns: acc.Tensor.Shape[p.Column],
 		m: ceilDiv(acc.Tensor.Shape[p.Row], 2), k: ceilDiv(p.Inner, 2),
 		ends: append(slices.Clone(direct.ends), direct.accesses[len(direct.accesses)-1]),
+	}
+	return &space.Sketch[strassenParameters]{
+		Open: x.open(),
+		Variants: []space.Variant[strassenParameters]{
+			{By: strassenCompiled, Structure: &strassenSums{x, schedule.Compiled}},
+			{By: strassenComputed, Structure: &strassenSums{x, schedule.Computed}},
+		},
+		Good: x.seeds(),
 	}
 }
 
 // n is how many columns a block has, in whole vectors.
 func (x *strassen) n() int64 { return ceilDiv(x.columns, 2*x.lanes) * x.lanes }
 
-// strassenSizes are the numbers that follow from the settings.
+// strassenSizes are the numbers that follow from the parameters.
 type strassenSizes struct {
 	// rows x vectors is the register tile, of each of the seven products.
 	rows, vectors, ku int64
@@ -53,14 +92,11 @@ type strassenSizes struct {
 	sums schedule.Sums
 }
 
-func (x *strassen) sizes(set space.Settings) strassenSizes {
+func (x *strassenSums) sizes(p strassenParameters) strassenSizes {
 	z := strassenSizes{
-		rows: min(max(1, set["st"]), x.m), vectors: min(max(1, set["sv"]), x.n()/x.lanes),
-		ku: max(1, set["sku"]), pf: set["spf"], sums: schedule.Compiled,
+		rows: min(max(1, p.rows), x.m), vectors: min(max(1, p.vectors), x.n()/x.lanes),
+		ku: max(1, p.unroll), pf: p.prefetch, sums: x.sums,
 	}
-	if set[space.AlgorithmKnob] == sevenNow {
-		z.sums = schedule.Computed
-	}
-	z.rowTiles = divisorAtMost(ceilDiv(x.m, z.rows), max(1, set["sb"]))
+	z.rowTiles = divisorAtMost(ceilDiv(x.m, z.rows), max(1, p.rowTiles))
 	return z
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // strassenNests builds the loop nests of one schedule.
@@ -20,8 +18,9 @@ type strassenNests struct {
 	chunk, tile, pair int
 }
 
-func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.Settings) error {
-	b, z := &builder{s: s}, x.sizes(set)
+// Apply implements space.Structure.
+func (x *strassenSums) Apply(s *schedule.Schedule, p strassenParameters) error {
+	b, u, z := &builder{s: s}, x.unit, x.sizes(p)
 	ids, err := s.Strassen(u.acc, x.lanes, z.sums)
 	if err != nil {
 		return err
@@ -37,7 +36,7 @@ func (x *strassen) apply(s *schedule.Schedule, u *unit, _ *target.Target, set sp
 	if err != nil {
 		return err
 	}
-	n := &strassenNests{builder: b, x: x, z: z, ids: ids, out: u.out}
+	n := &strassenNests{builder: b, x: x.strassen, z: z, ids: ids, out: u.out}
 	n.output()
 	for _, o := range slices.Backward(u.also) {
 		n.also(o)

@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -9,38 +8,38 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-func (x *strassen) knobs(*target.Target) []space.Knob {
+// open are the knobs.
+func (x *strassen) open() []space.Parameter[strassenParameters] {
+	type p = strassenParameters
 	vectors := x.n() / x.lanes
-	return []space.Knob{
-		{Name: "st", Values: atMost(x.m, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)},
-		{Name: "sv", Values: atMost(vectors, 1, 2, 3, 4, 6)},
-		{Name: "sb", Values: atMost(x.m, 1, 2, 4, 8, 16, 1024)},
-		{Name: "sku", Values: atMost(x.k, 1, 2, 4, 8)},
-		{Name: "spf", Values: []int64{0, 512, 1024, 2048, 4096}},
+	return []space.Parameter[p]{
+		knob("st", func(p *p) *int64 { return &p.rows }, atMost(x.m, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
+		knob("sv", func(p *p) *int64 { return &p.vectors }, atMost(vectors, 1, 2, 3, 4, 6)...),
+		knob("sb", func(p *p) *int64 { return &p.rowTiles }, atMost(x.m, 1, 2, 4, 8, 16, 1024)...),
+		unrolling(knob("sku", func(p *p) *int64 { return &p.unroll }, atMost(x.k, 1, 2, 4, 8)...)),
+		knob("spf", func(p *p) *int64 { return &p.prefetch }, 0, 512, 1024, 2048, 4096),
 	}
 }
-
-// algorithms is the value of the knob that chooses this sketch.
-func (x *strassen) algorithms() []int64 { return []int64{seven, sevenNow} }
 
 // seeds are register tiles that are known to be good.
-func (x *strassen) seeds(registers int) []string {
-	tiles := []string{"st=4 sv=3", "st=5 sv=2", "st=6 sv=2", "st=4 sv=2"}
-	if registers >= 32 {
-		tiles = []string{"st=14 sv=2", "st=7 sv=4", "st=8 sv=3", "st=6 sv=4", "st=4 sv=6", "st=4 sv=4"}
+func (x *strassen) seeds() (list []space.Candidate[strassenParameters]) {
+	tiles := [][2]int64{{4, 3}, {5, 2}, {6, 2}, {4, 2}}
+	if x.target.CPU.VectorRegisters >= 32 {
+		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {6, 4}, {4, 6}, {4, 4}}
 	}
-	var seeds []string
 	for _, t := range tiles {
-		for _, alg := range x.algorithms() {
-			seeds = append(seeds, fmt.Sprintf("%s=%d %s sb=1024 sku=2 spf=1024", space.AlgorithmKnob, alg, t))
+		p := strassenParameters{rows: t[0], vectors: t[1], rowTiles: 1024, unroll: 2, prefetch: 1024}
+		for _, by := range []space.Algorithm{strassenCompiled, strassenComputed} {
+			list = append(list, space.Candidate[strassenParameters]{By: by, Parameters: p})
 		}
 	}
-	return seeds
+	return list
 }
 
-func (x *strassen) legal(t *target.Target, set space.Settings) error {
-	z := x.sizes(set)
-	return registerTile{rows: z.rows, vectors: z.vectors, unroll: z.ku}.legal(t)
+// Legal implements space.Structure.
+func (x *strassenSums) Legal(p strassenParameters) error {
+	z := x.sizes(p)
+	return registerTile{rows: z.rows, vectors: z.vectors, unroll: z.ku}.legal(x.target)
 }
 
 // What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and
@@ -74,16 +73,16 @@ const (
 	lostAhead    = 0.03
 )
 
-// cost estimates cycles as tile.cost does: those of the seven products are of a tile whose reduction runs over the
-// products, too.
-func (x *strassen) cost(t *target.Target, set space.Settings) float64 {
-	z := x.sizes(set)
-	p := x.products(t)
-	tile := p.sizes(space.Settings{"tv": z.vectors, "tw": z.rows, "hb": z.rowTiles, "ku": z.ku, "pf": z.pf})
-	chunks, workers := float64(p.chunks(tile)), float64(max(1, t.CPU.Threads))
+// Cost implements space.Structure, as the cost of a tile does: the cycles of the seven products are of a tile whose
+// reduction runs over the products, too.
+func (x *strassenSums) Cost(p strassenParameters) float64 {
+	t, z := x.target, x.sizes(p)
+	seven := x.seven()
+	tile := seven.sizes(tileParameters{vectors: z.vectors, columns: z.rows, rowTiles: z.rowTiles, unroll: z.ku, prefetch: z.pf})
+	chunks, workers := float64(seven.chunks(tile)), float64(max(1, t.CPU.Threads))
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles * wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
-	work := few*p.arithmetic(t, tile, multiplyAddLatency) + x.right(t, z, p.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
+	work := few*seven.arithmetic(t, tile, multiplyAddLatency) + x.right(t, z, seven.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
 	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles * wide(t)
 	sums += x.handedOn(t)
 	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
@@ -91,7 +90,7 @@ func (x *strassen) cost(t *target.Target, set space.Settings) float64 {
 
 // handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
 func (x *strassen) handedOn(t *target.Target) float64 {
-	bytes := float64(seven*x.m*x.k) * float64(x.bytes)
+	bytes := float64(products*x.m*x.k) * float64(x.bytes)
 	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
 	switch {
 	case bytes <= 0.7*float64(t.CPU.L2Bytes):
@@ -109,7 +108,7 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 		return cold * (1 + colder*(1-1/workers))
 	}
 	blocks := ceilDiv(ceilDiv(x.m, z.rows), z.rowTiles)
-	return cold*4/seven + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*wide(t)
+	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*wide(t)
 }
 
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of
@@ -123,8 +122,8 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 		return 2
 	}
 	width := z.vectors * x.lanes
-	left := float64(seven*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
-	strip := float64(seven*x.k*width) * bytes
+	left := float64(products*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
+	strip := float64(products*x.k*width) * bytes
 	hidden := ahead * wide(t)
 	switch {
 	case z.pf == 0:
@@ -147,11 +146,12 @@ func (x *strassen) endNest(z strassenSizes) nest {
 	return n
 }
 
-// products are the seven products as one reduction of m x n elements.
-func (x *strassen) products(t *target.Target) *tile {
-	steps := []int64{seven, x.k}
+// seven are the seven products as one reduction of m x n elements.
+func (x *strassen) seven() *tile {
+	steps := []int64{products, x.k}
 	return &tile{
-		lanes: x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: steps, steps: steps,
+		target: x.target,
+		lanes:  x.lanes, row: -1, col: 0, vec: 1, extents: []int64{x.m, x.n()}, reduce: steps, steps: steps,
 		packs:       []packable{{constant: x.p.Constant, dim: 2, last: 1, rank: 3}},
 		loadsShared: true, loadsScalar: true,
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -41,17 +40,15 @@ func newStreaming(s *schedule.Schedule, out *schedule.Stage) streaming {
 // lastCache is the size of the cache that is farthest from a core.
 func lastCache(t *target.Target) float64 { return float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)) }
 
-func (x streaming) knobs(t *target.Target) []space.Knob {
-	if x.bytes == 0 || x.bytes < streamedPart*lastCache(t) {
-		return nil
-	}
-	return []space.Knob{{Name: streamKnob, Values: []int64{0, 1}}}
+// open reports whether there is a choice.
+func (x streaming) open(t *target.Target) bool {
+	return x.bytes > 0 && x.bytes >= streamedPart*lastCache(t)
 }
 
-// cost is the cycles that the choice adds.
-func (x streaming) cost(t *target.Target, set space.Settings) float64 {
+// cost is the cycles that the choice adds; 1 stores past the caches.
+func (x streaming) cost(t *target.Target, choice int64) float64 {
 	lines, lost := x.bytes/float64(max(1, t.CPU.CacheLineBytes)), x.bytes >= lostPart*lastCache(t)
-	switch streamed := set[streamKnob] == 1; {
+	switch streamed := choice == 1; {
 	case lost && !streamed:
 		return lines * savedLine
 	case streamed && !lost:
@@ -60,8 +57,8 @@ func (x streaming) cost(t *target.Target, set space.Settings) float64 {
 	return 0
 }
 
-func (x streaming) apply(b *builder, out int, set space.Settings) {
-	if set[streamKnob] == 1 && b.err == nil {
+func (x streaming) apply(b *builder, out int, choice int64) {
+	if choice == 1 && b.err == nil {
 		b.do(b.s.Stream(out))
 	}
 }
@@ -79,8 +76,8 @@ func (x *tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 }
 
 // wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
-func (x *tile) wholeLines(t *target.Target, z sizes, set space.Settings) error {
-	if line := int64(max(1, t.CPU.CacheLineBytes)); set[streamKnob] == 1 && (z.tv*int64(t.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
+func (x *tile) wholeLines(z sizes, p tileParameters) error {
+	if line := int64(max(1, x.target.CPU.CacheLineBytes)); p.stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
 	}
 	return nil

@@ -14,6 +14,26 @@ import (
 
 var inf = math.Inf(1)
 
+// tileParameters are the numbers that the sketch of a tile leaves open.
+type tileParameters struct {
+	// rows x columns positions x vectors are the register tile.
+	rows, columns, vectors int64
+	// rowTiles and vectorTiles are the most tiles of a block, in both directions.
+	rowTiles, vectorTiles int64
+	// outer is the order of blocks and inner that of the tiles of a block: 0 with the vectors inside, 1 with the
+	// positions inside.
+	outer, inner int64
+	// unroll is how many steps of the reduction are written out, and reduce the size of its blocks, 0 for none.
+	unroll, reduce int64
+	// prefetch is how many bytes ahead packed constants are fetched.
+	prefetch int64
+	// pack copies panels, joint puts the positions along one joint axis, stream stores results past the caches: 1
+	// each.
+	pack, joint, stream int64
+	// feed is where what feeds the reduction is computed.
+	feed int64
+}
+
 // tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
 // reduction runs, and the tiles are visited block by block.
 //
@@ -25,7 +45,9 @@ var inf = math.Inf(1)
 //	      acc tile += ...                                   th x tw x tv unrolled, vectorized
 //	    out tile = the map that ends the unit
 type tile struct {
-	lanes int64
+	target *target.Target
+	unit   *unit
+	lanes  int64
 	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
 	vec, col, row int
 	extents       []int64
@@ -68,8 +90,8 @@ type packable struct {
 }
 
 // newTile is the sketch of a reduction and of the stages that its nest stores.
-func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage, t *target.Target) *tile {
-	x := &tile{vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
+func newTile(s *schedule.Schedule, acc *schedule.Stage, u *unit, t *target.Target) *tile {
+	x := &tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
@@ -83,7 +105,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage
 		return x
 	}
 	x.findPacks(s, acc)
-	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, stored)
+	x.accesses, x.ends = accesses(s, acc, x.packs), endAccesses(s, acc, u.stored(s))
 	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
@@ -237,42 +259,52 @@ func operations(e expr.Expr) int {
 	return count
 }
 
-func (x *tile) knobs(t *target.Target) []space.Knob {
+// open are the knobs.
+func (x *tile) open() []space.Parameter[tileParameters] {
+	type p = tileParameters
 	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
 	if x.joined != nil {
 		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
 	}
-	knobs := []space.Knob{
-		{Name: "tv", Values: atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)},
-		{Name: "tw", Values: atMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)},
-		{Name: "th", Values: atMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)},
-		{Name: "hb", Values: atMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)},
-		{Name: "cb", Values: atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)},
-		{Name: "outer", Values: []int64{0, 1}},
-		{Name: "inner", Values: []int64{0, 1}},
-		{Name: "ku", Values: atMost(product(x.steps), 1, 2, 4, 8, 16, 32)},
+	open := []space.Parameter[p]{
+		knob("tv", func(p *p) *int64 { return &p.vectors }, atMost(ceilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)...),
+		knob("tw", func(p *p) *int64 { return &p.columns }, atMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)...),
+		knob("th", func(p *p) *int64 { return &p.rows }, atMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)...),
+		knob("hb", func(p *p) *int64 { return &p.rowTiles }, atMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)...),
+		knob("cb", func(p *p) *int64 { return &p.vectorTiles }, atMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)...),
+		knob("outer", func(p *p) *int64 { return &p.outer }, 0, 1),
+		knob("inner", func(p *p) *int64 { return &p.inner }, 0, 1),
+		unrolling(knob("ku", func(p *p) *int64 { return &p.unroll }, atMost(product(x.steps), 1, 2, 4, 8, 16, 32)...)),
 	}
 	if len(x.reduce) > 1 && x.dot == nil {
-		knobs = append(knobs, space.Knob{Name: "kb", Values: append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)})
+		blocks := append([]int64{0}, below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)
+		open = append(open, knob("kb", func(p *p) *int64 { return &p.reduce }, blocks...))
 	}
 	if len(x.packs) > 0 {
-		knobs = append(knobs, space.Knob{Name: "pf", Values: []int64{0, 512, 1024, 2048, 4096}})
+		open = append(open, knob("pf", func(p *p) *int64 { return &p.prefetch }, 0, 512, 1024, 2048, 4096))
 	}
 	if len(x.panels) > 0 && !x.mustPack {
-		knobs = append(knobs, space.Knob{Name: "pk", Values: []int64{0, 1}})
+		open = append(open, knob("pk", func(p *p) *int64 { return &p.pack }, 0, 1))
 	}
 	if x.joined != nil {
-		knobs = append(knobs, space.Knob{Name: jointKnob, Values: []int64{0, 1}})
+		open = append(open, knob("joint", func(p *p) *int64 { return &p.joint }, 0, 1))
 	}
-	knobs = append(knobs, x.results.knobs(t)...)
-	switch {
-	case x.fed == nil:
-	case x.dot != nil: // the terms of a step must lie side by side
-		knobs = append(knobs, space.Knob{Name: "feed", Values: []int64{feedRoot, feedBlock, feedTile}})
-	default:
-		knobs = append(knobs, space.Knob{Name: "feed", Values: []int64{feedInline, feedRoot, feedBlock, feedTile}})
+	if x.results.open(x.target) {
+		open = append(open, knob(streamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
 	}
-	return slices.DeleteFunc(knobs, func(k space.Knob) bool { return len(k.Values) < 2 })
+	places := []int64{feedInline, feedRoot, feedBlock, feedTile}
+	if x.dot != nil { // the terms of a step must lie side by side
+		places = []int64{feedRoot, feedBlock, feedTile}
+	}
+	if x.fed != nil {
+		open = append(open, knob("feed", func(p *p) *int64 { return &p.feed }, places...))
+	}
+	return space.Worth(open)
+}
+
+// family is the schedules of the tile.
+func (x *tile) family() space.Family {
+	return &space.Sketch[tileParameters]{Open: x.open(), Variants: []space.Variant[tileParameters]{{By: space.Direct, Structure: x}}, Good: x.seeds()}
 }
 
 // Where a stage that feeds the reduction is computed.
@@ -302,41 +334,41 @@ type sizes struct {
 	pack  bool
 }
 
-func (x *tile) sizes(set space.Settings) sizes {
-	z := sizes{tv: max(1, set["tv"]), tw: max(1, set["tw"]), th: max(1, set["th"]), ku: max(1, set["ku"]), kb: set["kb"], pf: set["pf"], inner: set["inner"]}
-	if z.pack = len(x.panels) > 0 && (x.mustPack || set["pk"] == 1); z.pack {
+func (x *tile) sizes(p tileParameters) sizes {
+	z := sizes{tv: max(1, p.vectors), tw: max(1, p.columns), th: max(1, p.rows), ku: max(1, p.unroll), kb: p.reduce, pf: p.prefetch, inner: p.inner}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || p.pack == 1); z.pack {
 		z.inner = 1 // a panel serves all positions of its block
 	}
 	blocked := ceilDiv(x.extent(x.row), z.th)
 	if x.row < 0 {
 		blocked = ceilDiv(x.extent(x.col), z.tw)
 	}
-	z.rowTiles = divisorAtMost(blocked, max(1, set["hb"]))
-	z.vecTiles = divisorAtMost(ceilDiv(x.extent(x.vec), z.tv*x.lanes), max(1, set["cb"]))
+	z.rowTiles = divisorAtMost(blocked, max(1, p.rowTiles))
+	z.vecTiles = divisorAtMost(ceilDiv(x.extent(x.vec), z.tv*x.lanes), max(1, p.vectorTiles))
 	return z
 }
 
-// legal also refuses what is another point in other words, and tiles that cross groups.
-func (x *tile) legal(t *target.Target, set space.Settings) error {
-	x = x.chosen(set)
-	if x.joined != nil && set["tw"] > x.extent(x.col) || len(x.joint) > 0 && set["th"] > 1 {
-		return fmt.Errorf("space: tile %dx%d is another one in other words", set["th"], set["tw"])
+// Legal implements space.Structure. It also refuses what is another point in other words, and tiles that cross groups.
+func (x *tile) Legal(p tileParameters) error {
+	x = x.chosen(p)
+	if x.joined != nil && p.columns > x.extent(x.col) || len(x.joint) > 0 && p.rows > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", p.rows, p.columns)
 	}
-	if len(x.joint) > 0 && x.fed != nil && set["feed"] == feedBlock {
+	if len(x.joint) > 0 && x.fed != nil && p.feed == feedBlock {
 		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
 	}
-	z := x.sizes(set)
+	z := x.sizes(p)
 	r := registerTile{rows: z.th * z.tw, vectors: z.tv, unroll: z.ku, whole: z.ku == product(x.steps)}
 	if x.dot != nil {
 		r.more = x.dot.registers
 	}
-	if err := r.legal(t); err != nil {
+	if err := r.legal(x.target); err != nil {
 		return err
 	}
 	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
 		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
 	}
-	return x.wholeLines(t, z, set)
+	return x.wholeLines(z, p)
 }
 
 func (x *tile) chunks(z sizes) int64 {

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // builder applies primitives and keeps the first error, so that a sketch reads as a list.
@@ -60,13 +58,13 @@ type loops struct {
 	vectors int
 }
 
-func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.Settings) error {
-	x = x.chosen(set)
-	b := &builder{s: s}
-	z := x.sizes(set)
+// Apply implements space.Structure.
+func (x *tile) Apply(s *schedule.Schedule, p tileParameters) error {
+	x = x.chosen(p)
+	b, u, z := &builder{s: s}, x.unit, x.sizes(p)
 	b.do(x.flatten(s, u.acc))
 	feeds := x.applyWidening(b, u)
-	if x.dot == nil && set["feed"] == feedInline {
+	if x.dot == nil && p.feed == feedInline {
 		for _, f := range feeds {
 			b.do(s.Inline(f))
 		}
@@ -74,7 +72,7 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.
 	if len(x.extents) == 0 { // one sum: there is no tile to compute it in
 		return b.err
 	}
-	l := x.outerNest(b, u.out, z, set)
+	l := x.outerNest(b, u.out, z, p)
 	if b.err != nil {
 		return b.err
 	}
@@ -88,15 +86,15 @@ func (x *tile) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.
 	if z.pack {
 		x.applyPanels(b, u, l)
 	}
-	x.applyPacks(b, z, set["pf"])
+	x.applyPacks(b, z, p.prefetch)
 	for _, f := range feeds {
-		x.applyFeed(b, u, l, f, set["feed"])
+		x.applyFeed(b, u, l, f, p.feed)
 	}
-	x.results.apply(b, u.out, set)
+	x.results.apply(b, u.out, p.stream)
 	return b.err
 }
 
-func (x *tile) outerNest(b *builder, out int, z sizes, set space.Settings) loops {
+func (x *tile) outerNest(b *builder, out int, z sizes, p tileParameters) loops {
 	const peel, shift = schedule.Peel, schedule.Shift
 	var outer, rest, tileLoops []int
 	for k := range x.extents {
@@ -135,7 +133,7 @@ func (x *tile) outerNest(b *builder, out int, z sizes, set space.Settings) loops
 		}
 	}
 	blocks := []int{rowBlock, vecBlock}
-	if set["outer"] == 1 {
+	if p.outer == 1 {
 		blocks = []int{vecBlock, rowBlock}
 	}
 	outer = append(outer, slices.DeleteFunc(blocks, func(i int) bool { return i < 0 })...)

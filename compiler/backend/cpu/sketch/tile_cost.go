@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -48,27 +47,27 @@ const (
 	chunkStart = 40
 )
 
-// cost estimates the cycles of a point: those of its tiles, those that wait for memory, those that compute what feeds
-// the reduction, and what is lost because the workers' shares differ.
-func (x *tile) cost(t *target.Target, set space.Settings) float64 {
-	x = x.chosen(set)
-	z := x.sizes(set)
+// Cost implements space.Structure: the cycles of the tiles, those of its tiles, those that wait for memory, those that
+// compute what feeds the reduction, and what is lost because the workers' shares differ.
+func (x *tile) Cost(p tileParameters) float64 {
+	x = x.chosen(p)
+	t, z := x.target, x.sizes(p)
 	if x.vec < 0 {
 		return float64(product(x.reduce))
 	}
-	n := x.nest(z, set)
+	n := x.nest(z, p)
 	list := x.accesses
 	if z.pack {
 		list = x.packed()
 	}
 	work := x.arithmetic(t, z, 0) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z)
 	work = max(work, x.arithmetic(t, z, multiplyAddLatency)) // sums are waited for while memory is, too
-	work += x.feedCycles(t, z, set, n)
+	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)
 	}
 	chunks, workers := float64(x.chunks(z)), float64(max(1, t.CPU.Threads))
-	work += chunkStart*chunks + x.results.cost(t, set)
+	work += chunkStart*chunks + x.results.cost(t, p.stream)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share
@@ -218,7 +217,7 @@ type trip struct {
 	times int64
 }
 
-func (x *tile) nest(z sizes, set space.Settings) nest {
+func (x *tile) nest(z sizes, p tileParameters) nest {
 	n := nest{limits: append(append([]int64{}, x.extents...), x.reduce...)}
 	for range x.extents {
 		n.tile = append(n.tile, 1)
@@ -246,7 +245,7 @@ func (x *tile) nest(z sizes, set space.Settings) nest {
 	} else {
 		n.loops = append(positions, vectors)
 	}
-	if set["outer"] == 0 {
+	if p.outer == 0 {
 		n.loops = append(n.loops, trip{x.vec, vecBlocks}, trip{blocked, rowBlocks})
 	} else {
 		n.loops = append(n.loops, trip{blocked, rowBlocks}, trip{x.vec, vecBlocks})
@@ -329,13 +328,13 @@ func touch(inPages bool, list []access, extents []int64, lineBytes int64, each [
 }
 
 // feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
-func (x *tile) feedCycles(t *target.Target, z sizes, set space.Settings, n nest) float64 {
+func (x *tile) feedCycles(t *target.Target, z sizes, p tileParameters, n nest) float64 {
 	if x.fed == nil {
 		return 0
 	}
 	extents := append([]int64{}, n.tile...)
 	times := 1.0
-	switch set["feed"] {
+	switch p.feed {
 	case feedInline:
 		return x.inlineCycles(t, z)
 	case feedRoot:
@@ -360,7 +359,7 @@ func (x *tile) feedCycles(t *target.Target, z sizes, set space.Settings, n nest)
 	}
 	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.elementBytes))
 	cycles := times * elements / lanes * (1.5*wide(t) + 0.5*float64(x.feedOps))
-	if set["feed"] == feedRoot { // to the second cache and back, and a region of its own
+	if p.feed == feedRoot { // to the second cache and back, and a region of its own
 		return 2*cycles + regionStart*float64(min(1, t.CPU.Threads-1))
 	}
 	return cycles + 60*times

@@ -30,14 +30,14 @@ func keys(t *testing.T) *expr.Workload {
 
 func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	if x := planOf(s).heaviest().sketch.(*tile); x.col != 1 || x.row != -1 || x.vec != 2 {
+	if x := tileOf(t, s); x.col != 1 || x.row != -1 || x.vec != 2 {
 		t.Errorf("positions along axes %d and %d, vectors along %d; want 1, none and 2", x.row, x.col, x.vec)
 	}
 }
 
 func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
 	s := New(keys(t), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	if x := planOf(s).heaviest().sketch.(*tile); x.lanes != 8 || !x.mustPack {
+	if x := tileOf(t, s); x.lanes != 8 || !x.mustPack {
 		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
 	}
 	applied, err := s.Apply(s.Default())
@@ -57,7 +57,7 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
 	})
 	s := New(workloadOf(t, c), parseTarget(t, "x86-64-v3"), schedule.Strict)
-	tile := planOf(s).heaviest().sketch.(*tile)
+	tile := tileOf(t, s)
 	if tile.group != out || tile.lanes != 8 || !tile.loadsScalar {
 		t.Fatalf("groups of %d, %d lanes, broadcasts %v; want %d, 8 and broadcasts", tile.group, tile.lanes, tile.loadsScalar, out)
 	}
@@ -121,7 +121,7 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 		}
 		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Strict)
 		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=4")
-		if x := planOf(s).heaviest().sketch.(*tile); !ok || len(x.ends) != k {
+		if x := tileOf(t, s); !ok || len(x.ends) != k {
 			t.Errorf("%d accesses at the end, not %d", len(x.ends), k)
 		}
 		if cost := s.Cost(p); cost <= last {

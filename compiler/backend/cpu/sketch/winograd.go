@@ -1,9 +1,6 @@
 package sketch
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -14,6 +11,8 @@ import (
 // without blocks, each for all tiles at once, which reads everything once and divides the product among workers by
 // weights.
 type winograd struct {
+	target      *target.Target
+	unit        *unit
 	lanes, line int64
 	constant    int
 	// batch, y, x and c are axes of the convolution.
@@ -21,18 +20,47 @@ type winograd struct {
 	y, x, c int
 	// images is the product of the batch axes; height, width, ic and oc are extents.
 	images, height, width, ic, oc int64
-	// filterings has what each algorithm asks for.
-	filterings map[int64]schedule.Filtering
 }
 
-// newWinograd is nil when the reduction acc is no convolution that the algorithm computes.
-func newWinograd(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *winograd {
+// winogradTile is the sketch for one size of tiles: my x mx outputs.
+type winogradTile struct {
+	*winograd
+	my, mx    int64
+	filtering schedule.Filtering
+}
+
+// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. The tall one reads fewer
+// weights than the largest and multiplies less than the smallest.
+var (
+	smallest = space.Algorithm{Name: "winograd 2x2", Number: 2}
+	largest  = space.Algorithm{Name: "winograd 4x4", Number: 4}
+	tall     = space.Algorithm{Name: "winograd 4x2", Number: 42}
+)
+
+// winogradParameters are the numbers that the sketch leaves open.
+type winogradParameters struct {
+	// tiles x vectors are the register tile of the product.
+	tiles, vectors int64
+	// block is about how many tiles a block has, 0 for none, and columns the most register tiles of a chunk of the
+	// product along the channels.
+	block, columns int64
+	// unroll is how many steps of the reduction are written out.
+	unroll int64
+	// image is where the padded activation is computed.
+	image int64
+	// prefetch is how many bytes ahead weights are fetched.
+	prefetch int64
+}
+
+// newWinograd is the schedules of the reduction acc; nil when it is no convolution that the algorithm computes.
+func newWinograd(s *schedule.Schedule, acc *schedule.Stage, u *unit, t *target.Target) space.Family {
 	c, ok := s.Conv(acc.ID)
 	if !ok {
 		return nil
 	}
 	bytes := acc.Tensor.DType.Bytes()
 	x := &winograd{
+		target: t, unit: u,
 		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
 		batch: c.Batch, y: c.Y, x: c.X, c: c.OC, images: 1,
 		height: acc.Tensor.Shape[c.Y], width: acc.Tensor.Shape[c.X], ic: c.IC, oc: acc.Tensor.Shape[c.OC],
@@ -40,24 +68,23 @@ func newWinograd(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) *w
 	for _, k := range c.Batch {
 		x.images *= acc.Tensor.Shape[k]
 	}
-	x.filterings = map[int64]schedule.Filtering{}
-	for _, alg := range []int64{smallest, largest, tall} {
-		if f, ok := c.Filtering(outputTile(alg)); ok {
-			x.filterings[alg] = f
+	k := &space.Sketch[winogradParameters]{Open: x.open()}
+	for _, a := range []struct {
+		space.Algorithm
+		my, mx int64
+	}{{smallest, 2, 2}, {largest, 4, 4}, {tall, 4, 2}} {
+		if f, ok := c.Filtering(a.my, a.mx); ok {
+			k.Variants = append(k.Variants, space.Variant[winogradParameters]{By: a.Algorithm, Structure: &winogradTile{x, a.my, a.mx, f}})
+			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
 		}
 	}
-	if len(x.filterings) == 0 {
+	if len(k.Variants) == 0 {
 		return nil
 	}
-	return x
+	return k
 }
 
-// algorithms are the values of the knob that choose this sketch, ascending.
-func (x *winograd) algorithms() []int64 {
-	return slices.Sorted(maps.Keys(x.filterings))
-}
-
-// winogradSizes are the numbers that follow from the settings.
+// winogradSizes are the numbers that follow from the parameters.
 type winogradSizes struct {
 	// tiles x vectors is the register tile.
 	tiles, vectors, ku int64
@@ -71,19 +98,18 @@ type winogradSizes struct {
 
 func (z winogradSizes) blocked() bool { return z.rows > 0 }
 
-func (x *winograd) sizes(set space.Settings) winogradSizes {
-	my, mx := outputTile(set[space.AlgorithmKnob])
-	z := winogradSizes{ty: ceilDiv(x.height, my), tx: ceilDiv(x.width, mx), ku: max(1, set["wku"])}
-	z.vectors = min(max(1, set["wv"]), ceilDiv(x.oc, x.lanes))
+func (x *winogradTile) sizes(p winogradParameters) winogradSizes {
+	z := winogradSizes{ty: ceilDiv(x.height, x.my), tx: ceilDiv(x.width, x.mx), ku: max(1, p.unroll)}
+	z.vectors = min(max(1, p.vectors), ceilDiv(x.oc, x.lanes))
 	covered := x.images * z.ty * z.tx
-	if block := set["wb"]; block >= z.tx {
+	if block := p.block; block >= z.tx {
 		z.rows, z.columns = divisorAtMost(z.ty, block/z.tx), z.tx
 		covered = z.rows * z.columns
 	} else if block > 0 {
 		z.rows, z.columns = 1, divisorAtMost(z.tx, block)
 		covered = z.columns
 	}
-	z.tiles = min(max(1, set["wt"]), covered)
-	z.vecTiles = divisorAtMost(ceilDiv(x.oc, z.vectors*x.lanes), max(1, set["wcb"]))
+	z.tiles = min(max(1, p.tiles), covered)
+	z.vecTiles = divisorAtMost(ceilDiv(x.oc, z.vectors*x.lanes), max(1, p.columns))
 	return z
 }

@@ -4,24 +4,22 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // winogradNests builds the loop nests of one schedule.
 type winogradNests struct {
 	*builder
-	x   *winograd
+	x   *winogradTile
 	z   winogradSizes
 	ids schedule.WinogradStages
 	// out is the map that ends the unit; block is the loop over its blocks of tiles.
 	out, block int
 }
 
-func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set space.Settings) error {
-	b := &builder{s: s}
-	my, mx := outputTile(set[space.AlgorithmKnob])
-	ids, err := s.Winograd(u.acc, my, mx)
+// Apply implements space.Structure.
+func (x *winogradTile) Apply(s *schedule.Schedule, p winogradParameters) error {
+	b, u := &builder{s: s}, x.unit
+	ids, err := s.Winograd(u.acc, x.my, x.mx)
 	if err != nil {
 		return err
 	}
@@ -32,17 +30,17 @@ func (x *winograd) apply(s *schedule.Schedule, u *unit, _ *target.Target, set sp
 	if b.err != nil {
 		return b.err
 	}
-	n := &winogradNests{builder: b, x: x, z: x.sizes(set), ids: ids, out: u.out}
+	n := &winogradNests{builder: b, x: x, z: x.sizes(p), ids: ids, out: u.out}
 	tile, err := s.CacheWrite(ids.Product)
 	if err != nil {
 		return err
 	}
 	n.alignStorage()
-	n.output(my, mx)
+	n.output(x.my, x.mx)
 	n.product(tile)
 	n.data()
-	n.image(set["wimage"])
-	n.weights(set["wpf"])
+	n.image(p.image)
+	n.weights(p.prefetch)
 	return b.err
 }
 

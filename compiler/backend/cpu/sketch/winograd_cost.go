@@ -9,47 +9,53 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-func (x *winograd) knobs(*target.Target) []space.Knob {
-	tiles := x.images * ceilDiv(x.height, smallest) * ceilDiv(x.width, smallest)
+// open are the knobs.
+func (x *winograd) open() []space.Parameter[winogradParameters] {
+	type p = winogradParameters
+	tiles := x.images * ceilDiv(x.height, 2) * ceilDiv(x.width, 2)
 	vectors := ceilDiv(x.oc, x.lanes)
-	return []space.Knob{
-		{Name: "wt", Values: atMost(tiles, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)},
-		{Name: "wv", Values: atMost(vectors, 1, 2, 3, 4, 6)},
-		{Name: "wb", Values: append([]int64{0}, below(tiles/x.images+1, 2, 4, 7, 8, 14, 16, 28, 49, 56, 112)...)},
-		{Name: "wcb", Values: atMost(vectors, 1, 2, 4, 8, 64)},
-		{Name: "wku", Values: atMost(x.ic, 1, 2, 4, 8)},
-		{Name: "wimage", Values: []int64{feedInline, feedRoot, feedBlock}},
-		{Name: "wpf", Values: []int64{0, 512, 1024, 2048, 4096}},
+	blocks := append([]int64{0}, below(tiles/x.images+1, 2, 4, 7, 8, 14, 16, 28, 49, 56, 112)...)
+	return []space.Parameter[p]{
+		knob("wt", func(p *p) *int64 { return &p.tiles }, atMost(tiles, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
+		knob("wv", func(p *p) *int64 { return &p.vectors }, atMost(vectors, 1, 2, 3, 4, 6)...),
+		knob("wb", func(p *p) *int64 { return &p.block }, blocks...),
+		knob("wcb", func(p *p) *int64 { return &p.columns }, atMost(vectors, 1, 2, 4, 8, 64)...),
+		unrolling(knob("wku", func(p *p) *int64 { return &p.unroll }, atMost(x.ic, 1, 2, 4, 8)...)),
+		knob("wimage", func(p *p) *int64 { return &p.image }, feedInline, feedRoot, feedBlock),
+		knob("wpf", func(p *p) *int64 { return &p.prefetch }, 0, 512, 1024, 2048, 4096),
 	}
 }
 
 // seeds are register tiles of the product and sizes of blocks that are known to be good.
-func (x *winograd) seeds(registers int) []string {
-	tiles := []string{"wt=6 wv=2", "wt=5 wv=2", "wt=4 wv=3", "wt=4 wv=2"}
-	if registers >= 32 {
-		tiles = []string{"wt=14 wv=2", "wt=7 wv=4", "wt=8 wv=3", "wt=4 wv=6", "wt=4 wv=4"}
+func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradParameters]) {
+	tiles := [][2]int64{{6, 2}, {5, 2}, {4, 3}, {4, 2}}
+	if x.target.CPU.VectorRegisters >= 32 {
+		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {4, 6}, {4, 4}}
 	}
-	var seeds []string
-	for _, alg := range []int{smallest, largest, tall} {
-		for _, t := range tiles {
-			for _, rest := range []string{"wb=0 wcb=4 wku=2 wimage=0", "wb=14 wcb=64 wku=2 wimage=0", "wb=28 wcb=64 wku=2 wimage=2", "wb=112 wcb=64 wku=2 wimage=1 wpf=1024"} {
-				seeds = append(seeds, fmt.Sprintf("%s=%d %s %s", space.AlgorithmKnob, alg, t, rest))
-			}
+	for _, t := range tiles {
+		for _, p := range []winogradParameters{
+			{block: 0, columns: 4, unroll: 2, image: feedInline},
+			{block: 14, columns: 64, unroll: 2, image: feedInline},
+			{block: 28, columns: 64, unroll: 2, image: feedBlock},
+			{block: 112, columns: 64, unroll: 2, image: feedRoot, prefetch: 1024},
+		} {
+			p.tiles, p.vectors = t[0], t[1]
+			list = append(list, space.Candidate[winogradParameters]{By: by, Parameters: p})
 		}
 	}
-	return seeds
+	return list
 }
 
 // maxWinogradScratch bounds the transformed data and its product that a schedule keeps, in bytes.
 const maxWinogradScratch = 256 << 20
 
-// legal also bounds what lies between the product and its transforms.
-func (x *winograd) legal(t *target.Target, set space.Settings) error {
-	z := x.sizes(set)
+// Legal implements space.Structure. It also bounds what lies between the product and its transforms.
+func (x *winogradTile) Legal(p winogradParameters) error {
+	t, z := x.target, x.sizes(p)
 	if err := (registerTile{rows: z.tiles, vectors: z.vectors, unroll: z.ku}).legal(t); err != nil {
 		return err
 	}
-	if bytes := x.scratch(t, z, x.filterings[set[space.AlgorithmKnob]].Products); bytes > maxWinogradScratch {
+	if bytes := x.scratch(t, z, x.filtering.Products); bytes > maxWinogradScratch {
 		return fmt.Errorf("space: transformed tiles take %.0f bytes, more than %d", bytes, maxWinogradScratch)
 	}
 	return nil
@@ -69,16 +75,17 @@ func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) fl
 	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
 }
 
-// cost estimates cycles as tile.cost does, for the three steps: the transform of the data, the product and the
-// transform of the product, and for the bytes that they hand on to each other and the weights that they read.
-func (x *winograd) cost(t *target.Target, set space.Settings) float64 {
-	f, z := x.filterings[set[space.AlgorithmKnob]], x.sizes(set)
+// Cost implements space.Structure, as the cost of a tile does, for the three steps: the transform of the data, the
+// product and the transform of the product, and for the bytes that they hand on to each other and the weights that
+// they read.
+func (x *winogradTile) Cost(p winogradParameters) float64 {
+	t, f, z := x.target, x.filtering, x.sizes(p)
 	workers := float64(max(1, t.CPU.Threads))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(ceilDiv(x.ic, x.lanes)), float64(ceilDiv(x.oc, x.lanes))
 	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
-	if set["wimage"] == feedInline {
+	if p.image == feedInline {
 		transforms += covered * in * 1.2 * float64(f.Products)
 	} else {
 		transforms += covered * in * 4 * float64(f.Fetched)
