@@ -1,9 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -45,5 +51,18 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 	}
 	if again, err := os.ReadFile(path); err != nil || string(again) != string(once) || w.tally.Trials() != 1 || w.tally.Events != 1 {
 		t.Errorf("%d trials of %d events are counted, and logged:\n%s%v", w.tally.Trials(), w.tally.Events, again, err)
+	}
+}
+
+// TestAJobThatIsGoneIsNotSaidToGoOn: one that a restored backup did not have was said to.
+func TestAJobThatIsGoneIsNotSaidToGoOn(t *testing.T) {
+	tune := &tuneCommand{}
+	tune.tracker.addr = "farm:9190"
+	gone := fmt.Errorf("watch job j: %w", status.Error(codes.NotFound, "job \"j\" does not exist"))
+	if err := tune.abandon(t.Context(), t.Context(), nil, "j", gone); strings.Contains(err.Error(), "goes on") || !strings.Contains(err.Error(), "submit it again") {
+		t.Errorf("got %v", err)
+	}
+	if err := tune.abandon(t.Context(), t.Context(), nil, "j", errors.New("disk full")); !strings.Contains(err.Error(), "goes on") {
+		t.Errorf("got %v", err)
 	}
 }

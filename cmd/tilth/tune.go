@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
@@ -208,6 +210,9 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 // abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this
 // process it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
 func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id string, why error) error {
+	if t.tracker.addr != "" && status.Code(why) == codes.NotFound {
+		return fmt.Errorf("%w: it was deleted, or submitted after the backup that was restored since; submit it again", why)
+	}
 	if t.tracker.addr != "" {
 		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
 			why, id, id, t.tracker.addr, id, t.tracker.addr)
