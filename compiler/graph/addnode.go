@@ -128,12 +128,3 @@ func (b *builder) add(n op.Node, output string, in ...*value) (*value, error) {
 	b.nodes = append(b.nodes, made)
 	return made.out, nil
 }
-
-func allKnown(in []*value) bool {
-	for _, v := range in {
-		if v != nil && v.Const == nil {
-			return false
-		}
-	}
-	return true
-}

@@ -171,6 +171,3 @@ func (m *attention) takeScale(n *node) *value {
 	m.scale *= c
 	return n.in[1-k]
 }
-
-// isScalar reports whether a value is a constant of one element.
-func isScalar(v *value) bool { return v != nil && v.Const != nil && v.Const.Len() == 1 }

@@ -21,7 +21,7 @@ func foldBatchNorms(g *graph) error {
 		g.budget.Bytes(32 * int64(len(n.In[1].Const.Data))) // factors and terms, as float64 and as constants
 		scale, shift := scaleAndShift(n)
 		if p := n.in[0].producer; p != nil && len(users[n.in[0]]) == 1 && !g.isOutput(n.in[0]) && foldable(p) {
-			folded, err := g.scaleWeights(n, p, scale, shift)
+			folded, err := scaleWeights(g, n, p, scale, shift)
 			if err != nil {
 				return err
 			}
@@ -29,7 +29,7 @@ func foldBatchNorms(g *graph) error {
 			k--
 			continue
 		}
-		nodes, err := g.scaleNodes(n, scale, shift)
+		nodes, err := scaleNodes(g, n, scale, shift)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func foldable(n *node) bool {
 }
 
 // scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
-func (g *graph) scaleWeights(n, p *node, scale, shift []float64) (*node, error) {
+func scaleWeights(g *graph, n, p *node, scale, shift []float64) (*node, error) {
 	g.budget.Bytes(int64(len(p.in[1].Const.Data)))
 	product, _ := p.Product()
 	weights := scaleChannels(p.in[1].Const, product.WeightAxis, scale)
@@ -92,7 +92,7 @@ func scaleChannels(a *array.Array, axis int, scale []float64) *array.Array {
 }
 
 // scaleNodes are a multiplication and an addition that do what n does.
-func (g *graph) scaleNodes(n *node, scale, shift []float64) ([]*node, error) {
+func scaleNodes(g *graph, n *node, scale, shift []float64) ([]*node, error) {
 	shape := []int64{int64(len(scale))}
 	for range n.Out.Shape[2:] {
 		shape = append(shape, 1)

@@ -46,8 +46,8 @@ func (e *emitter) value(v *value) int {
 	if k, ok := e.index[key]; ok {
 		return k
 	}
-	made := program.Value{Name: v.name, DType: v.DType, Shape: v.physical(), Alias: -1}
-	if p, _ := v.place(); p.root != v {
+	made := program.Value{Name: v.name, DType: v.DType, Shape: physical(v), Alias: -1}
+	if p, _ := placeOf(v); p.root != v {
 		made.Alias, made.Offset = e.value(p.root), p.offset
 		if !p.isDense(made.Shape) {
 			made.Strides = p.strides
@@ -119,7 +119,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 				in[k] = l.Constant(v.id, v.Const)
 			default:
 				in[k] = l.Input(v.id, v.name, v.Type, v.layout)
-				in[k].Tensor.Strides = v.argumentStrides()
+				in[k].Tensor.Strides = argumentStrides(v)
 			}
 		}
 		out, err := op.Lower(l, n.Node, in)
@@ -145,7 +145,7 @@ func (e *emitter) lower(grp *group) (*expr.Workload, []int, error) {
 // store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
 func store(l *op.Lowering, o op.Operand, v *value) op.Operand {
 	t := l.Store(o, v.layout)
-	t.Strides = v.argumentStrides()
+	t.Strides = argumentStrides(v)
 	return op.Operand{Type: v.Type, Layout: v.layout, Tensor: t}
 }
 

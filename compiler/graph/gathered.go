@@ -17,7 +17,7 @@ func sliceGathers(g *graph) error {
 		if !ok {
 			continue
 		}
-		s, err := g.slice(n.in[0], axis, index, 1, n.out.name+".slice")
+		s, err := sliceOf(g, n.in[0], axis, index, 1, n.out.name+".slice")
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,9 @@ type value struct {
 	within *within
 }
 
+// isEmpty reports whether a value has no elements; such values are known without being computed.
+func isEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
+
 // node is an operator applied to values; an operand that was left out is nil.
 type node struct {
 	*op.Node
@@ -39,6 +42,11 @@ type node struct {
 
 // is reports whether there is a node and it applies the operator of the given name.
 func (n *node) is(name string) bool { return n != nil && n.Node.Is(name) }
+
+// isView reports whether the node needs no kernel because its result and its operands share their memory.
+func (n *node) isView() bool {
+	return n.free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
+}
 
 // graph has its nodes in topological order.
 type graph struct {
@@ -84,6 +92,16 @@ func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
 	made.out = g.newValue(outName, n.Out)
 	made.out.producer = made
 	return made, nil
+}
+
+// allKnown reports whether all values that were given are constants.
+func allKnown(in []*value) bool {
+	for _, v := range in {
+		if v != nil && v.Const == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // insert puts nodes before position at.

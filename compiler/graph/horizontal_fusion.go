@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -24,11 +23,11 @@ import (
 func fuseHorizontally(g *graph) error {
 	made, replaced := map[*node][]*node{}, map[*value]*value{} // what comes before a node, and in place of a value
 	merged := map[*node]bool{}
-	for _, family := range g.families() {
+	for _, family := range families(g) {
 		if len(family) < 2 {
 			continue
 		}
-		one, parts, err := g.mergeFamily(family)
+		one, parts, err := mergeFamily(g, family)
 		if err != nil {
 			return err
 		}
@@ -57,7 +56,7 @@ func fuseHorizontally(g *graph) error {
 
 // families are the branches that can be merged with one another, in the order of their first products. A branch
 // without siblings is a family of its own.
-func (g *graph) families() [][]branch {
+func families(g *graph) [][]branch {
 	type kin struct {
 		operand *value
 		likeness
@@ -66,7 +65,7 @@ func (g *graph) families() [][]branch {
 	number := map[kin]int{}
 	var families [][]branch
 	for _, n := range g.nodes {
-		b := g.branch(readers, n)
+		b := follow(g, readers, n)
 		if b == nil {
 			continue
 		}
@@ -141,8 +140,8 @@ func isPerChannel(v *value, shape []int64, axis int) bool {
 	return v.Const != nil && skipped >= 0
 }
 
-// branch follows a product; nil when it should stay by itself.
-func (g *graph) branch(readers map[*value][]*node, n *node) branch {
+// follow follows a product; nil when it should stay by itself.
+func follow(g *graph, readers map[*value][]*node, n *node) branch {
 	if !isMergeable(n) {
 		return nil
 	}
@@ -153,7 +152,7 @@ func (g *graph) branch(readers map[*value][]*node, n *node) branch {
 			return nil
 		}
 		next := readers[out]
-		if len(next) != 1 || !g.continues(b, next[0]) {
+		if len(next) != 1 || !continues(g, b, next[0]) {
 			if slices.ContainsFunc(next, func(r *node) bool { return r.Def().Concat != nil || r.Def().Kind == op.ElementWise }) {
 				return nil
 			}
@@ -165,7 +164,7 @@ func (g *graph) branch(readers map[*value][]*node, n *node) branch {
 
 // continues reports whether a reader can be merged with others: it is element-wise, and its other operands are known
 // and the same for all elements of a channel.
-func (g *graph) continues(b branch, n *node) bool {
+func continues(g *graph, b branch, n *node) bool {
 	out := b.tail().out
 	if n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, out.Shape) || n.Out.DType != out.DType {
 		return false
@@ -209,10 +208,10 @@ func sameElements(a, b *array.Array) bool {
 }
 
 // mergeFamily makes one branch of several, and slices of its result that stand for theirs.
-func (g *graph) mergeFamily(family []branch) (one branch, parts []*node, err error) {
+func mergeFamily(g *graph, family []branch) (one branch, parts []*node, err error) {
 	var out *value
 	for k := range family[0] {
-		n, err := g.mergeLink(family, k, out)
+		n, err := mergeLink(g, family, k, out)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -222,7 +221,7 @@ func (g *graph) mergeFamily(family []branch) (one branch, parts []*node, err err
 	var begin int64
 	for _, b := range family {
 		old := b.tail().out
-		s, err := g.slice(out, axis, begin, old.Shape[axis], old.name)
+		s, err := sliceOf(g, out, axis, begin, old.Shape[axis], old.name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -233,7 +232,7 @@ func (g *graph) mergeFamily(family []branch) (one branch, parts []*node, err err
 }
 
 // mergeLink merges the nodes at position k of all branches; before is the merged result of those at k-1.
-func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) {
+func mergeLink(g *graph, family []branch, k int, before *value) (*node, error) {
 	n := family[0][k]
 	in := slices.Clone(n.in)
 	for j, v := range n.in {
@@ -242,9 +241,9 @@ func (g *graph) mergeLink(family []branch, k int, before *value) (*node, error) 
 		case v.Const == nil && k > 0:
 			in[j] = before
 		case k == 0 && j == 1:
-			in[j] = g.constant(v.name, g.joinArrays(n, operands(family, k, j), family[0].product().WeightAxis))
+			in[j] = g.constant(v.name, joinArrays(g, n, operands(family, k, j), family[0].product().WeightAxis))
 		case v.Const != nil:
-			in[j] = g.perChannel(family, k, j)
+			in[j] = perChannel(g, family, k, j)
 		}
 	}
 	return g.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.out.name+".merged", in...)
@@ -260,7 +259,7 @@ func operands(family []branch, k, j int) []*array.Array {
 }
 
 // perChannel lines up constants that are the same for all elements of a channel; one that all share stays as it is.
-func (g *graph) perChannel(family []branch, k, j int) *value {
+func perChannel(g *graph, family []branch, k, j int) *value {
 	known := operands(family, k, j)
 	n := family[0][k]
 	if known[0].Len() == 1 && !slices.ContainsFunc(known[1:], func(a *array.Array) bool { return !sameElements(a, known[0]) }) {
@@ -275,7 +274,7 @@ func (g *graph) perChannel(family []branch, k, j int) *value {
 		}
 		known[i] = channels
 	}
-	joined := g.joinArrays(n, known, 0)
+	joined := joinArrays(g, n, known, 0)
 	if k > 0 { // beside the product itself, whose bias is a vector, constants line up with the result's last axes
 		for range len(n.Out.Shape) - axis - 1 {
 			joined.Shape = append(joined.Shape, 1)
@@ -290,7 +289,7 @@ func copyElement(to *array.Array, i int64, from *array.Array, j int64) {
 }
 
 // joinArrays lines up arrays of a node and its siblings along an axis, in which alone their shapes may differ.
-func (g *graph) joinArrays(n *node, list []*array.Array, axis int) *array.Array {
+func joinArrays(g *graph, n *node, list []*array.Array, axis int) *array.Array {
 	g.budget.For(n.Name, n.Op)
 	shape := slices.Clone(list[0].Shape)
 	for _, a := range list[1:] {
@@ -309,13 +308,4 @@ func (g *graph) joinArrays(n *node, list []*array.Array, axis int) *array.Array 
 		at += part
 	}
 	return joined
-}
-
-// slice takes count indices of an axis from begin on.
-func (g *graph) slice(v *value, axis int, begin, count int64, name string) (*node, error) {
-	known := func(what string, k int64) *value {
-		return g.constant(fmt.Sprintf("%s.%s", name, what), array.FromInt64([]int64{k}, 1))
-	}
-	return g.apply(op.Node{Name: name, Op: op.Slice, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
-		v, known("starts", begin), known("ends", begin+count), known("axes", int64(axis)))
 }

@@ -21,7 +21,7 @@ func fuseLayerNorms(g *graph) error {
 		if !ok {
 			continue
 		}
-		fused, err := g.normOf(n, m)
+		fused, err := normOf(g, n, m)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func fuseLayerNorms(g *graph) error {
 }
 
 // normOf is the operator of a norm.
-func (g *graph) normOf(n *node, m layerNorm) (*node, error) {
+func normOf(g *graph, n *node, m layerNorm) (*node, error) {
 	attrs := map[string]*onnx.Attribute{
 		"axis":    {Name: "axis", Type: onnx.AttrInt, Int: int64(m.axis)},
 		"epsilon": {Name: "epsilon", Type: onnx.AttrFloat, Float: m.epsilon},
@@ -123,27 +123,6 @@ func quotient(n *node) (d, squared *value) {
 }
 
 func isOne(v *value) bool { return isScalar(v) && v.Const.Float(0) == 1 }
-
-func producer(v *value) *node {
-	if v == nil {
-		return nil
-	}
-	return v.producer
-}
-
-// constantOperand splits a commutative operator of a constant and another operand; nil when n is none.
-func constantOperand(n *node, name string, constant **value) *value {
-	if !n.is(name) || len(n.in) != 2 {
-		return nil
-	}
-	for k, v := range n.in {
-		if v.Const != nil {
-			*constant = v
-			return n.in[1-k]
-		}
-	}
-	return nil
-}
 
 // isMean reports whether n is the mean of x over the last axes, keeping them; the first mean decides the axes.
 func (m *layerNorm) isMean(n *node, x *value) bool {

@@ -6,56 +6,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// separateOutputs gives an output a copy of its own when its bytes would otherwise be those of an input or of another
-// output, seen through reshapes and transpositions.
-func separateOutputs(g *graph) error {
-	taken := map[*value]bool{}
-	for k, v := range g.outputs {
-		if isEmpty(v.Shape) {
-			continue // a constant without bytes
-		}
-		root := v
-		for root.producer != nil && isView(root.producer) {
-			root = root.producer.in[0]
-		}
-		if root.producer == nil || taken[root] {
-			if err := g.copyOutput(k); err != nil {
-				return err
-			}
-			continue
-		}
-		taken[root] = true
-	}
-	return nil
-}
-
-// isView reports whether a node needs no kernel because its result and its operands share their memory.
-func isView(n *node) bool {
-	return n.free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
-}
-
-// copyOutput puts a copy between output k and the value it has.
-func (g *graph) copyOutput(k int) error {
-	v := g.outputs[k]
-	n, err := g.copyOf(v, v.name)
-	if err != nil {
-		return err
-	}
-	v.name += ".source"
-	g.nodes = append(g.nodes, n)
-	g.outputs[k] = n.out
-	return nil
-}
-
-func (g *graph) copyOf(v *value, name string) (*node, error) {
-	n, err := g.apply(op.Node{Name: name, Op: op.Copy}, name, v)
-	if err != nil {
-		return nil, err
-	}
-	n.out.layout = op.RowMajor(len(v.Shape))
-	return n, nil
-}
-
 // assignLayouts decides in which order each value's axes lie in memory: inputs and outputs as the model has them, the
 // rest as their producers like best. Transpositions become a matter of layout and cost nothing. Where a reshape needs
 // another order than its operand has, and for outputs, a copy is put in, which joins its producer's kernel like any
@@ -74,7 +24,7 @@ func assignLayouts(g *graph) error {
 				n.out.layout = layout
 				continue
 			}
-			c, err := g.copyOf(n.in[0], n.in[0].name+".rows")
+			c, err := copyOf(g, n.in[0], n.in[0].name+".rows")
 			if err != nil {
 				return err
 			}
@@ -86,7 +36,7 @@ func assignLayouts(g *graph) error {
 	}
 	for k, v := range g.outputs {
 		if rows := op.RowMajor(len(v.Shape)); !isEmpty(v.Shape) && !op.SameLayout(v.Shape, v.layout, rows) {
-			if err := g.copyOutput(k); err != nil {
+			if err := copyOutput(g, k); err != nil {
 				return err
 			}
 		} else {

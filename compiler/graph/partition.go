@@ -10,22 +10,6 @@ import (
 // maxGroup bounds the nodes of one kernel, so that its expressions stay small.
 const maxGroup = 40
 
-// group is the nodes that one kernel computes, in topological order.
-type group struct {
-	anchor *node
-	nodes  []*node
-	// stored are the results that others read, in order; the last node's is the last.
-	stored []*value
-	// prologue are results that only the anchor reads; schedules decide how much of them is computed at a time.
-	prologue []*value
-}
-
-func (g *group) tail() *node { return g.nodes[len(g.nodes)-1] }
-
-// begin is the order of the first node whose result is stored. Everything that the kernel reads is computed before
-// that one, so that kernels in this order can run one after the other.
-func (g *group) begin() int { return g.stored[0].producer.order }
-
 // partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with
 // most work first; what is left forms kernels of its own. A result that has other readers than the operators that
 // follow it is stored, and they are computed in the same kernel. What only a product reads is computed in the
@@ -38,7 +22,7 @@ func partition(g *graph) []*group {
 		switch {
 		case n.Def().Kind == op.Reduction:
 			anchors = append(anchors, n)
-		case !isView(n):
+		case !n.isView():
 			rest = append(rest, n)
 		}
 	}
@@ -65,7 +49,7 @@ func (p *partitioner) grow(anchor *node) *group {
 	anchor.group = grp
 	for len(grp.nodes) < maxGroup {
 		region := p.region(grp.tail().out)
-		if region != nil && !grp.canTake(region) {
+		if region != nil && !canTake(grp, region) {
 			break
 		}
 		if region == nil {
@@ -79,7 +63,7 @@ func (p *partitioner) grow(anchor *node) *group {
 		}
 		grp.nodes = append(grp.nodes, region...)
 	}
-	for isView(grp.tail()) { // a view at the end costs nothing as an alias
+	for grp.tail().isView() { // a view at the end costs nothing as an alias
 		grp.tail().group = nil
 		grp.nodes = grp.nodes[:len(grp.nodes)-1]
 	}

@@ -24,17 +24,17 @@ type place struct {
 	strides []int64
 }
 
-// place follows a value to its root; ok is false when the value's elements have no strides there, because a reshape
+// placeOf follows a value to its root; ok is false when the value's elements have no strides there, because a reshape
 // joins axes between which there are gaps.
-func (v *value) place() (p place, ok bool) {
+func placeOf(v *value) (p place, ok bool) {
 	if v.within == nil {
-		return place{root: v, strides: expr.RowMajorStrides(v.physical())}, true
+		return place{root: v, strides: expr.RowMajorStrides(physical(v))}, true
 	}
-	if p, ok = v.within.of.place(); !ok {
+	if p, ok = placeOf(v.within.of); !ok {
 		return p, false
 	}
 	if v.within.begin == nil {
-		p.strides, ok = reshapeStrides(v.within.of.physical(), p.strides, v.physical())
+		p.strides, ok = reshapeStrides(physical(v.within.of), p.strides, physical(v))
 		return p, ok
 	}
 	for k, b := range v.within.begin {
@@ -44,7 +44,7 @@ func (v *value) place() (p place, ok bool) {
 }
 
 // physical is the value's shape in the order of memory.
-func (v *value) physical() []int64 { return op.Physical(v.Shape, v.layout) }
+func physical(v *value) []int64 { return op.Physical(v.Shape, v.layout) }
 
 // isDense reports whether elements of the given shape lie without gaps; axes of extent one do not matter.
 func (p place) isDense(shape []int64) bool {
@@ -58,9 +58,9 @@ func (p place) isDense(shape []int64) bool {
 
 // argumentStrides are the strides that a kernel must know of: nil where the value looks like one that lies alone in
 // memory.
-func (v *value) argumentStrides() []int64 {
-	p, _ := v.place()
-	if p.isDense(v.physical()) && p.offset*v.DType.Bytes()%program.Alignment == 0 {
+func argumentStrides(v *value) []int64 {
+	p, _ := placeOf(v)
+	if p.isDense(physical(v)) && p.offset*v.DType.Bytes()%program.Alignment == 0 {
 		return nil
 	}
 	return p.strides
@@ -103,19 +103,19 @@ func reshapeStrides(in, strides, out []int64) (reshaped []int64, ok bool) {
 	return reshaped, true
 }
 
-// views are the values that lie in v's memory as far as readers of v make them: reshapes, transpositions and parts.
-func (g *graph) views(readers map[*value][]*node, v *value) []*value {
+// viewsOf are the values that lie in v's memory as far as readers of v make them: reshapes, transpositions and parts.
+func viewsOf(readers map[*value][]*node, v *value) []*value {
 	var list []*value
 	for _, n := range readers[v] {
 		if w := n.out.within; w != nil && w.of == v {
 			list = append(list, n.out)
-			list = append(list, g.views(readers, n.out)...)
+			list = append(list, viewsOf(readers, n.out)...)
 		}
 	}
 	return list
 }
 
 // isPart reports whether the value is a part of another one.
-func (v *value) isPart() bool { return v.within != nil && v.within.begin != nil }
+func isPart(v *value) bool { return v.within != nil && v.within.begin != nil }
 
-func (g *graph) anyOutput(values []*value) bool { return slices.ContainsFunc(values, g.isOutput) }
+func anyOutput(g *graph, values []*value) bool { return slices.ContainsFunc(values, g.isOutput) }

@@ -22,7 +22,7 @@ func liftGemms(g *graph) error {
 		if !isReshapedGemm(g, readers, n) {
 			continue
 		}
-		lifted, err := g.lift(n, n.in[0].producer)
+		lifted, err := lift(g, n, n.in[0].producer)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func isReshapedGemm(g *graph, readers map[*value][]*node, n *node) bool {
 }
 
 // lift is the product with the axes of a reshape of its result.
-func (g *graph) lift(reshape, gemm *node) ([]*node, error) {
+func lift(g *graph, reshape, gemm *node) ([]*node, error) {
 	shape := slices.Clone(reshape.Out.Shape)
 	name, opset := gemm.Name, gemm.Opset
 	weights := gemm.in[1]

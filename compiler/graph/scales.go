@@ -18,7 +18,7 @@ func hoistScales(g *graph) error {
 		}
 		scale := 1.0
 		for _, v := range n.in[:2] {
-			scale *= g.dropScale(readers, v)
+			scale *= dropScale(g, readers, v)
 		}
 		if scale == 1 {
 			continue
@@ -38,7 +38,7 @@ func hoistScales(g *graph) error {
 
 // dropScale takes the multiplication by one known number out of what v is made of, and returns the number; 1 when
 // there is none. Between the two may be reshapes and transpositions that nothing else reads.
-func (g *graph) dropScale(readers map[*value][]*node, v *value) float64 {
+func dropScale(g *graph, readers map[*value][]*node, v *value) float64 {
 	for v.producer != nil && len(readers[v]) == 1 && !g.isOutput(v) {
 		n := v.producer
 		if n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute {

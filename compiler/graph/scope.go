@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -91,6 +90,3 @@ func (s *scope) attributesOf(n *onnx.Node) map[string]*onnx.Attribute {
 	}
 	return attrs
 }
-
-// isEmpty reports whether a value has no elements; such values are known without being computed.
-func isEmpty(shape []int64) bool { return array.Elements(shape) == 0 }

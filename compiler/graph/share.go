@@ -47,7 +47,7 @@ func (s *sharing) takePart(n *node) {
 		return
 	}
 	n.out.within = &within{of: n.in[0], begin: op.Physical(begin, n.out.layout)}
-	if views := s.views(s.readers, n.out); s.anyOutput(views) || !havePlaces(views) {
+	if views := viewsOf(s.readers, n.out); anyOutput(s.graph, views) || !havePlaces(views) {
 		n.out.within = nil
 		return
 	}
@@ -55,7 +55,7 @@ func (s *sharing) takePart(n *node) {
 }
 
 func havePlaces(values []*value) bool {
-	return !slices.ContainsFunc(values, func(v *value) bool { _, ok := v.place(); return !ok })
+	return !slices.ContainsFunc(values, func(v *value) bool { _, ok := placeOf(v); return !ok })
 }
 
 // gather computes the operands of a concatenation in its memory when at least half of its elements can be, and puts
@@ -82,7 +82,7 @@ func (s *sharing) gather(n *node, axis int) error {
 		if placed[k] != nil || array.Elements(v.Shape) == 0 {
 			continue
 		}
-		c, err := s.copyOf(v, v.name+".part")
+		c, err := copyOf(s.graph, v, v.name+".part")
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (s *sharing) put(v, whole *value, begin []int64) (undo func()) {
 	}
 	path := []*value{v} // to the value that a kernel computes
 	for root := v; root.within != nil; path = append(path, root) {
-		if root.isPart() || root.producer.in[0] != root.within.of {
+		if isPart(root) || root.producer.in[0] != root.within.of {
 			return nil
 		}
 		root = root.within.of
@@ -125,8 +125,8 @@ func (s *sharing) put(v, whole *value, begin []int64) (undo func()) {
 	if root.producer == nil || root.within != nil {
 		return nil
 	}
-	views := append(s.views(s.readers, root), root)
-	if s.anyOutput(views) {
+	views := append(viewsOf(s.readers, root), root)
+	if anyOutput(s.graph, views) {
 		return nil
 	}
 	layout := v.layout

@@ -14,7 +14,7 @@ const maxStored = 4
 // none.
 func (p *partitioner) also(grp *group) []*node {
 	tail := grp.tail()
-	if len(grp.stored) >= maxStored-1 || isView(tail) || !storesMore(grp.anchor) {
+	if len(grp.stored) >= maxStored-1 || tail.isView() || !storesMore(grp.anchor) {
 		return nil
 	}
 	for _, n := range p.readers[tail.out] {
@@ -27,7 +27,7 @@ func (p *partitioner) also(grp *group) []*node {
 		if p.yields(n, map[*value]bool{tail.out: true}) {
 			continue
 		}
-		if grp.isReady([]*node{n}, tail.order) {
+		if isReady(grp, []*node{n}, tail.order) {
 			return []*node{n}
 		}
 	}
@@ -43,18 +43,18 @@ func storesMore(anchor *node) bool {
 // canTake reports whether a group may compute a region after its last result. Once it stores more than one, what it
 // reads must be computed before the first of them: else two kernels could wait for one another. And all results must
 // have the same layout, to be stored by one nest of loops.
-func (g *group) canTake(region []*node) bool {
+func canTake(g *group, region []*node) bool {
 	if len(g.stored) == 0 {
 		return true
 	}
 	if slices.ContainsFunc(region, func(n *node) bool { return !slices.Equal(n.out.layout, g.stored[0].layout) }) {
 		return false
 	}
-	return g.isReady(region, g.begin())
+	return isReady(g, region, g.begin())
 }
 
 // isReady reports whether everything that the nodes read is computed in the group, or by a node of lower order.
-func (g *group) isReady(nodes []*node, order int) bool {
+func isReady(g *group, nodes []*node, order int) bool {
 	if len(g.stored) > 0 {
 		order = g.begin()
 	}
