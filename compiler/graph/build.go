@@ -19,7 +19,9 @@ type builder struct {
 	used map[any]map[string]bool
 }
 
-func build(m *onnx.Model, opts Options, budget *op.Budget) (*graph, error) {
+// build reads a model. shapes fixes what the model leaves open: the shape of an input by its name, or one number for an
+// open extent by its symbol.
+func build(m *onnx.Model, shapes map[string][]int64, budget *op.Budget) (*graph, error) {
 	b := &builder{
 		graph: &graph{name: m.Graph.Name, budget: budget}, functions: functionsOf(m),
 		values: map[*op.Value]*value{}, used: map[any]map[string]bool{},
@@ -32,7 +34,7 @@ func build(m *onnx.Model, opts Options, budget *op.Budget) (*graph, error) {
 	for _, t := range m.Graph.Initializers {
 		s.items[t.Name] = b.item(b.constant(t.Name, t.Value))
 	}
-	if err := b.addInputs(s, m.Graph.Inputs, opts.Shapes); err != nil {
+	if err := b.addInputs(s, m.Graph.Inputs, shapes); err != nil {
 		return nil, err
 	}
 	if err := b.addNodes(s, m.Graph.Nodes); err != nil {

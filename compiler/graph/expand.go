@@ -58,12 +58,12 @@ func (s *site) Budget() *op.Budget { return s.builder.budget }
 
 // Constant makes a value for the node of the given name.
 func (s *site) Constant(node string, a *array.Array) *op.Value {
-	return s.builder.item(s.builder.constant(s.builder.valueName(node), a)).Tensor
+	return s.builder.item(s.builder.constant(s.builder.nextName(node), a)).Tensor
 }
 
 // Add applies an operator under the name of the node that it is made for.
 func (s *site) Add(n op.Node, in ...*op.Value) (*op.Value, error) {
-	v, err := s.builder.add(n, s.builder.valueName(n.Name), s.builder.valuesOf(in)...)
+	v, err := s.builder.add(n, s.builder.nextName(n.Name), s.builder.valuesOf(in)...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,6 @@ func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
 	}
 	return out, nil
 }
-
-// valueName is the name of the next value that is made for a node.
-func (b *builder) valueName(node string) string { return fmt.Sprintf("%s.%d", node, b.nextID) }
 
 // valuesOf are the graph's values of operands; nil for those left out.
 func (b *builder) valuesOf(operands []*op.Value) []*value {

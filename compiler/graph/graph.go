@@ -67,6 +67,9 @@ func (g *graph) newValue(name string, t op.Type) *value {
 	return &value{id: g.nextID, name: name, Value: op.Value{Type: t}}
 }
 
+// nextName is a name for the next value, which is made for a node.
+func (g *graph) nextName(node string) string { return fmt.Sprintf("%s.%d", node, g.nextID) }
+
 func (g *graph) constant(name string, a *array.Array) *value {
 	v := g.newValue(name, op.Type{DType: a.DType, Shape: a.Shape})
 	v.Const = a

@@ -52,7 +52,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	if see == nil {
 		see = func(string, *graph) {}
 	}
-	g, err := build(m, opts, budget)
+	g, err := build(m, opts.Shapes, budget)
 	if err != nil {
 		return nil, err
 	}
