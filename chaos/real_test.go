@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
 	compilers "github.com/tilth-dev/tilth/compiler/toolchain"
@@ -49,7 +49,7 @@ func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -50,7 +50,7 @@ func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobS
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

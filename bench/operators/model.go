@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
@@ -14,7 +14,7 @@ func modelTasks(name string) ([]workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		return nil, err
 	}

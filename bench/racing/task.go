@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -64,7 +64,7 @@ func (o options) workloads() (names []string, list []*expr.Workload, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

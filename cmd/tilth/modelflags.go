@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
@@ -57,7 +57,7 @@ func modelName(path string) string {
 }
 
 func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*program.Program, error) {
-	p, err := graph.Import(m, graph.Options{Shapes: shapes})
+	p, err := frontend.Import(m, frontend.Options{Shapes: shapes})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -69,7 +69,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 // graphs prints the graphs of models after each pass that changed them.
 func (d *dumpFlags) graphs(a *app, models *modelFlags, paths []string) error {
 	return models.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
-		stages, err := graph.Dump(m, graph.Options{Shapes: shapes})
+		stages, err := frontend.Dump(m, frontend.Options{Shapes: shapes})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 )
 
@@ -21,7 +21,7 @@ func TestPlansOfModelsAreTight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := graph.Import(m, graph.Options{})
+			p, err := frontend.Import(m, frontend.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

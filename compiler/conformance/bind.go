@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
@@ -82,7 +82,7 @@ func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string
 	}
 	model := *m
 	model.Graph = &g
-	b.program, err = graph.Import(&model, graph.Options{})
+	b.program, err = frontend.Import(&model, frontend.Options{})
 	return b, err
 }
 

@@ -9,78 +9,43 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
-// value is an edge of the graph.
-type value struct {
-	// id is the position of its creation, the same in every run.
-	id   int
-	name string
-	// Const is set for constants.
-	op.Value
-	// producer is nil for inputs and constants.
-	producer *node
-	// layout is the order of the axes in memory, once layouts are assigned.
-	layout []int
-	// within is set when the value's elements lie in another one's memory.
-	within *within
-}
-
-// isEmpty reports whether a value has no elements; such values are known without being computed.
-func isEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
-
-// node is an operator applied to values; an operand that was left out is nil.
-type node struct {
-	*op.Node
-	in  []*value
-	out *value
-	// order is the position in the graph's nodes; users of a value come after its producer.
-	order int
-	// free is set when the result needs no kernel: its elements are where they should be.
-	free bool
-	// group is the kernel that computes the node, once the graph is partitioned.
-	group *group
-}
-
-// is reports whether there is a node and it applies the operator of the given name.
-func (n *node) is(name string) bool { return n != nil && n.Node.Is(name) }
-
-// isView reports whether the node needs no kernel because its result and its operands share their memory.
-func (n *node) isView() bool {
-	return n.free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
-}
-
-// graph has its nodes in topological order.
-type graph struct {
-	name            string
-	nodes           []*node
-	inputs, outputs []*value
+// Graph is a model as operators, its nodes in topological order.
+type Graph struct {
+	Name            string
+	Nodes           []*Node
+	Inputs, Outputs []*Value
 	nextID          int
-	// budget pays for what is made; Import catches it when it is spent.
-	budget *op.Budget
+	// Budget pays for what is made, and panics when it is spent, as op.Budget says.
+	Budget *op.Budget
 }
 
-// Bytes that a value and a node take, and those of each operand and axis, as the budget counts them.
-const valueBytes, nodeBytes, entryBytes = 128, 256, 64
+// EntryBytes are what an operand, a name or an attribute takes, as the budget counts it.
+const EntryBytes = 64
 
-func (g *graph) newValue(name string, t op.Type) *value {
-	g.budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
+const valueBytes, nodeBytes = 128, 256
+
+// NewValue makes a value that nothing computes yet.
+func (g *Graph) NewValue(name string, t op.Type) *Value {
+	g.Budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
 	g.nextID++
-	return &value{id: g.nextID, name: name, Value: op.Value{Type: t}}
+	return &Value{ID: g.nextID, Name: name, Value: op.Value{Type: t}}
 }
 
-// nextName is a name for the next value, which is made for a node.
-func (g *graph) nextName(node string) string { return fmt.Sprintf("%s.%d", node, g.nextID) }
+// NextName is a name for the value that is made next, for a node.
+func (g *Graph) NextName(node string) string { return fmt.Sprintf("%s.%d", node, g.nextID) }
 
-func (g *graph) constant(name string, a *array.Array) *value {
-	v := g.newValue(name, op.Type{DType: a.DType, Shape: a.Shape})
+// Constant makes a value of known elements.
+func (g *Graph) Constant(name string, a *array.Array) *Value {
+	v := g.NewValue(name, op.Type{DType: a.DType, Shape: a.Shape})
 	v.Const = a
 	return v
 }
 
-// apply makes a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
-func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
-	g.budget.For(n.Name, n.Op)
-	g.budget.Bytes(nodeBytes + entryBytes*int64(len(in)))
-	n.Budget = g.budget
+// Apply makes a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
+func (g *Graph) Apply(n op.Node, outName string, in ...*Value) (*Node, error) {
+	g.Budget.For(n.Name, n.Op)
+	g.Budget.Bytes(nodeBytes + EntryBytes*int64(len(in)))
+	n.Budget = g.Budget
 	for _, v := range in {
 		var o op.Value
 		if v != nil {
@@ -91,59 +56,49 @@ func (g *graph) apply(n op.Node, outName string, in ...*value) (*node, error) {
 	if err := table.Infer(&n); err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
-	made := &node{Node: &n, in: in}
-	made.out = g.newValue(outName, n.Out)
-	made.out.producer = made
+	made := &Node{Node: &n, Operands: in}
+	made.Result = g.NewValue(outName, n.Out)
+	made.Result.Producer = made
 	return made, nil
 }
 
-// allKnown reports whether all values that were given are constants.
-func allKnown(in []*value) bool {
-	for _, v := range in {
-		if v != nil && v.Const == nil {
-			return false
-		}
-	}
-	return true
+// Insert puts nodes before position at.
+func (g *Graph) Insert(at int, nodes ...*Node) {
+	g.Nodes = slices.Insert(g.Nodes, at, nodes...)
 }
 
-// insert puts nodes before position at.
-func (g *graph) insert(at int, nodes ...*node) {
-	g.nodes = slices.Insert(g.nodes, at, nodes...)
-}
-
-// number gives every node its order.
-func (g *graph) number() {
-	for k, n := range g.nodes {
-		n.order = k
+// Number gives every node its order.
+func (g *Graph) Number() {
+	for k, n := range g.Nodes {
+		n.Order = k
 	}
 }
 
-// replace makes every reader of a value read another one of the same type.
-func (g *graph) replace(old, with *value) { g.replaceAll(map[*value]*value{old: with}) }
+// Replace makes every reader of a value read another one of the same type.
+func (g *Graph) Replace(old, with *Value) { g.ReplaceAll(map[*Value]*Value{old: with}) }
 
-// replaceAll makes every reader of a value in the map read the one that stands there, which has the same type.
-func (g *graph) replaceAll(with map[*value]*value) {
-	for _, n := range g.nodes {
-		for k, v := range n.in {
+// ReplaceAll makes every reader of a value in the map read the one that stands there, which has the same type.
+func (g *Graph) ReplaceAll(with map[*Value]*Value) {
+	for _, n := range g.Nodes {
+		for k, v := range n.Operands {
 			if w := with[v]; w != nil {
-				n.in[k] = w
+				n.Operands[k] = w
 				n.In[k] = w.Value
 			}
 		}
 	}
-	for k, v := range g.outputs {
+	for k, v := range g.Outputs {
 		if w := with[v]; w != nil {
-			g.outputs[k] = w
+			g.Outputs[k] = w
 		}
 	}
 }
 
-// users lists the readers of every value, in order and each once.
-func (g *graph) users() map[*value][]*node {
-	users := map[*value][]*node{}
-	for _, n := range g.nodes {
-		for _, v := range n.in {
+// Users lists the readers of every value, in order and each once.
+func (g *Graph) Users() map[*Value][]*Node {
+	users := map[*Value][]*Node{}
+	for _, n := range g.Nodes {
+		for _, v := range n.Operands {
 			if of := users[v]; v != nil && (len(of) == 0 || of[len(of)-1] != n) {
 				users[v] = append(of, n)
 			}
@@ -152,26 +107,27 @@ func (g *graph) users() map[*value][]*node {
 	return users
 }
 
-func (g *graph) isOutput(v *value) bool { return slices.Contains(g.outputs, v) }
+// IsOutput reports whether the model has the value as an output.
+func (g *Graph) IsOutput(v *Value) bool { return slices.Contains(g.Outputs, v) }
 
-// removeDead drops nodes whose results nobody reads.
-func (g *graph) removeDead() {
-	live := map[*value]bool{}
-	for _, v := range g.outputs {
+// RemoveDead drops nodes whose results nobody reads.
+func (g *Graph) RemoveDead() {
+	live := map[*Value]bool{}
+	for _, v := range g.Outputs {
 		live[v] = true
 	}
-	var kept []*node
-	for k := len(g.nodes) - 1; k >= 0; k-- {
-		n := g.nodes[k]
-		if !live[n.out] {
+	var kept []*Node
+	for k := len(g.Nodes) - 1; k >= 0; k-- {
+		n := g.Nodes[k]
+		if !live[n.Result] {
 			continue
 		}
 		kept = append(kept, n)
-		for _, v := range n.in {
+		for _, v := range n.Operands {
 			live[v] = true
 		}
 	}
 	slices.Reverse(kept)
-	g.nodes = kept
-	g.number()
+	g.Nodes = kept
+	g.Number()
 }

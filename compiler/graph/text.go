@@ -6,44 +6,44 @@ import (
 	"strings"
 )
 
-// text is the graph for people, a node a line: what it computes, from what, and what was decided of its result.
-func (g *graph) text() string {
+// Text is the graph for people, a node a line: what it computes, from what, and what was decided of its result.
+func (g *Graph) Text() string {
 	var b strings.Builder
-	for _, v := range g.inputs {
+	for _, v := range g.Inputs {
 		fmt.Fprintf(&b, "input %s %s\n", v.label(), v.typeText())
 	}
-	kernels := map[*group]int{}
-	for _, n := range g.nodes {
-		fmt.Fprintf(&b, "%s %s = %s(%s)%s", n.out.label(), n.out.typeText(), n.Op, n.operandsText(), n.out.placeText())
+	kernels := map[*Kernel]int{}
+	for _, n := range g.Nodes {
+		fmt.Fprintf(&b, "%s %s = %s(%s)%s", n.Result.label(), n.Result.typeText(), n.Op, n.operandsText(), n.Result.placeText())
 		switch {
-		case n.free:
+		case n.Free:
 			b.WriteString(", no kernel")
-		case n.group != nil:
-			if _, known := kernels[n.group]; !known {
-				kernels[n.group] = len(kernels)
+		case n.Kernel != nil:
+			if _, known := kernels[n.Kernel]; !known {
+				kernels[n.Kernel] = len(kernels)
 			}
-			fmt.Fprintf(&b, ", kernel %d", kernels[n.group])
+			fmt.Fprintf(&b, ", kernel %d", kernels[n.Kernel])
 		}
 		b.WriteByte('\n')
 	}
-	for _, v := range g.outputs {
+	for _, v := range g.Outputs {
 		fmt.Fprintf(&b, "output %s\n", v.label())
 	}
 	return b.String()
 }
 
 // label is a value's name, quoted where it is no plain word, or its number.
-func (v *value) label() string {
+func (v *Value) label() string {
 	switch {
-	case v.name == "":
-		return "%" + strconv.Itoa(v.id)
-	case strings.ContainsFunc(v.name, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }):
-		return strconv.Quote(v.name)
+	case v.Name == "":
+		return "%" + strconv.Itoa(v.ID)
+	case strings.ContainsFunc(v.Name, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }):
+		return strconv.Quote(v.Name)
 	}
-	return v.name
+	return v.Name
 }
 
-func (v *value) typeText() string {
+func (v *Value) typeText() string {
 	return fmt.Sprintf("%v[%s]", v.DType, join(v.Shape))
 }
 
@@ -52,9 +52,9 @@ func join[T any](list []T) string {
 }
 
 // operandsText lists a node's operands; constants with their types.
-func (n *node) operandsText() string {
-	list := make([]string, len(n.in))
-	for k, v := range n.in {
+func (n *Node) operandsText() string {
+	list := make([]string, len(n.Operands))
+	for k, v := range n.Operands {
 		switch {
 		case v == nil:
 			list[k] = "-"
@@ -69,19 +69,19 @@ func (n *node) operandsText() string {
 
 // placeText says how a value's elements lie, where that was decided and is not the order of its axes in memory of its
 // own.
-func (v *value) placeText() (text string) {
-	for k, axis := range v.layout {
+func (v *Value) placeText() (text string) {
+	for k, axis := range v.Layout {
 		if axis != k {
-			text = ", axes in memory " + join(v.layout)
+			text = ", axes in memory " + join(v.Layout)
 			break
 		}
 	}
 	switch {
-	case v.within == nil:
-	case v.within.begin == nil:
-		text += ", the elements of " + v.within.of.label()
+	case v.Within == nil:
+	case v.Within.Begin == nil:
+		text += ", the elements of " + v.Within.Of.label()
 	default:
-		text += ", in " + v.within.of.label() + " at " + join(v.within.begin)
+		text += ", in " + v.Within.Of.label() + " at " + join(v.Within.Begin)
 	}
 	return text
 }

@@ -2,22 +2,22 @@ package graph
 
 import "fmt"
 
-// verify says what is wrong with a graph, if anything: a node that reads what no earlier one computes, a node whose
+// Verify says what is wrong with a graph, if anything: a node that reads what no earlier one computes, a node whose
 // types are not those of its operands, two nodes that share a place or a result, an output that nothing computes.
 // Passes must leave a graph as it is.
-func (g *graph) verify() error {
-	known := map[*value]bool{}
-	for _, v := range g.inputs {
+func (g *Graph) Verify() error {
+	known := map[*Value]bool{}
+	for _, v := range g.Inputs {
 		known[v] = true
 	}
-	for k, n := range g.nodes {
-		if n.order != k {
-			return fmt.Errorf("graph: node %q is number %d, and says %d", n.Name, k, n.order)
+	for k, n := range g.Nodes {
+		if n.Order != k {
+			return fmt.Errorf("graph: node %q is number %d, and says %d", n.Name, k, n.Order)
 		}
-		if len(n.in) != len(n.In) {
-			return fmt.Errorf("graph: node %q has %d operands, and types of %d", n.Name, len(n.in), len(n.In))
+		if len(n.Operands) != len(n.In) {
+			return fmt.Errorf("graph: node %q has %d operands, and types of %d", n.Name, len(n.Operands), len(n.In))
 		}
-		for i, v := range n.in {
+		for i, v := range n.Operands {
 			switch {
 			case v == nil:
 			case v.Const == nil && !known[v]:
@@ -26,12 +26,12 @@ func (g *graph) verify() error {
 				return fmt.Errorf("graph: node %q takes %s for %v%v", n.Name, v.label(), n.In[i].DType, n.In[i].Shape)
 			}
 		}
-		if known[n.out] || n.out.producer != n {
-			return fmt.Errorf("graph: the result %s of node %q is another's", n.out.label(), n.Name)
+		if known[n.Result] || n.Result.Producer != n {
+			return fmt.Errorf("graph: the result %s of node %q is another's", n.Result.label(), n.Name)
 		}
-		known[n.out] = true
+		known[n.Result] = true
 	}
-	for _, v := range g.outputs {
+	for _, v := range g.Outputs {
 		if v.Const == nil && !known[v] {
 			return fmt.Errorf("graph: output %s is computed by no node", v.label())
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
@@ -80,7 +80,7 @@ func TestNetworksBecomeTasks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := graph.Import(m, graph.Options{})
+			p, err := frontend.Import(m, frontend.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +166,7 @@ func importEncoded(t *testing.T, m *onnx.Model) *program.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(back, graph.Options{})
+	p, err := frontend.Import(back, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

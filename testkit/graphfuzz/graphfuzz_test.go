@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
@@ -56,7 +56,7 @@ func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 	var programs []*program.Program
 	var inputs []map[string]*array.Array
 	for _, one := range cases {
-		p, err := graph.Import(one.Model, graph.Options{})
+		p, err := frontend.Import(one.Model, frontend.Options{})
 		if err != nil {
 			report(t, one, fmt.Errorf("import: %w", err))
 			return

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -18,7 +18,7 @@ func tasks(t *testing.T) []Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
@@ -16,7 +16,7 @@ func imported(t *testing.T, name string) *program.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

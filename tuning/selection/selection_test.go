@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -26,7 +26,7 @@ func imported(t *testing.T) (*program.Program, *target.Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

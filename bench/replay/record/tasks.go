@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
@@ -99,7 +99,7 @@ func BuiltIn(name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		return Model{}, fmt.Errorf("model %s: %w", name, err)
 	}

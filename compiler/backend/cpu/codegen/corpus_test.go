@@ -15,7 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -199,7 +199,7 @@ func corpusWorkloads(t *testing.T) (list []*expr.Workload) {
 	}
 	seen := map[string]bool{}
 	for _, m := range models {
-		p, err := graph.Import(m, graph.Options{})
+		p, err := frontend.Import(m, frontend.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

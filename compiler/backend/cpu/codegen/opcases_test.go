@@ -5,7 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -44,7 +44,7 @@ func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := graph.Import(model, graph.Options{})
+	p, err := frontend.Import(model, frontend.Options{})
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}

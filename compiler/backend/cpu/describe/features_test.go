@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -34,7 +34,7 @@ func parseTarget(t testing.TB, name string, threads int) *target.Target {
 // tasksOf are a model's workloads, those of several nodes first.
 func tasksOf(t testing.TB, m *onnx.Model) []*expr.Workload {
 	t.Helper()
-	p, err := graph.Import(m, graph.Options{})
+	p, err := frontend.Import(m, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	t.Run("random", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			m := graphfuzz.Generate(rapid.Uint64().Draw(r, "model")).Model
-			p, err := graph.Import(m, graph.Options{})
+			p, err := frontend.Import(m, frontend.Options{})
 			if err != nil {
 				r.Skip(err)
 			}

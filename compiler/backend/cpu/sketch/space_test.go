@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -78,7 +78,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := graph.Import(m, graph.Options{})
+		p, err := frontend.Import(m, frontend.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,22 @@
+package frontend
+
+import (
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// Stage is a graph as text after a stage of its import.
+type Stage struct{ Name, Text string }
+
+// Dump imports a model and returns its graph after each stage that changed it, the first being what was read, for
+// whoever debugs a pass. Errors are those of Import.
+func Dump(m *onnx.Model, opts Options) (stages []Stage, err error) {
+	last := ""
+	_, err = importSeen(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts, func(name string, g *graph.Graph) {
+		if text := g.Text(); text != last {
+			stages, last = append(stages, Stage{name, text}), text
+		}
+	})
+	return stages, short(err)
+}

@@ -1,0 +1,170 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/frontend/placement"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// emitter turns kernels into calls.
+type emitter struct {
+	program *program.Program
+	// budget pays for constants that are arranged anew.
+	budget *op.Budget
+	// index finds values in the program: by value, and constants by value and layout.
+	index map[string]int
+	tasks map[string]int
+}
+
+// Program is what computes the kernels of a graph, in their order. Errors name the kernel.
+func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
+	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+	for _, v := range g.Inputs {
+		e.program.Inputs = append(e.program.Inputs, e.value(v))
+	}
+	for _, kernel := range kernels {
+		if err := e.call(kernel); err != nil {
+			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
+		}
+	}
+	for _, v := range g.Outputs {
+		e.program.Outputs = append(e.program.Outputs, e.value(v))
+	}
+	return e.program, nil
+}
+
+// value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.
+func (e *emitter) value(v *graph.Value) int {
+	if v.Const != nil {
+		return e.constant(v, op.RowMajor(len(v.Shape)))
+	}
+	key := fmt.Sprint(v.ID)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	made := program.Value{Name: v.Name, DType: v.DType, Shape: placement.Physical(v), Alias: -1}
+	if p, _ := placement.Of(v); p.Root != v {
+		made.Alias, made.Offset = e.value(p.Root), p.Offset
+		if !p.IsDense(made.Shape) {
+			made.Strides = p.Strides
+		}
+	}
+	e.index[key] = e.add(made)
+	return e.index[key]
+}
+
+func (e *emitter) add(v program.Value) int {
+	e.program.Values = append(e.program.Values, v)
+	return len(e.program.Values) - 1
+}
+
+// constant is the index of a constant arranged in a layout.
+func (e *emitter) constant(v *graph.Value, layout []int) int {
+	key := fmt.Sprint(v.ID, layout)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	shape := op.Physical(v.Shape, layout)
+	rows := op.RowMajor(len(v.Shape))
+	name, data := v.Name, &array.Array{DType: v.DType, Shape: shape, Data: v.Const.Data}
+	if !op.SameLayout(v.Shape, layout, rows) {
+		e.budget.Bytes(int64(len(v.Const.Data)))
+		data = op.Arrange(v.Const, layout)
+		name = fmt.Sprint(name, layout)
+	}
+	e.index[key] = e.add(program.Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
+	return e.index[key]
+}
+
+func (e *emitter) call(kernel *graph.Kernel) error {
+	w, args, err := e.lower(kernel)
+	if err != nil {
+		return err
+	}
+	digest := w.Digest()
+	task, ok := e.tasks[digest]
+	if !ok {
+		task = len(e.program.Tasks)
+		e.tasks[digest] = task
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: taskName(kernel), Flop: w.Flop()})
+	}
+	e.program.Tasks[task].Count++
+	e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: task, Args: args})
+	return nil
+}
+
+// lower makes the group's workload and the values of its arguments.
+func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
+	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
+	l := op.NewLowering(e.budget)
+	values := map[int]*graph.Value{}
+	computed := map[*graph.Value]op.Operand{}
+	var outputs []*expr.Tensor
+	for _, n := range kernel.Nodes {
+		in := make([]op.Operand, len(n.Operands))
+		for k, v := range n.Operands {
+			if v == nil {
+				continue
+			}
+			values[v.ID] = v
+			o, ok := computed[v]
+			switch {
+			case ok:
+				in[k] = o
+			case v.Const != nil:
+				in[k] = l.Constant(v.ID, v.Const)
+			default:
+				in[k] = l.Input(v.ID, v.Name, v.Type, v.Layout)
+				in[k].Tensor.Strides = placement.ArgumentStrides(v)
+			}
+		}
+		out, err := op.Lower(l, n.Node, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case slices.Contains(kernel.Stored, n.Result):
+			out = store(l, out, n.Result)
+			outputs = append(outputs, out.Tensor)
+		case slices.Contains(kernel.Prologue, n.Result):
+			out = store(l, out, n.Result)
+		}
+		computed[n.Result] = out
+	}
+	w, err := expr.NewWorkload(outputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Merge(), e.args(w, l, values, kernel.Stored), nil
+}
+
+// store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
+func store(l *op.Lowering, o op.Operand, v *graph.Value) op.Operand {
+	t := l.Store(o, v.Layout)
+	t.Strides = placement.ArgumentStrides(v)
+	return op.Operand{Type: v.Type, Layout: v.Layout, Tensor: t}
+}
+
+func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*graph.Value, stored []*graph.Value) []int {
+	var args []int
+	for _, t := range w.Inputs {
+		args = append(args, e.value(values[l.Args[t].ID]))
+	}
+	for _, t := range w.Constants {
+		if made := l.Args[t].Made; made != nil {
+			args = append(args, e.add(program.Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
+			continue
+		}
+		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
+	}
+	for _, v := range stored {
+		args = append(args, e.value(v))
+	}
+	return args
+}

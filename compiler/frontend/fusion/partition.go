@@ -1,0 +1,141 @@
+package fusion
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// maxGroup bounds the nodes of one kernel, so that its expressions stay small.
+const maxGroup = 40
+
+// Partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with
+// most work first; what is left forms kernels of its own. A result that has other readers than the operators that
+// follow it is stored, and they are computed in the same kernel. What only a product reads is computed in the
+// product's kernel. Views that no kernel takes become aliases. The result is in an order in which the kernels can run.
+func Partition(g *graph.Graph) []*graph.Kernel {
+	g.Number()
+	p := &partitioner{Graph: g, readers: g.Users()}
+	var anchors, rest []*graph.Node
+	for _, n := range g.Nodes {
+		switch {
+		case n.Def().Kind == op.Reduction:
+			anchors = append(anchors, n)
+		case !n.IsView():
+			rest = append(rest, n)
+		}
+	}
+	slices.SortStableFunc(anchors, func(a, b *graph.Node) int { return cmp.Compare(op.Work(b.Node), op.Work(a.Node)) })
+	var kernels []*graph.Kernel
+	for _, n := range append(anchors, rest...) {
+		if n.Kernel == nil {
+			kernels = append(kernels, p.grow(n))
+		}
+	}
+	kernels = p.absorbDequantised(p.absorbPrologues(kernels))
+	slices.SortFunc(kernels, func(a, b *graph.Kernel) int { return cmp.Compare(a.Begin(), b.Begin()) })
+	return kernels
+}
+
+type partitioner struct {
+	*graph.Graph
+	readers map[*graph.Value][]*graph.Node
+}
+
+// grow makes the group of an anchor.
+func (p *partitioner) grow(anchor *graph.Node) *graph.Kernel {
+	kernel := &graph.Kernel{Anchor: anchor, Nodes: []*graph.Node{anchor}}
+	anchor.Kernel = kernel
+	for len(kernel.Nodes) < maxGroup {
+		region := p.region(kernel.Tail().Result)
+		if region != nil && !canTake(kernel, region) {
+			break
+		}
+		if region == nil {
+			if region = p.also(kernel); region == nil {
+				break
+			}
+			kernel.Stored = append(kernel.Stored, kernel.Tail().Result)
+		}
+		for _, n := range region {
+			n.Kernel = kernel
+		}
+		kernel.Nodes = append(kernel.Nodes, region...)
+	}
+	for kernel.Tail().IsView() { // a view at the end costs nothing as an alias
+		kernel.Tail().Kernel = nil
+		kernel.Nodes = kernel.Nodes[:len(kernel.Nodes)-1]
+	}
+	kernel.Stored = append(kernel.Stored, kernel.Tail().Result)
+	return kernel
+}
+
+// region is the smallest set of nodes after v that computes one result from it and other values, and through which all
+// that is computed from v goes: the nodes between v and its immediate post-dominator. All are element-wise on v's
+// shape; or it is a single transposition, or a reshape by axes of extent one. nil when there is none.
+func (p *partitioner) region(v *graph.Value) []*graph.Node {
+	if p.IsOutput(v) {
+		return nil
+	}
+	if users := p.readers[v]; len(users) == 1 && users[0].Kernel == nil && (users[0].Def().Kind == op.Permute || op.OnlyUnits(users[0].Node)) {
+		return users
+	}
+	var region []*graph.Node
+	inside := map[*graph.Value]bool{v: true}
+	for len(region) < maxGroup {
+		n := p.next(region, inside)
+		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, v.Shape) {
+			return nil
+		}
+		if p.yields(n, inside) {
+			return nil
+		}
+		region = append(region, n)
+		if p.closed(region, inside) {
+			return region
+		}
+		if p.IsOutput(n.Result) {
+			return nil
+		}
+		inside[n.Result] = true
+	}
+	return nil
+}
+
+// yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end
+// of a residual block, the first is the block's own in every model seen, and blocks with and without a projection
+// beside them then share their tasks.
+func (p *partitioner) yields(n *graph.Node, inside map[*graph.Value]bool) bool {
+	first := n.Operands[0]
+	if inside[first] || first.Producer == nil || len(p.readers[first]) != 1 || p.IsOutput(first) {
+		return false
+	}
+	return first.Producer.Def().Kind == op.Reduction && slices.Equal(first.Shape, n.Out.Shape)
+}
+
+// next is the earliest reader of the values inside that is not in the region yet.
+func (p *partitioner) next(region []*graph.Node, inside map[*graph.Value]bool) *graph.Node {
+	var best *graph.Node
+	for v := range inside {
+		for _, n := range p.readers[v] {
+			if !slices.Contains(region, n) && (best == nil || n.Order < best.Order) {
+				best = n
+			}
+		}
+	}
+	return best
+}
+
+// closed reports whether nothing outside the region reads the values inside it.
+func (p *partitioner) closed(region []*graph.Node, inside map[*graph.Value]bool) bool {
+	for v := range inside {
+		for _, n := range p.readers[v] {
+			if !slices.Contains(region, n) {
+				return false
+			}
+		}
+	}
+	return true
+}

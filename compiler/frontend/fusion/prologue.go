@@ -1,0 +1,53 @@
+package fusion
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// absorbPrologues makes an element-wise kernel the prologue of the product that alone reads its result, such as the
+// normalisation and activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation:
+// the product computes a block of them at a time, and their result never goes through memory.
+func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
+	var absorbed []*graph.Kernel
+	for _, kernel := range kernels {
+		if !takesPrologue(kernel.Anchor) {
+			continue
+		}
+		for _, v := range kernel.Anchor.Operands {
+			f := p.prologue(v, kernel)
+			if f == nil || slices.Contains(absorbed, f) {
+				continue
+			}
+			kernel.Nodes = slices.Concat(f.Nodes, kernel.Nodes)
+			kernel.Prologue = append(kernel.Prologue, v)
+			absorbed = append(absorbed, f)
+		}
+	}
+	return slices.DeleteFunc(kernels, func(g *graph.Kernel) bool { return slices.Contains(absorbed, g) })
+}
+
+// takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
+// position: a convolution of one pixel, or a product with known weights.
+func takesPrologue(n *graph.Node) bool {
+	p, ok := n.Product()
+	return ok && p.Pointwise
+}
+
+// prologue is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything
+// else.
+func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kernel {
+	if v == nil || v.Producer == nil || v.Within != nil || p.IsOutput(v) || len(p.readers[v]) != 1 {
+		return nil
+	}
+	f := v.Producer.Kernel
+	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxGroup {
+		return nil
+	}
+	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise }) {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,78 @@
+package frontend
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/frontend/emit"
+	"github.com/tilth-dev/tilth/compiler/frontend/fusion"
+	"github.com/tilth-dev/tilth/compiler/frontend/importer"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// Options are what the user says beside the model.
+type Options struct {
+	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
+	// gives an open extent, one number for it wherever it stands.
+	Shapes map[string][]int64
+}
+
+// Import compiles a model to a program: the same model and options give the same program. Errors name the node or
+// value and what to do. What it costs is bounded by op.Budget.
+func Import(m *onnx.Model, opts Options) (*program.Program, error) {
+	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
+	return p, short(err)
+}
+
+// short is an error whose text is bounded.
+func short(err error) error {
+	if err != nil && len(err.Error()) > maxError {
+		return shortened{err}
+	}
+	return err
+}
+
+// maxError is the length in bytes of the longest error of Import: names and lists of a model have any length.
+const maxError = 2000
+
+// shortened is an error whose text is cut.
+type shortened struct{ cause error }
+
+func (s shortened) Error() string {
+	return strings.ToValidUTF8(s.cause.Error()[:maxError], "") + " ..."
+}
+func (s shortened) Unwrap() error { return s.cause }
+
+func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Program, error) {
+	return importSeen(budget, m, opts, observe)
+}
+
+// importSeen imports a model and shows see, if it is not nil, the graph after each stage.
+func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (p *program.Program, err error) {
+	defer budget.Catch(&err)
+	if see == nil {
+		see = func(string, *graph.Graph) {}
+	}
+	g, err := importer.Build(m, opts.Shapes, budget)
+	if err != nil {
+		return nil, err
+	}
+	g.RemoveDead()
+	see(stageBuild, g)
+	for _, pass := range passes {
+		if err := pass.Run(g); err != nil {
+			return nil, err
+		}
+		g.RemoveDead()
+		see(pass.Name, g)
+	}
+	kernels := fusion.Partition(g)
+	see(stagePartition, g)
+	if p, err = emit.Program(g, kernels); err != nil {
+		return nil, fmt.Errorf("model %q: %w", g.Name, err)
+	}
+	return p, nil
+}

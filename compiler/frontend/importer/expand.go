@@ -1,0 +1,113 @@
+package importer
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// expand adds the outputs of a node that is written as others to the scope.
+func (b *builder) expand(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
+	used := make([]bool, len(outputs))
+	for k, output := range outputs {
+		used[k] = output != "" && s.used[output]
+	}
+	err := checkCount(d, in)
+	var out []*op.Item
+	if err == nil {
+		out, err = d.Expand(&site{b, s}, &n, in, used)
+	}
+	for k, output := range outputs {
+		switch {
+		case err != nil || !used[k]:
+		case k >= len(out) || out[k] == nil:
+			err = fmt.Errorf("output %d is not supported", k)
+		default:
+			s.items[output] = out[k]
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	}
+	return nil
+}
+
+func checkCount(d *op.Def, in []*op.Item) error {
+	if len(in) < d.MinIn || d.MaxIn >= 0 && len(in) > d.MaxIn {
+		return fmt.Errorf("%d inputs, want %d to %d", len(in), d.MinIn, d.MaxIn)
+	}
+	for k := range d.MinIn {
+		if in[k] == nil {
+			return fmt.Errorf("input %d is missing", k)
+		}
+	}
+	return nil
+}
+
+// site is where a node is written as others: what it makes goes into the graph, and its names are those of the scope.
+// It is an op.Builder.
+type site struct {
+	builder *builder
+	scope   *scope
+}
+
+// Budget is that of the model.
+func (s *site) Budget() *op.Budget { return s.builder.Budget }
+
+// Constant makes a value for the node of the given name.
+func (s *site) Constant(node string, a *array.Array) *op.Value {
+	return s.builder.item(s.builder.Constant(s.builder.NextName(node), a)).Tensor
+}
+
+// Add applies an operator under the name of the node that it is made for.
+func (s *site) Add(n op.Node, in ...*op.Value) (*op.Value, error) {
+	v, err := s.builder.add(n, s.builder.NextName(n.Name), s.builder.valuesOf(in)...)
+	if err != nil {
+		return nil, err
+	}
+	return s.builder.item(v).Tensor, nil
+}
+
+// Body adds the nodes of a graph in a scope of its own.
+func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
+	if len(in) != len(g.Inputs) {
+		return nil, fmt.Errorf("graph %q has %d inputs where %d are due", g.Name, len(g.Inputs), len(in))
+	}
+	var names []string
+	for _, o := range g.Outputs {
+		names = append(names, o.Name)
+	}
+	b := s.builder
+	b.Budget.Bytes(graph.EntryBytes * int64(len(g.Inputs)+len(g.Outputs)+len(g.Initializers)))
+	inner := newScope(s.scope.frame, s.scope, b.usedBy(g, g.Nodes, names))
+	for _, t := range g.Initializers {
+		inner.items[t.Name] = b.item(b.Constant(t.Name, t.Value))
+	}
+	for k, info := range g.Inputs {
+		inner.items[info.Name] = in[k]
+	}
+	if err := b.addNodes(inner, g.Nodes); err != nil {
+		return nil, err
+	}
+	out := make([]*op.Item, len(names))
+	for k, name := range names {
+		it, ok := inner.find(name)
+		if !ok || it == nil {
+			return nil, fmt.Errorf("output %q of graph %q is computed by no node", name, g.Name)
+		}
+		out[k] = it
+	}
+	return out, nil
+}
+
+// valuesOf are the graph's values of operands; nil for those left out.
+func (b *builder) valuesOf(operands []*op.Value) []*graph.Value {
+	values := make([]*graph.Value, len(operands))
+	for k, v := range operands {
+		values[k] = b.values[v]
+	}
+	return values
+}

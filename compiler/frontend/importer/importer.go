@@ -1,0 +1,103 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// builder reads an ONNX graph into a graph: it folds what is constant, and has operators written as others.
+type builder struct {
+	*graph.Graph
+	functions map[functionName]*onnx.Function
+	// values are those of the graph, by what operators see of them.
+	values map[*op.Value]*graph.Value
+	// used are the names that the nodes of a graph or function read, by its address.
+	used map[any]map[string]bool
+}
+
+// Build reads a model. shapes fixes what the model leaves open: the shape of an input by its name, or one number for
+// an open extent by its symbol.
+func Build(m *onnx.Model, shapes map[string][]int64, budget *op.Budget) (*graph.Graph, error) {
+	b := &builder{
+		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget}, functions: functionsOf(m),
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]bool{},
+	}
+	var outputs []string
+	for _, o := range m.Graph.Outputs {
+		outputs = append(outputs, o.Name)
+	}
+	s := newScope(&frame{opsets: m.Opsets}, nil, b.usedBy(m.Graph, m.Graph.Nodes, outputs))
+	for _, t := range m.Graph.Initializers {
+		s.items[t.Name] = b.item(b.Constant(t.Name, t.Value))
+	}
+	if err := b.addInputs(s, m.Graph.Inputs, shapes); err != nil {
+		return nil, err
+	}
+	if err := b.addNodes(s, m.Graph.Nodes); err != nil {
+		return nil, err
+	}
+	if len(outputs) == 0 {
+		return nil, fmt.Errorf("model %q has no outputs", b.Name)
+	}
+	return b.Graph, b.addOutputs(s, outputs)
+}
+
+// addInputs adds the inputs that are no initializers.
+func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string][]int64) error {
+	infos = slices.DeleteFunc(slices.Clone(infos), func(info *onnx.ValueInfo) bool { return s.items[info.Name] != nil })
+	shapes, err := resolveShapes(infos, given)
+	if err != nil {
+		return err
+	}
+	for k, info := range infos {
+		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
+		if graph.IsEmpty(shapes[k]) {
+			v.Const = array.New(info.DType, shapes[k]...)
+		}
+		s.items[info.Name] = b.item(v)
+		b.Inputs = append(b.Inputs, v)
+	}
+	return nil
+}
+
+// addOutputs finds the graph's outputs and gives each a value of its own with the output's name: a copy where the
+// value is an input, a constant or another output as well.
+func (b *builder) addOutputs(s *scope, names []string) error {
+	b.Number()
+	for _, name := range names {
+		it := s.items[name]
+		switch {
+		case it == nil:
+			return fmt.Errorf("output %q is computed by no node", name)
+		case it.Tensor == nil:
+			return fmt.Errorf("output %q is not a tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
+		}
+		v := b.values[it.Tensor]
+		switch {
+		case graph.IsEmpty(v.Shape):
+			v = b.Constant(name, v.Const)
+		case v.Producer == nil || slices.Contains(b.Outputs, v):
+			n, err := b.Apply(op.Node{Name: name, Op: op.Copy}, name, v)
+			if err != nil {
+				return err
+			}
+			b.Nodes = append(b.Nodes, n)
+			v = n.Result
+		default:
+			v.Name = name
+		}
+		b.Outputs = append(b.Outputs, v)
+	}
+	return nil
+}
+
+// item is what a name stands for that is a value of the graph.
+func (b *builder) item(v *graph.Value) *op.Item {
+	b.values[&v.Value] = v
+	return &op.Item{Tensor: &v.Value}
+}

@@ -1,0 +1,131 @@
+package importer
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/op/expand"
+	"github.com/tilth-dev/tilth/compiler/op/table"
+)
+
+func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
+	for k, n := range nodes {
+		if err := b.addNode(s, k, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or
+// as an operator of package op.
+func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
+	name := n.Name
+	if name == "" {
+		name = fmt.Sprintf("%s_%d", n.Op, index)
+	}
+	b.Budget.For(name, n.Op)
+	b.Budget.Node()
+	b.Budget.Bytes(graph.EntryBytes * int64(len(n.Inputs)+len(n.Outputs)+len(n.Attributes)))
+	in := make([]*op.Item, 0, len(n.Inputs))
+	for _, input := range n.Inputs {
+		it, ok := s.find(input)
+		if !ok {
+			return fmt.Errorf("node %q (%s): input %q is computed by no earlier node", name, n.Op, input)
+		}
+		in = append(in, it)
+	}
+	for len(in) > 0 && in[len(in)-1] == nil {
+		in = in[:len(in)-1]
+	}
+	for _, output := range n.Outputs {
+		if _, ok := s.items[output]; ok && output != "" {
+			return fmt.Errorf("node %q (%s): value %q is computed twice", name, n.Op, output)
+		}
+	}
+	node := op.Node{
+		Name: name, Op: n.Op, Opset: onnx.OpsetOf(s.opsets, n.Domain), Attrs: s.attributesOf(n), Outputs: len(n.Outputs),
+	}
+	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
+		return b.call(s, f, node, in, n.Outputs)
+	}
+	domain := n.Domain
+	if domain == "ai.onnx" {
+		domain = ""
+	}
+	d := table.Find(domain, n.Op)
+	if d == nil && domain != "" {
+		return fmt.Errorf("node %q (%s, opset %d): operators of domain %q are not supported: "+
+			"export the model with operators of ai.onnx only", name, n.Op, node.Opset, domain)
+	}
+	if node.Opset < 1 && domain == "" {
+		return fmt.Errorf("node %q (%s): the model does not say which operator set it uses: import one", name, n.Op)
+	}
+	if isExpanded(d, node, in) {
+		return b.expand(s, d, node, in, n.Outputs)
+	}
+	return b.addResults(s, d, node, in, n.Outputs)
+}
+
+// isExpanded reports whether a node is written as others.
+func isExpanded(d *op.Def, n op.Node, in []*op.Item) bool {
+	return d != nil && d.Expand != nil && (d.Expands == nil || d.Expands(&n, in))
+}
+
+// addResults adds those results of an operator that are used, each as a node of its own. d is nil for an operator that
+// there is not.
+func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
+	operands := make([]*op.Value, len(in))
+	for k, it := range in {
+		if it == nil {
+			continue
+		}
+		if it.Tensor == nil {
+			return fmt.Errorf("node %q (%s, opset %d): input %d is not a tensor", n.Name, n.Op, n.Opset, k)
+		}
+		operands[k] = it.Tensor
+	}
+	if d != nil {
+		probe := n
+		if err := expand.AlignLegacy(&site{b, s}, d.Legacy, &probe, operands); err != nil {
+			return err
+		}
+	}
+	values := b.valuesOf(operands)
+	for k, output := range outputs {
+		if output == "" || !s.used[output] {
+			continue
+		}
+		n.Output = k
+		v, err := b.add(n, output, values...)
+		if err != nil {
+			return err
+		}
+		s.items[output] = b.item(v)
+	}
+	return nil
+}
+
+// add adds an operator to the graph and gives its result: a constant where its operands are known, or where it has no
+// elements.
+func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Value, error) {
+	b.Budget.For(n.Name, n.Op)
+	b.Budget.Node()
+	n.In = nil
+	made, err := b.Apply(n, output, append([]*graph.Value{}, in...)...)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case made.Def().Kind == op.Known || graph.AllKnown(in) || graph.IsEmpty(made.Out.Shape):
+		a, err := op.Evaluate(made.Node)
+		if err != nil {
+			return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+		}
+		return b.Constant(output, a), nil
+	}
+	b.Nodes = append(b.Nodes, made)
+	return made.Result, nil
+}

@@ -1,0 +1,50 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// sliceGathers makes a Gather of one known index a slice and a reshape, as in taking queries, keys and values apart or
+// the first token of a sequence: then it is read where it lies.
+func sliceGathers(g *graph.Graph) error {
+	for k := 0; k < len(g.Nodes); k++ {
+		n := g.Nodes[k]
+		axis, index, ok := singleIndex(n)
+		if !ok {
+			continue
+		}
+		s, err := sliceOf(g, n.Operands[0], axis, index, 1, n.Result.Name+".slice")
+		if err != nil {
+			return err
+		}
+		shape := g.Constant(n.Result.Name+".shape", array.FromInt64(n.Out.Shape, int64(len(n.Out.Shape))))
+		r, err := g.Apply(op.Node{Name: n.Name, Op: op.Reshape, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, n.Result.Name, s.Result, shape)
+		if err != nil {
+			return err
+		}
+		g.Replace(n.Result, r.Result)
+		g.Nodes = slices.Replace(g.Nodes, k, k+1, s, r)
+	}
+	return nil
+}
+
+// singleIndex is the axis and index of a Gather that takes one known index of a value that is computed.
+func singleIndex(n *graph.Node) (axis int, index int64, ok bool) {
+	if !n.Is(op.Gather) || n.Operands[0].Const != nil || n.Operands[1].Const == nil || n.Operands[1].Const.Len() != 1 {
+		return 0, 0, false
+	}
+	axis = int(n.Int("axis", 0))
+	if axis < 0 {
+		axis += len(n.Operands[0].Shape)
+	}
+	index = n.Operands[1].Const.Int(0)
+	if index < 0 {
+		index += n.Operands[0].Shape[axis]
+	}
+	return axis, index, index >= 0 && index < n.Operands[0].Shape[axis]
+}

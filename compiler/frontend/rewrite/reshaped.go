@@ -1,0 +1,83 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// liftGemms turns a Gemm whose rows are given more axes again,
+//
+//	Reshape(Gemm(a, b, c))        with the columns kept
+//
+// into a product of an operand that has these axes, MatMul(Reshape(a), b) + c: exporters write dense layers of
+// sequences like this, and the operators that follow are element-wise on the product's own shape only then, so that
+// its kernel takes them in.
+func liftGemms(g *graph.Graph) error {
+	readers := g.Users()
+	for _, n := range slices.Clone(g.Nodes) {
+		if !isReshapedGemm(g, readers, n) {
+			continue
+		}
+		lifted, err := lift(g, n, n.Operands[0].Producer)
+		if err != nil {
+			return err
+		}
+		k := slices.Index(g.Nodes, n)
+		g.Nodes = slices.Replace(g.Nodes, k, k+1, lifted...)
+		g.Replace(n.Result, lifted[len(lifted)-1].Result)
+	}
+	return nil
+}
+
+func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *graph.Node) bool {
+	if n.Def().Kind != op.Reshaping || !n.Operands[0].Producer.Is(op.Gemm) {
+		return false
+	}
+	gemm, rank := n.Operands[0].Producer, len(n.Out.Shape)
+	columns := gemm.Out.Shape[1]
+	return rank > 2 && n.Out.Shape[rank-1] == columns && len(readers[gemm.Result]) == 1 && !g.IsOutput(gemm.Result) && graph.AllKnown(gemm.Operands[1:]) &&
+		gemm.Int("transA", 0) == 0 && gemm.Float("alpha", 1) == 1 && gemm.Float("beta", 1) == 1 &&
+		(len(gemm.Operands) < 3 || gemm.Operands[2] == nil || gemm.Operands[2].Const.Len() == columns || gemm.Operands[2].Const.Len() == 1)
+}
+
+// lift is the product with the axes of a reshape of its result.
+func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
+	shape := slices.Clone(reshape.Out.Shape)
+	name, opset := gemm.Name, gemm.Opset
+	weights := gemm.Operands[1]
+	if gemm.Int("transB", 0) != 0 {
+		g.Budget.For(gemm.Name, gemm.Op)
+		g.Budget.Bytes(int64(len(weights.Const.Data)))
+		weights = g.Constant(weights.Name+".transposed", op.Arrange(weights.Const, []int{1, 0}))
+	}
+	shape[len(shape)-1] = weights.Shape[0]
+	to := g.Constant(name+".shape", array.FromInt64(shape, int64(len(shape))))
+	var nodes []*graph.Node
+	apply := func(kind string, attrs map[string]*onnx.Attribute, in ...*graph.Value) (*graph.Value, error) {
+		n, err := g.Apply(op.Node{Name: name, Op: kind, Opset: opset, Attrs: attrs}, fmt.Sprintf("%s.%s", name, kind), in...)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+		return n.Result, nil
+	}
+	rows, err := apply(op.Reshape, nil, gemm.Operands[0], to)
+	if err != nil {
+		return nil, err
+	}
+	out, err := apply(op.MatMul, nil, rows, weights)
+	if err != nil {
+		return nil, err
+	}
+	if len(gemm.Operands) > 2 && gemm.Operands[2] != nil {
+		bias := gemm.Operands[2]
+		flat := g.Constant(bias.Name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.Const.Len()}, Data: bias.Const.Data})
+		_, err = apply(op.Add, nil, out, flat)
+	}
+	return nodes, err
+}
