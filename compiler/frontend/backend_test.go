@@ -88,7 +88,7 @@ func refusal(name string) string {
 // checkCase runs a data set with some inputs made constants of the model, as exporters write them.
 func checkCase(m *onnx.Model, set onnx.DataSet, known func(g *onnx.Graph, name string) bool) error {
 	model, inputs := bindInputs(m, set.Inputs, known)
-	p, err := Import(model, Options{})
+	p, err := Import(model, Options{Verify: true})
 	if err != nil {
 		return err
 	}

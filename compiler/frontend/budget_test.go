@@ -16,7 +16,7 @@ import (
 func importCost(l op.Limits, m *onnx.Model) (p *program.Program, bytes uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err = importWithin(op.NewBudget(l, m.ConstantBytes()), m, Options{})
+	p, err = importWithin(op.NewBudget(l, m.ConstantBytes()), m, Options{Verify: true})
 	runtime.ReadMemStats(&after)
 	return p, after.TotalAlloc - before.TotalAlloc, err
 }
@@ -103,7 +103,7 @@ func TestASmallModelCannotMultiplyItself(t *testing.T) {
 
 func TestAnErrorOfImportIsShort(t *testing.T) {
 	m := newSketch().input("in", 1).known("s", array.New(array.Int64, 1<<16)).node("y = Reshape in s").output("y")
-	if _, err := Import(m, Options{}); err == nil || len(err.Error()) > maxError+4 {
+	if _, err := Import(m, Options{Verify: true}); err == nil || len(err.Error()) > maxError+4 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 	}
 }

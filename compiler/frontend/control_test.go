@@ -21,7 +21,7 @@ func scalarInput(s sketch, name string, d array.DType) sketch {
 // results imports a model and evaluates it.
 func results(t *testing.T, m *onnx.Model, inputs map[string]*array.Array) map[string]*array.Array {
 	t.Helper()
-	p, err := Import(m, Options{})
+	p, err := Import(m, Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestControlFlowThatIsRefused(t *testing.T) {
 			"random numbers are not supported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := Import(c.model, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Import(c.model, Options{Verify: true}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})

@@ -11,7 +11,7 @@ func TestReductionsOfConstantsAreFolded(t *testing.T) {
 	for _, name := range []string{"ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"} {
 		m := newSketch().input("x", 2).known("k", array.FromFloat32([]float32{3}, 1, 1)).
 			node("r = "+name+" k", intAttr("keepdims", 0)).node("y = Add x r").output("y")
-		p, err := Import(m, Options{})
+		p, err := Import(m, Options{Verify: true})
 		if err != nil {
 			t.Fatal(err)
 		}

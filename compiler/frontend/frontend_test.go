@@ -88,7 +88,7 @@ func wave(centre, amplitude float64, shape ...int64) *array.Array {
 
 func mustImport(t *testing.T, m *onnx.Model) *program.Program {
 	t.Helper()
-	p, err := Import(m, Options{})
+	p, err := Import(m, Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestImportRefuses(t *testing.T) {
 			node("y = Conv x w", intAttr("group", 4)).output("y"), "and 4 groups do not fit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Import(c.model, Options{})
+			_, err := Import(c.model, Options{Verify: true})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}

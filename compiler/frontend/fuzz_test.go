@@ -32,7 +32,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := Import(m, Options{})
+		p, err := Import(m, Options{Verify: true})
 		if err != nil {
 			return
 		}

@@ -18,6 +18,8 @@ type Options struct {
 	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
 	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
+	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at fault.
+	Verify bool
 }
 
 // Import compiles a model to a program: the same model and options give the same program. Errors name the node or
@@ -47,30 +49,43 @@ func (s shortened) Error() string {
 func (s shortened) Unwrap() error { return s.cause }
 
 func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Program, error) {
-	return importSeen(budget, m, opts, observe)
+	return importSeen(budget, m, opts, func(string, *graph.Graph) {})
 }
 
-// importSeen imports a model and shows see, if it is not nil, the graph after each stage.
+// importSeen imports a model and shows see the graph after each stage.
 func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (p *program.Program, err error) {
 	defer budget.Catch(&err)
-	if see == nil {
-		see = func(string, *graph.Graph) {}
-	}
 	g, err := importer.Build(m, opts.Shapes, budget)
 	if err != nil {
 		return nil, err
 	}
+	after := func(stage string) error {
+		see(stage, g)
+		if !opts.Verify {
+			return nil
+		}
+		if err := g.Verify(); err != nil {
+			return fmt.Errorf("after %s: %w", stage, err)
+		}
+		return nil
+	}
 	g.RemoveDead()
-	see(stageBuild, g)
+	if err := after(stageBuild); err != nil {
+		return nil, err
+	}
 	for _, pass := range passes {
 		if err := pass.Run(g); err != nil {
 			return nil, err
 		}
 		g.RemoveDead()
-		see(pass.Name, g)
+		if err := after(pass.Name); err != nil {
+			return nil, err
+		}
 	}
 	kernels := fusion.Partition(g)
-	see(stagePartition, g)
+	if err := after(stagePartition); err != nil {
+		return nil, err
+	}
 	if p, err = emit.Program(g, kernels); err != nil {
 		return nil, fmt.Errorf("model %q: %w", g.Name, err)
 	}

@@ -25,7 +25,7 @@ func checkRecorded(t *testing.T, c *opcases.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Import(m, Options{})
+	p, err := Import(m, Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/frontend/placement"
 	"github.com/tilth-dev/tilth/compiler/frontend/rewrite"
-	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
 // passes are what a graph goes through between the model's operators and kernels, in this order. Constants are folded
@@ -17,6 +16,3 @@ const (
 	stageBuild     = "build"
 	stagePartition = "partition"
 )
-
-// observe, if not nil, sees the graph after each stage.
-var observe func(stage string, g *graph.Graph)
