@@ -1,15 +1,16 @@
-package frontend
+package frontend_test
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // backendCases is where Debian's libonnx-testdata puts ONNX's own tests of each operator; beside them are models that
@@ -88,7 +89,7 @@ func refusal(name string) string {
 // checkCase runs a data set with some inputs made constants of the model, as exporters write them.
 func checkCase(m *onnx.Model, set onnx.DataSet, known func(g *onnx.Graph, name string) bool) error {
 	model, inputs := bindInputs(m, set.Inputs, known)
-	p, err := Import(model, Options{Verify: true})
+	p, err := frontend.Import(model, frontend.Options{Verify: true})
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func checkCase(m *onnx.Model, set onnx.DataSet, known func(g *onnx.Graph, name s
 	}
 	for k, want := range set.Outputs {
 		name := m.Graph.Outputs[k].Name
-		if err := compare(outs[name], want); err != nil {
+		if err := sketch.Compare(outs[name], want); err != nil {
 			return fmt.Errorf("output %q: %w", name, err)
 		}
 	}
@@ -162,21 +163,4 @@ func isParameter(g *onnx.Graph, name string) bool {
 		}
 	}
 	return false
-}
-
-// compare allows what ONNX's own runner allows, relative 1e-3 and absolute 1e-7, widened for 16-bit types.
-func compare(got, want *array.Array) error {
-	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
-		return fmt.Errorf("got %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
-	}
-	for i := range want.Len() {
-		g, w := got.Float(i), want.Float(i)
-		if g == w || math.IsNaN(g) && math.IsNaN(w) {
-			continue
-		}
-		if !want.DType.IsFloat() || !(math.Abs(g-w) <= 1e-6+1e-3*math.Abs(w)) {
-			return fmt.Errorf("element %d is %g, want %g", i, g, w)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package frontend
+package frontend_test
 
 import (
 	"fmt"
@@ -7,27 +7,29 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // importCost imports a model and tells how many bytes that allocated, in all.
 func importCost(l op.Limits, m *onnx.Model) (p *program.Program, bytes uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err = importWithin(op.NewBudget(l, m.ConstantBytes()), m, Options{Verify: true})
+	p, err = frontend.ImportWithin(op.NewBudget(l, m.ConstantBytes()), m, frontend.Options{Verify: true})
 	runtime.ReadMemStats(&after)
 	return p, after.TotalAlloc - before.TotalAlloc, err
 }
 
 // chain applies a node 40 times, each to the result of the one before: %d are the numbers of the result and the
 // operand.
-func chain(m sketch, format string, attributes ...*onnx.Attribute) sketch {
+func chain(m sketch.Model, format string, attributes ...*onnx.Attribute) sketch.Model {
 	for k := range 40 {
-		m = m.node(strings.NewReplacer("OUT", fmt.Sprint("x", k+1), "IN", fmt.Sprint("x", k)).Replace(format), attributes...)
+		m = m.Node(strings.NewReplacer("OUT", fmt.Sprint("x", k+1), "IN", fmt.Sprint("x", k)).Replace(format), attributes...)
 	}
-	return m.node("y = Add in x40")
+	return m.Node("y = Add in x40")
 }
 
 // small are limits that are spent soon.
@@ -35,7 +37,7 @@ var small = op.Limits{Nodes: 1 << 12, Bytes: 32 << 20, Steps: 1 << 28}
 
 // A file of three kilobytes that doubled a constant forty times took 4 GiB.
 func TestAConstantIsNotDoubledForEver(t *testing.T) {
-	m := chain(newSketch().input("in", 1).constant("x0", 1), "OUT = Concat IN IN", intAttr("axis", 0)).output("y")
+	m := chain(sketch.New().Input("in", 1).Constant("x0", 1), "OUT = Concat IN IN", sketch.Int("axis", 0)).Output("y")
 	_, bytes, err := importCost(op.DefaultLimits, m)
 	if err == nil || !strings.Contains(err.Error(), `node "make_x25" (Concat): what is computed while the model is read`) {
 		t.Errorf("%v", err)
@@ -46,51 +48,53 @@ func TestAConstantIsNotDoubledForEver(t *testing.T) {
 }
 
 func TestASmallModelCannotMultiplyItself(t *testing.T) {
-	start := func() sketch { return newSketch().input("in", 1) }
-	huge := func(name string, v ...int64) sketch { return start().known(name, array.FromInt64(v, int64(len(v)))) }
-	one := func() sketch { return start().constant("x0", 1) }
-	runtimeInput := func(shape ...int64) sketch { return start().input("x", shape...) }
+	start := func() sketch.Model { return sketch.New().Input("in", 1) }
+	huge := func(name string, v ...int64) sketch.Model {
+		return start().Known(name, array.FromInt64(v, int64(len(v))))
+	}
+	one := func() sketch.Model { return start().Constant("x0", 1) }
+	runtimeInput := func(shape ...int64) sketch.Model { return start().Input("x", shape...) }
 	cases := []struct {
 		name string
-		m    sketch
+		m    sketch.Model
 	}{
-		{"Concat of itself", chain(one(), "OUT = Concat IN IN", intAttr("axis", 0))},
-		{"Tile", chain(one().known("two", array.FromInt64([]int64{2}, 1)), "OUT = Tile IN two")},
-		{"Pad", chain(one().known("pads", array.FromInt64([]int64{1 << 20, 1 << 20}, 2)), "OUT = Pad IN pads")},
-		{"Expand", huge("s", 1<<30, 2).constant("c", 1).node("e = Expand c s").node("y = Add in e")},
-		{"ConstantOfShape", huge("s", 1<<38).node("e = ConstantOfShape s").node("y = Add in e")},
-		{"Range", huge("a").known("z", array.FromInt64([]int64{0})).known("n", array.FromInt64([]int64{1 << 38})).
-			known("d", array.FromInt64([]int64{1})).node("e = Range z n d").node("y = Cast e", intAttr("to", 1))},
-		{"EyeLike", runtimeInput(1<<20, 1<<20).node("e = EyeLike x").node("y = Add in e")},
-		{"OneHot", huge("d", 1<<38).known("i", array.FromInt64([]int64{0}, 1)).constant("v", 2).
-			node("e = OneHot i d v").node("y = Add in e")},
-		{"Resize of an input", runtimeInput(1, 1, 1, 1, 1, 1, 1).constant("roi", 0).
-			known("scales", array.FromFloat32([]float32{1 << 23, 1 << 23, 1 << 23, 1 << 23, 1 << 23, 1 << 23, 1}, 7)).
-			node("y = Resize x roi scales", &onnx.Attribute{Name: "mode", Type: onnx.AttrString, String: "linear"})},
-		{"MatMul", huge("a", 1<<12, 1<<12).node("b = ConstantOfShape a").node("c = MatMul b b").node("d = MatMul c c").
-			node("y = Add in d")},
-		{"Einsum", huge("a", 1<<8, 1<<8).node("b = ConstantOfShape a").
-			node("c = Einsum b b b", &onnx.Attribute{Name: "equation", Type: onnx.AttrString, String: "ab,cd,ef->abcdef"}).
-			node("y = Add in c")},
-		{"HannWindow", huge("n", 1<<24).opset(17).node("a = HannWindow n").node("b = HannWindow n").node("c = HannWindow n").
-			node("d = HannWindow n").node("e = HannWindow n").node("f = HannWindow n").node("g = HannWindow n").
-			node("h = HannWindow n").node("y = Sum a b c d e f g h")},
-		{"ScatterElements into an input", runtimeInput(1<<36).known("i", array.FromInt64([]int64{0}, 1)).constant("u", 1).
-			node("y = ScatterElements x i u")},
-		{"ScatterND into an input", runtimeInput(1<<36).known("i", array.FromInt64([]int64{0}, 1, 1)).constant("u", 1).
-			node("y = ScatterND x i u")},
-		{"steps of an LSTM", runtimeInput(1<<36, 1, 1).constant("w", 1, 4, 1).constant("r", 1, 4, 1).
-			known("l", array.New(array.Int32, 1)).node("y = LSTM x w r _ l", intAttr("hidden_size", 1))},
-		{"positions of an Attention", runtimeInput(1, 1, 1<<36, 1).opset(23).
-			node("y = Attention x x x", intAttr("is_causal", 1))},
-		{"rank", huge("s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1).node("y = Reshape in s")},
+		{"Concat of itself", chain(one(), "OUT = Concat IN IN", sketch.Int("axis", 0))},
+		{"Tile", chain(one().Known("two", array.FromInt64([]int64{2}, 1)), "OUT = Tile IN two")},
+		{"Pad", chain(one().Known("pads", array.FromInt64([]int64{1 << 20, 1 << 20}, 2)), "OUT = Pad IN pads")},
+		{"Expand", huge("s", 1<<30, 2).Constant("c", 1).Node("e = Expand c s").Node("y = Add in e")},
+		{"ConstantOfShape", huge("s", 1<<38).Node("e = ConstantOfShape s").Node("y = Add in e")},
+		{"Range", huge("a").Known("z", array.FromInt64([]int64{0})).Known("n", array.FromInt64([]int64{1 << 38})).
+			Known("d", array.FromInt64([]int64{1})).Node("e = Range z n d").Node("y = Cast e", sketch.Int("to", 1))},
+		{"EyeLike", runtimeInput(1<<20, 1<<20).Node("e = EyeLike x").Node("y = Add in e")},
+		{"OneHot", huge("d", 1<<38).Known("i", array.FromInt64([]int64{0}, 1)).Constant("v", 2).
+			Node("e = OneHot i d v").Node("y = Add in e")},
+		{"Resize of an input", runtimeInput(1, 1, 1, 1, 1, 1, 1).Constant("roi", 0).
+			Known("scales", array.FromFloat32([]float32{1 << 23, 1 << 23, 1 << 23, 1 << 23, 1 << 23, 1 << 23, 1}, 7)).
+			Node("y = Resize x roi scales", &onnx.Attribute{Name: "mode", Type: onnx.AttrString, String: "linear"})},
+		{"MatMul", huge("a", 1<<12, 1<<12).Node("b = ConstantOfShape a").Node("c = MatMul b b").Node("d = MatMul c c").
+			Node("y = Add in d")},
+		{"Einsum", huge("a", 1<<8, 1<<8).Node("b = ConstantOfShape a").
+			Node("c = Einsum b b b", &onnx.Attribute{Name: "equation", Type: onnx.AttrString, String: "ab,cd,ef->abcdef"}).
+			Node("y = Add in c")},
+		{"HannWindow", huge("n", 1<<24).Opset(17).Node("a = HannWindow n").Node("b = HannWindow n").Node("c = HannWindow n").
+			Node("d = HannWindow n").Node("e = HannWindow n").Node("f = HannWindow n").Node("g = HannWindow n").
+			Node("h = HannWindow n").Node("y = Sum a b c d e f g h")},
+		{"ScatterElements into an input", runtimeInput(1<<36).Known("i", array.FromInt64([]int64{0}, 1)).Constant("u", 1).
+			Node("y = ScatterElements x i u")},
+		{"ScatterND into an input", runtimeInput(1<<36).Known("i", array.FromInt64([]int64{0}, 1, 1)).Constant("u", 1).
+			Node("y = ScatterND x i u")},
+		{"steps of an LSTM", runtimeInput(1<<36, 1, 1).Constant("w", 1, 4, 1).Constant("r", 1, 4, 1).
+			Known("l", array.New(array.Int32, 1)).Node("y = LSTM x w r _ l", sketch.Int("hidden_size", 1))},
+		{"positions of an Attention", runtimeInput(1, 1, 1<<36, 1).Opset(23).
+			Node("y = Attention x x x", sketch.Int("is_causal", 1))},
+		{"rank", huge("s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1).Node("y = Reshape in s")},
 		{"nested functions", nestedFunctions(start())},
 		{"loop", loopOf(start(), 1<<40, (&onnx.Graph{}))},
 		{"weights that many products share", sharedWeights(start())},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, bytes, err := importCost(small, c.m.output("y"))
+			_, bytes, err := importCost(small, c.m.Output("y"))
 			if err == nil || !strings.Contains(err.Error(), "node \"") {
 				t.Errorf("%v where an error that names the node is due", err)
 			}
@@ -102,19 +106,14 @@ func TestASmallModelCannotMultiplyItself(t *testing.T) {
 }
 
 func TestAnErrorOfImportIsShort(t *testing.T) {
-	m := newSketch().input("in", 1).known("s", array.New(array.Int64, 1<<16)).node("y = Reshape in s").output("y")
-	if _, err := Import(m, Options{Verify: true}); err == nil || len(err.Error()) > maxError+4 {
+	m := sketch.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
+	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+4 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 	}
 }
 
-func (s sketch) opset(v int64) sketch {
-	s.Opsets[0].Version = v
-	return s
-}
-
 // nestedFunctions has functions that call the next one twice, 30 deep.
-func nestedFunctions(m sketch) sketch {
+func nestedFunctions(m sketch.Model) sketch.Model {
 	name := func(k int) string { return fmt.Sprint("f", k) }
 	for k := range 30 {
 		f := &onnx.Function{Name: name(k), Domain: "d", Inputs: []string{"x"}, Outputs: []string{"y"}, Opsets: m.Opsets}
@@ -127,26 +126,60 @@ func nestedFunctions(m sketch) sketch {
 		}
 		m.Functions = append(m.Functions, f)
 	}
-	m = m.node("y = f0 in")
+	m = m.Node("y = f0 in")
 	m.Graph.Nodes[0].Domain = "d"
 	return m
 }
 
 // loopOf runs a body without nodes.
-func loopOf(m sketch, trips int64, body *onnx.Graph) sketch {
+func loopOf(m sketch.Model, trips int64, body *onnx.Graph) sketch.Model {
 	body.Inputs = []*onnx.ValueInfo{{Name: "i"}, {Name: "c"}, {Name: "v"}}
 	body.Outputs = []*onnx.ValueInfo{{Name: "c"}, {Name: "v"}}
-	return m.known("trips", array.FromInt64([]int64{trips})).
-		node("y = Loop trips _ in", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: body})
+	return m.Known("trips", array.FromInt64([]int64{trips})).
+		Node("y = Loop trips _ in", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: body})
 }
 
 // sharedWeights has a thousand products of an input by the same weights, which the compiler would make one.
-func sharedWeights(m sketch) sketch {
-	m = m.input("x", 1, 1<<10).constant("w", 1<<10, 1<<10)
+func sharedWeights(m sketch.Model) sketch.Model {
+	m = m.Input("x", 1, 1<<10).Constant("w", 1<<10, 1<<10)
 	var sums []string
 	for k := range 1000 {
-		m = m.node(fmt.Sprintf("p%d = MatMul x w", k)).node(fmt.Sprintf("r%d = ReduceSum p%d", k, k))
+		m = m.Node(fmt.Sprintf("p%d = MatMul x w", k)).Node(fmt.Sprintf("r%d = ReduceSum p%d", k, k))
 		sums = append(sums, fmt.Sprint("r", k))
 	}
-	return m.node("y = Sum " + strings.Join(sums, " "))
+	return m.Node("y = Sum " + strings.Join(sums, " "))
+}
+
+// pairs has so many pairs of products of one operand, each pair with a bound of its own, so that no two pairs are
+// merged.
+func pairs(n int) *onnx.Model {
+	m := sketch.New().Input("x", 1, 4)
+	var sums []string
+	for k := range n {
+		m = m.Known(fmt.Sprint("bound", k), array.FromFloat32([]float32{float32(k)}))
+		for _, side := range []string{"l", "r"} {
+			name := fmt.Sprint(side, k)
+			m = m.Constant("w"+name, 4, 4).Node(fmt.Sprintf("p%s = MatMul x w%s", name, name)).
+				Node(fmt.Sprintf("c%s = Clip p%s _ bound%d", name, name, k)).Node(fmt.Sprintf("s%s = ReduceSum c%s", name, name))
+			sums = append(sums, "s"+name)
+		}
+	}
+	return m.Node("y = Sum " + strings.Join(sums, " ")).Output("y")
+}
+
+// Each pair that was merged had the whole graph gone through again. What import allocates stands for what it does.
+func TestMergingSiblingsCostsInProportionToTheirNumber(t *testing.T) {
+	cost := func(n int) uint64 {
+		p, bytes, err := importCost(op.DefaultLimits, pairs(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := n + 2*n; len(p.Calls) != want {
+			t.Fatalf("%d pairs take %d calls, want %d: a product each, and two sums", n, len(p.Calls), want)
+		}
+		return bytes
+	}
+	if once, twice := cost(200), cost(400); twice > once*5/2 {
+		t.Errorf("import allocates %d bytes, and %d for twice as much", once, twice)
+	}
 }

@@ -1,23 +1,22 @@
-package frontend
+package frontend_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // FuzzImport checks that no model makes Import panic, and that what it accepts refers to itself correctly.
 func FuzzImport(f *testing.F) {
-	f.Add(newSketch().input("x", 1, 8, 5, 5).constant("w", 8, 8, 3, 3).constant("b", 8).
-		node("c = Conv x w b", same3x3).node("s = Add c x").node("y = Relu s").output("y").Encode())
-	f.Add(newSketch().input("x", 2, 3).known("k", array.FromInt64([]int64{3, 2}, 2)).
-		node("r = Reshape x k").node("t = Transpose r").node("y = Softmax t").output("y").Encode())
+	f.Add(sketch.New().Input("x", 1, 8, 5, 5).Constant("w", 8, 8, 3, 3).Constant("b", 8).
+		Node("c = Conv x w b", sketch.Same3x3).Node("s = Add c x").Node("y = Relu s").Output("y").Encode())
+	f.Add(sketch.New().Input("x", 2, 3).Known("k", array.FromInt64([]int64{3, 2}, 2)).
+		Node("r = Reshape x k").Node("t = Transpose r").Node("y = Softmax t").Output("y").Encode())
 	models, err := filepath.Glob(filepath.Join(backendCases, "*", "model.onnx"))
 	if err != nil {
 		f.Fatal(err)
@@ -32,99 +31,10 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := Import(m, Options{Verify: true})
+		p, err := frontend.Import(m, frontend.Options{Verify: true})
 		if err != nil {
 			return
 		}
-		checkProgram(t, p)
+		sketch.Check(t, p)
 	})
-}
-
-// checkProgram checks that every element is there before it is read, and that arguments fit the workloads.
-func checkProgram(t *testing.T, p *program.Program) {
-	t.Helper()
-	c := written{p, map[int][]byte{}}
-	for _, k := range p.Inputs {
-		c.write(k)
-	}
-	for _, call := range p.Calls {
-		args := p.Tasks[call.Task].Workload.Args()
-		outputs := len(p.Tasks[call.Task].Workload.Outputs)
-		for k, v := range call.Args {
-			if !fits(args[k], p.Values[v]) {
-				t.Errorf("call %q: argument %d is %+v where %v%v with strides %v is due", call.Name, k, p.Values[v], args[k].DType, args[k].Shape, args[k].Strides)
-			}
-			if k < len(args)-outputs && !c.isWhole(v) {
-				t.Errorf("call %q reads %q before it is computed", call.Name, p.Values[v].Name)
-			}
-		}
-		for _, v := range call.Args[len(args)-outputs:] {
-			c.write(v)
-		}
-	}
-	for _, k := range p.Outputs {
-		if !c.isWhole(k) || p.Values[k].Strides != nil || p.Values[k].Offset != 0 {
-			t.Errorf("output %q is not computed where it is due", p.Values[k].Name)
-		}
-	}
-}
-
-// fits reports whether a kernel's argument lies in memory as the program's value does.
-func fits(arg *expr.Tensor, v program.Value) bool {
-	if arg.DType != v.DType || array.Elements(arg.Shape) != array.Elements(v.Shape) {
-		return false
-	}
-	if arg.Strides == nil {
-		return v.Strides == nil && v.Offset*v.DType.Bytes()%program.Alignment == 0
-	}
-	lies := expr.Tensor{Shape: v.Shape, Strides: v.Strides}
-	return arg.SpanElements() == lies.SpanElements()
-}
-
-// written marks the elements of each root that were written.
-type written struct {
-	*program.Program
-	roots map[int][]byte
-}
-
-// maxMarked is how many elements a root may have to be looked at one by one; a larger one is whole once it was written
-// to.
-const maxMarked = 1 << 16
-
-func (w written) at(v int) (marks array.Strided, ok bool) {
-	value, root := w.Values[v], w.Root(v)
-	elements := array.Elements(w.Values[root].Shape)
-	if elements > maxMarked {
-		return marks, false
-	}
-	if w.roots[root] == nil {
-		w.roots[root] = make([]byte, elements)
-	}
-	lies := expr.Tensor{Shape: value.Shape, Strides: value.Strides}
-	return array.Strided{Data: w.roots[root][value.Offset:], Strides: lies.MemoryStrides()}, true
-}
-
-func (w written) write(v int) {
-	marks, ok := w.at(v)
-	if !ok {
-		w.roots[w.Root(v)] = []byte{1}
-		return
-	}
-	shape := w.Values[v].Shape
-	ones := bytes.Repeat([]byte{1}, int(array.Elements(shape)))
-	array.CopyStrided(array.Uint8, shape, marks, array.Strided{Data: ones, Strides: expr.RowMajorStrides(shape)})
-}
-
-func (w written) isWhole(v int) bool {
-	if w.Values[w.Root(v)].Data != nil {
-		return true
-	}
-	marks, ok := w.at(v)
-	if !ok {
-		return w.roots[w.Root(v)] != nil
-	}
-	shape := w.Values[v].Shape
-	read := make([]byte, array.Elements(shape))
-	array.CopyStrided(array.Uint8, shape, array.Strided{Data: read, Strides: expr.RowMajorStrides(shape)}, marks)
-	return !bytes.Contains(read, []byte{0})
 }

@@ -1,4 +1,4 @@
-package frontend
+package frontend_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op/table"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // hostile draws nodes whose operands and attributes need not fit.
@@ -84,7 +85,7 @@ func (h *hostile) attribute() *onnx.Attribute {
 
 func (h *hostile) model(names []string) *onnx.Model {
 	n := &onnx.Node{Name: "n", Op: names[h.IntN(len(names))], Outputs: []string{"y", "z", "u"}[:1+h.IntN(3)]}
-	m := newSketch()
+	m := sketch.New()
 	m.Opsets[0].Version = []int64{1, 6, 9, 11, 13, 18, 21, 24}[h.IntN(8)]
 	for k := range h.IntN(8) {
 		name := fmt.Sprint("x", k)
@@ -92,10 +93,10 @@ func (h *hostile) model(names []string) *onnx.Model {
 		case 0:
 			name = ""
 		case 1, 2:
-			m = m.known(name, h.array())
+			m = m.Known(name, h.array())
 		default:
 			a := h.array()
-			v := info(name, h.stretched(a.Shape))
+			v := sketch.Info(name, h.stretched(a.Shape))
 			v.DType = a.DType
 			m.Graph.Inputs = append(m.Graph.Inputs, v)
 		}
@@ -105,7 +106,7 @@ func (h *hostile) model(names []string) *onnx.Model {
 		n.Attributes = append(n.Attributes, h.attribute())
 	}
 	m.Graph.Nodes = []*onnx.Node{n}
-	return m.output(n.Outputs...)
+	return m.Output(n.Outputs...)
 }
 
 func TestNoNodeMakesImportPanicOrAllocateMuch(t *testing.T) {
@@ -129,7 +130,7 @@ func TestNoNodeMakesImportPanicOrAllocateMuch(t *testing.T) {
 				return
 			}
 			accepted++
-			checkProgram(t, p)
+			sketch.Check(t, p)
 		}()
 	}
 	t.Logf("%d models were accepted", accepted)

@@ -18,7 +18,8 @@ type Options struct {
 	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
 	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
-	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at fault.
+	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
+	// fault.
 	Verify bool
 }
 

@@ -1,4 +1,4 @@
-package frontend
+package frontend_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/testkit/opcases"
 )
 
@@ -25,7 +26,7 @@ func checkRecorded(t *testing.T, c *opcases.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Import(m, Options{Verify: true})
+	p, err := frontend.Import(m, frontend.Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

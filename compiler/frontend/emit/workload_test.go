@@ -1,4 +1,4 @@
-package frontend
+package emit_test
 
 import (
 	"math"
@@ -6,16 +6,17 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change here changes
 // digests, and so disowns recorded measurements.
 func TestWorkloadTexts(t *testing.T) {
 	// pooled is an NHWC value to start from, as inside a network.
-	pooled := func(c, extent int64) sketch {
-		return newSketch().input("x", 1, c, extent, extent).node("p = MaxPool x", intsAttr("kernel_shape", 1, 1))
+	pooled := func(c, extent int64) sketch.Model {
+		return sketch.New().Input("x", 1, c, extent, extent).Node("p = MaxPool x", sketch.Ints("kernel_shape", 1, 1))
 	}
-	end := func(s sketch) *onnx.Model { return s.node("g = GlobalMaxPool y").output("g") }
+	end := func(s sketch.Model) *onnx.Model { return s.Node("g = GlobalMaxPool y").Output("g") }
 	for _, c := range []struct {
 		name  string
 		model *onnx.Model
@@ -23,8 +24,8 @@ func TestWorkloadTexts(t *testing.T) {
 		want  string
 	}{
 		{
-			"convolution with padding, bias, residual addition and activation", end(pooled(4, 6).constant("w", 4, 4, 3, 3).constant("b", 4).
-				node("c = Conv p w b", same3x3).node("s = Add p c").node("y = Relu s")), 1,
+			"convolution with padding, bias, residual addition and activation", end(pooled(4, 6).Constant("w", 4, 4, 3, 3).Constant("b", 4).
+				Node("c = Conv p w b", sketch.Same3x3).Node("s = Add p c").Node("y = Relu s")), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[3,3,4,4]
@@ -36,8 +37,8 @@ output t5
 `,
 		},
 		{
-			"strided convolution of one pixel, without padding", end(pooled(4, 6).constant("w", 8, 4, 1, 1).
-				node("y = Conv p w", intsAttr("strides", 2, 2))), 1,
+			"strided convolution of one pixel, without padding", end(pooled(4, 6).Constant("w", 8, 4, 1, 1).
+				Node("y = Conv p w", sketch.Ints("strides", 2, 2))), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[4,8]
@@ -46,9 +47,9 @@ output t2
 `,
 		},
 		{
-			"depthwise convolution with clipping", end(pooled(4, 6).constant("w", 4, 1, 3, 3).
-				known("lo", array.FromFloat32([]float32{0})).known("hi", array.FromFloat32([]float32{6})).
-				node("c = Conv p w", intAttr("group", 4)).node("y = Clip c lo hi")), 1,
+			"depthwise convolution with clipping", end(pooled(4, 6).Constant("w", 4, 1, 3, 3).
+				Known("lo", array.FromFloat32([]float32{0})).Known("hi", array.FromFloat32([]float32{6})).
+				Node("c = Conv p w", sketch.Int("group", 4)).Node("y = Clip c lo hi")), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[3,3,4]
@@ -58,7 +59,7 @@ output t3
 `,
 		},
 		{
-			"grouped convolution", end(pooled(4, 2).constant("w", 8, 2, 1, 1).node("y = Conv p w", intAttr("group", 2))), 1,
+			"grouped convolution", end(pooled(4, 2).Constant("w", 8, 2, 1, 1).Node("y = Conv p w", sketch.Int("group", 2))), 1,
 			`tilth-workload 1
 input t0 f32[4,4]
 constant t1 f32[2,8]
@@ -67,8 +68,8 @@ output t2
 `,
 		},
 		{
-			"dense layer with transposed weights", newSketch().input("x", 2, 6).constant("w", 4, 6).constant("b", 4).
-				node("y = Gemm x w b", intAttr("transB", 1)).output("y"), 0,
+			"dense layer with transposed weights", sketch.New().Input("x", 2, 6).Constant("w", 4, 6).Constant("b", 4).
+				Node("y = Gemm x w b", sketch.Int("transB", 1)).Output("y"), 0,
 			`tilth-workload 1
 input t0 f32[2,6]
 constant t1 f32[6,4]
@@ -79,7 +80,7 @@ output t4
 `,
 		},
 		{
-			"softmax", newSketch().input("x", 2, 6).node("y = Softmax x").output("y"), 0,
+			"softmax", sketch.New().Input("x", 2, 6).Node("y = Softmax x").Output("y"), 0,
 			`tilth-workload 1
 input t0 f32[2,6]
 max t1 f32[2] over 6 = [t0 i0 r0]
@@ -91,8 +92,8 @@ output t5
 `,
 		},
 		{
-			"average pooling that does not count its padding", end(pooled(4, 4).node("y = AveragePool p",
-				intsAttr("kernel_shape", 3, 3), intsAttr("pads", 0, 1, 0, 1))), 1,
+			"average pooling that does not count its padding", end(pooled(4, 4).Node("y = AveragePool p",
+				sketch.Ints("kernel_shape", 3, 3), sketch.Ints("pads", 0, 1, 0, 1))), 1,
 			`tilth-workload 1
 input t0 f32[4,4,4]
 map t1 f32[4,6,4] = (select (and (le 0 (sub i1 1)) (lt (sub i1 1) 4)) [t0 i0 (sub i1 1) i2] 0x0p+00:f32)
@@ -103,7 +104,7 @@ output t3
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := mustImport(t, c.model).Tasks[c.task].Workload.Text(); got != c.want {
+			if got := sketch.Import(t, c.model).Tasks[c.task].Workload.Text(); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -119,10 +120,10 @@ func TestHalfPrecision(t *testing.T) {
 		}
 		return h
 	}
-	x, w, b := half(wave(0, 1, 1, 3, 4, 4)), half(wave(0, 1, 2, 3, 3, 3)), half(wave(1, 1, 2))
-	s := newSketch().input("x", 1, 3, 4, 4).known("w", w).known("b", b)
+	x, w, b := half(sketch.Wave(0, 1, 1, 3, 4, 4)), half(sketch.Wave(0, 1, 2, 3, 3, 3)), half(sketch.Wave(1, 1, 2))
+	s := sketch.New().Input("x", 1, 3, 4, 4).Known("w", w).Known("b", b)
 	s.Graph.Inputs[0].DType = array.Float16
-	p := mustImport(t, s.node("c = Conv x w b", same3x3).node("y = Relu c").output("y"))
+	p := sketch.Import(t, s.Node("c = Conv x w b", sketch.Same3x3).Node("y = Relu c").Output("y"))
 	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
 	if err != nil {
 		t.Fatal(err)

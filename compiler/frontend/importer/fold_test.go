@@ -1,17 +1,19 @@
-package frontend
+package importer_test
 
 import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // Import crashed on these: the operand of a reduction was read before it had a place.
 func TestReductionsOfConstantsAreFolded(t *testing.T) {
 	for _, name := range []string{"ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"} {
-		m := newSketch().input("x", 2).known("k", array.FromFloat32([]float32{3}, 1, 1)).
-			node("r = "+name+" k", intAttr("keepdims", 0)).node("y = Add x r").output("y")
-		p, err := Import(m, Options{Verify: true})
+		m := sketch.New().Input("x", 2).Known("k", array.FromFloat32([]float32{3}, 1, 1)).
+			Node("r = "+name+" k", sketch.Int("keepdims", 0)).Node("y = Add x r").Output("y")
+		p, err := frontend.Import(m, frontend.Options{Verify: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package frontend
+package rewrite_test
 
 import (
 	"cmp"
@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // TestTopKOfLongAxes: several rounds of blocks give the same as sorting, the earlier of equal elements first.
 func TestTopKOfLongAxes(t *testing.T) {
 	const n = 2500
 	for _, k := range []int64{3, 700, n} {
-		m := newSketch().input("x", 1, n).known("k", array.FromInt64([]int64{k}, 1)).node("v,p = TopK x k")
+		m := sketch.New().Input("x", 1, n).Known("k", array.FromInt64([]int64{k}, 1)).Node("v,p = TopK x k")
 		m.Graph.Nodes[0].Outputs = []string{"v", "p"}
-		p := mustImport(t, m.output("v", "p"))
+		p := sketch.Import(t, m.Output("v", "p"))
 		if len(p.Calls) != 2 {
 			t.Errorf("k=%d: %d kernels, want one search and one that gathers", k, len(p.Calls))
 		}

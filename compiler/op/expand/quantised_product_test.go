@@ -1,4 +1,4 @@
-package frontend
+package expand_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // numbers is an array of made-up integers.
@@ -19,11 +20,11 @@ func numbers(d array.DType, low, high int64, shape ...int64) *array.Array {
 }
 
 // quantisedInput adds x, quantised to u8 and back, as qx.
-func quantisedInput(shape ...int64) sketch {
+func quantisedInput(shape ...int64) sketch.Model {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 113)
-	return newSketch().input("x", shape...).known("sx", scalarOf(0.01)).known("zx", zero).
-		node("q = QuantizeLinear x sx zx").node("qx = DequantizeLinear q sx zx")
+	return sketch.New().Input("x", shape...).Known("sx", scalarOf(0.01)).Known("zx", zero).
+		Node("q = QuantizeLinear x sx zx").Node("qx = DequantizeLinear q sx zx")
 }
 
 func scalarOf(v float64) *array.Array {
@@ -34,34 +35,34 @@ func scalarOf(v float64) *array.Array {
 
 // quantisedWeights adds dequantised i8 weights as w: with a scale for each position on an axis, or one for all where
 // axis is negative.
-func (s sketch) quantisedWeights(axis int64, shape ...int64) sketch {
-	s = s.known("iw", numbers(array.Int8, -127, 127, shape...))
+func quantisedWeights(s sketch.Model, axis int64, shape ...int64) sketch.Model {
+	s = s.Known("iw", numbers(array.Int8, -127, 127, shape...))
 	if axis < 0 {
-		return s.known("sw", scalarOf(0.02)).node("w = DequantizeLinear iw sw")
+		return s.Known("sw", scalarOf(0.02)).Node("w = DequantizeLinear iw sw")
 	}
-	return s.known("sw", wave(0.02, 0.01, shape[axis])).known("zw", array.New(array.Int8, shape[axis])).
-		node("w = DequantizeLinear iw sw zw", intAttr("axis", axis))
+	return s.Known("sw", sketch.Wave(0.02, 0.01, shape[axis])).Known("zw", array.New(array.Int8, shape[axis])).
+		Node("w = DequantizeLinear iw sw zw", sketch.Int("axis", axis))
 }
 
 // TestProductsOfDequantisedValuesAreOfIntegers: and they are what the products of the floats would be.
 func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		model    sketch
+		model    sketch.Model
 		integers bool
 	}{
-		{"MatMul", quantisedInput(5, 16).quantisedWeights(-1, 16, 9).node("y = MatMul qx w"), true},
-		{"MatMul by channel", quantisedInput(5, 16).quantisedWeights(1, 16, 9).node("y = MatMul qx w"), true},
-		{"Gemm", quantisedInput(5, 16).quantisedWeights(0, 9, 16).constant("b", 9).node("y = Gemm qx w b", intAttr("transB", 1)), true},
-		{"Conv 1x1", quantisedInput(1, 8, 5, 6).quantisedWeights(0, 6, 8, 1, 1).constant("b", 6).node("y = Conv qx w b"), true},
-		{"Conv 3x3 with strides", quantisedInput(1, 8, 5, 6).quantisedWeights(0, 6, 8, 3, 3).node("y = Conv qx w", intsAttr("strides", 2, 2), same3x3), true},
-		{"Conv 3x3, which Winograd computes", quantisedInput(1, 8, 5, 6).quantisedWeights(0, 6, 8, 3, 3).node("y = Conv qx w", same3x3), false},
-		{"odd depth", quantisedInput(5, 15).quantisedWeights(-1, 15, 9).node("y = MatMul qx w"), false},
-		{"scale along the depth", quantisedInput(5, 16).quantisedWeights(0, 16, 9).node("y = MatMul qx w"), false},
+		{"MatMul", quantisedWeights(quantisedInput(5, 16), -1, 16, 9).Node("y = MatMul qx w"), true},
+		{"MatMul by channel", quantisedWeights(quantisedInput(5, 16), 1, 16, 9).Node("y = MatMul qx w"), true},
+		{"Gemm", quantisedWeights(quantisedInput(5, 16), 0, 9, 16).Constant("b", 9).Node("y = Gemm qx w b", sketch.Int("transB", 1)), true},
+		{"Conv 1x1", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 1, 1).Constant("b", 6).Node("y = Conv qx w b"), true},
+		{"Conv 3x3 with strides", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", sketch.Ints("strides", 2, 2), sketch.Same3x3), true},
+		{"Conv 3x3, which Winograd computes", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", sketch.Same3x3), false},
+		{"odd depth", quantisedWeights(quantisedInput(5, 15), -1, 15, 9).Node("y = MatMul qx w"), false},
+		{"scale along the depth", quantisedWeights(quantisedInput(5, 16), 0, 16, 9).Node("y = MatMul qx w"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := c.model.output("y")
-			p := mustImport(t, m)
+			m := c.model.Output("y")
+			p := sketch.Import(t, m)
 			sums := 0
 			for _, task := range p.Tasks {
 				sums += strings.Count(task.Workload.Text(), "(mul (cast i32 ")
@@ -71,9 +72,9 @@ func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 			}
 			// The same product of the values that the dequantisations give, which are model inputs of the second
 			// program.
-			floats := mustImport(t, withoutQuantisation(t, m, p.Values[p.Inputs[0]].Shape))
-			want := run(t, floats)["y"]
-			got := run(t, p)["y"]
+			floats := sketch.Import(t, withoutQuantisation(t, m, p.Values[p.Inputs[0]].Shape))
+			want := sketch.Run(t, floats)["y"]
+			got := sketch.Run(t, p)["y"]
 			for i := range want.Len() {
 				if d := math.Abs(got.Float(i) - want.Float(i)); d > 1e-5*(1+math.Abs(want.Float(i))) {
 					t.Fatalf("element %d is %g, the product of floats %g", i, got.Float(i), want.Float(i))
@@ -91,7 +92,7 @@ func withoutQuantisation(t *testing.T, m *onnx.Model, shape []int64) *onnx.Model
 	for _, c := range m.Graph.Initializers {
 		known[c.Name] = c.Value
 	}
-	data := wave(0, 1, shape...)
+	data := sketch.Wave(0, 1, shape...)
 	for i := range data.Len() {
 		q := min(max(math.RoundToEven(float64(float32(data.Float(i))/float32(0.01)))+113, 0), 255)
 		data.SetFloat(i, (q-113)*float64(float32(0.01)))
@@ -108,30 +109,12 @@ func withoutQuantisation(t *testing.T, m *onnx.Model, shape []int64) *onnx.Model
 	for i := range weights.Len() {
 		weights.SetFloat(i, float64(integers.Int(i))*scale.Float(i/inner%integers.Shape[axis]%scale.Len()))
 	}
-	s := newSketch().known("qx", data).known("w", weights)
+	s := sketch.New().Known("qx", data).Known("w", weights)
 	if b := known["b"]; b != nil {
-		s = s.known("b", b)
+		s = s.Known("b", b)
 	}
 	s.Graph.Nodes = append(s.Graph.Nodes, m.Graph.Nodes[len(m.Graph.Nodes)-1])
-	return s.output("y")
-}
-
-// TestIntegersAreStoredRatherThanFloats: what several kernels read of a dequantised value are the integers, and the
-// addition at the end of a residual block makes floats of them by itself.
-func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
-	m := quantisedInput(1, 8, 5, 6).quantisedWeights(0, 8, 8, 1, 1).
-		node("a = Conv qx w").node("ra = Relu a").node("qa = QuantizeLinear ra sx zx").node("da = DequantizeLinear qa sx zx").
-		node("b = Conv da w").node("qb = QuantizeLinear b sx zx").node("db = DequantizeLinear qb sx zx").
-		node("y = Add db da").output("y")
-	p := mustImport(t, m)
-	if len(p.Calls) != 3 {
-		t.Errorf("%d kernels, want one that quantises and two convolutions", len(p.Calls))
-	}
-	for _, v := range p.Values {
-		if v.DType == array.Float32 && v.Data == nil && v.Name != "x" && v.Name != "y" {
-			t.Errorf("%s is stored as floats", v.Name)
-		}
-	}
+	return s.Output("y")
 }
 
 // TestThreeChannelsAreFour: the zero channels that are added to an integer convolution change no sum, with a zero
@@ -140,10 +123,10 @@ func TestThreeChannelsAreFour(t *testing.T) {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 7)
 	w := numbers(array.Int8, -127, 127, 5, 3, 3, 3)
-	m := newSketch().known("w", w).known("zx", zero).node("y = ConvInteger x w zx", same3x3)
-	m.Graph.Inputs = append(m.Graph.Inputs, info("x", []int64{1, 3, 4, 6}))
+	m := sketch.New().Known("w", w).Known("zx", zero).Node("y = ConvInteger x w zx", sketch.Same3x3)
+	m.Graph.Inputs = append(m.Graph.Inputs, sketch.Info("x", []int64{1, 3, 4, 6}))
 	m.Graph.Inputs[0].DType = array.Uint8
-	p := mustImport(t, m.output("y"))
+	p := sketch.Import(t, m.Output("y"))
 	x := numbers(array.Uint8, 0, 255, 1, 3, 4, 6)
 	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
 	if err != nil {
@@ -164,5 +147,23 @@ func TestThreeChannelsAreFour(t *testing.T) {
 	}
 	if text := p.Tasks[len(p.Tasks)-1].Workload.Text(); !strings.Contains(text, "over 3,3,4") {
 		t.Errorf("the sum is not over four channels:\n%s", text)
+	}
+}
+
+// TestIntegersAreStoredRatherThanFloats: what several kernels read of a dequantised value are the integers, and the
+// addition at the end of a residual block makes floats of them by itself.
+func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
+	m := quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 8, 8, 1, 1).
+		Node("a = Conv qx w").Node("ra = Relu a").Node("qa = QuantizeLinear ra sx zx").Node("da = DequantizeLinear qa sx zx").
+		Node("b = Conv da w").Node("qb = QuantizeLinear b sx zx").Node("db = DequantizeLinear qb sx zx").
+		Node("y = Add db da").Output("y")
+	p := sketch.Import(t, m)
+	if len(p.Calls) != 3 {
+		t.Errorf("%d kernels, want one that quantises and two convolutions", len(p.Calls))
+	}
+	for _, v := range p.Values {
+		if v.DType == array.Float32 && v.Data == nil && v.Name != "x" && v.Name != "y" {
+			t.Errorf("%s is stored as floats", v.Name)
+		}
 	}
 }

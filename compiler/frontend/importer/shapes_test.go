@@ -1,20 +1,22 @@
-package frontend
+package importer_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // open is a model of two inputs with open extents: "x" (batch x 3 x seq) and "mask" (batch x seq).
 func open() *onnx.Model {
-	s := newSketch().input("x", 1, 3, 1).input("mask", 1, 1).node("y = Relu x").node("z = Relu mask")
+	s := sketch.New().Input("x", 1, 3, 1).Input("mask", 1, 1).Node("y = Relu x").Node("z = Relu mask")
 	s.Graph.Inputs[0].Shape[0], s.Graph.Inputs[0].Shape[2] = named("batch"), named("seq")
 	s.Graph.Inputs[1].Shape[0], s.Graph.Inputs[1].Shape[1] = named("batch"), named("seq")
-	s.output("y")
-	return s.output("z")
+	s.Output("y")
+	return s.Output("z")
 }
 
 func named(symbol string) onnx.Dim { return onnx.Dim{Value: -1, Param: symbol} }
@@ -30,7 +32,7 @@ func TestOpenExtentsCanBeFixed(t *testing.T) {
 		{"by a symbol and a shape", map[string][]int64{"batch": {2}, "mask": {2, 5}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Import(open(), Options{Shapes: c.given})
+			p, err := frontend.Import(open(), frontend.Options{Shapes: c.given})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +73,7 @@ func TestShapesThatAreRefused(t *testing.T) {
 		{"too large", open(), map[string][]int64{"batch": {1 << 40}, "seq": {1 << 40}}, `input "x" cannot have shape`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Import(c.model, Options{Shapes: c.given})
+			_, err := frontend.Import(c.model, frontend.Options{Shapes: c.given})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}

@@ -1,19 +1,21 @@
-package frontend
+package importer_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // inner is a graph of an attribute, made like a model.
-func inner(name string, s sketch, outputs ...string) *onnx.Attribute {
-	return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.output(outputs...).Graph}
+func inner(name string, s sketch.Model, outputs ...string) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(outputs...).Graph}
 }
 
-func scalarInput(s sketch, name string, d array.DType) sketch {
+func scalarInput(s sketch.Model, name string, d array.DType) sketch.Model {
 	s.Graph.Inputs = append(s.Graph.Inputs, &onnx.ValueInfo{Name: name, DType: d, HasShape: true})
 	return s
 }
@@ -21,11 +23,11 @@ func scalarInput(s sketch, name string, d array.DType) sketch {
 // results imports a model and evaluates it.
 func results(t *testing.T, m *onnx.Model, inputs map[string]*array.Array) map[string]*array.Array {
 	t.Helper()
-	p, err := Import(m, Options{Verify: true})
+	p, err := frontend.Import(m, frontend.Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkProgram(t, p)
+	sketch.Check(t, p)
 	outs, err := p.Evaluate(inputs)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +37,7 @@ func results(t *testing.T, m *onnx.Model, inputs map[string]*array.Array) map[st
 
 func wantFloats(t *testing.T, got *array.Array, want ...float32) {
 	t.Helper()
-	if err := compare(got, array.FromFloat32(want, got.Shape...)); err != nil || int64(len(want)) != got.Len() {
+	if err := sketch.Compare(got, array.FromFloat32(want, got.Shape...)); err != nil || int64(len(want)) != got.Len() {
 		t.Errorf("got %v%v: %v", got.DType, got.Shape, err)
 	}
 }
@@ -48,19 +50,19 @@ func truth(v int64) *array.Array {
 
 func TestIfTakesTheBranchOfAKnownCondition(t *testing.T) {
 	for cond, want := range []float32{-2, 4} {
-		m := newSketch().input("x", 1).known("c", truth(int64(cond))).
-			node("y = If c", inner("then_branch", newSketch().node("a = Add x x"), "a"),
-				inner("else_branch", newSketch().node("b = Neg x"), "b")).output("y")
+		m := sketch.New().Input("x", 1).Known("c", truth(int64(cond))).
+			Node("y = If c", inner("then_branch", sketch.New().Node("a = Add x x"), "a"),
+				inner("else_branch", sketch.New().Node("b = Neg x"), "b")).Output("y")
 		outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{2}, 1)})
 		wantFloats(t, outs["y"], want)
 	}
 }
 
 func TestIfChoosesByDataBetweenResultsOfOneType(t *testing.T) {
-	s := scalarInput(newSketch().input("x", 1), "c", array.Bool).
-		node("y = If c", inner("then_branch", newSketch().node("a = Add x x"), "a"),
-			inner("else_branch", newSketch().node("b = Neg x"), "b"))
-	m := s.output("y")
+	s := scalarInput(sketch.New().Input("x", 1), "c", array.Bool).
+		Node("y = If c", inner("then_branch", sketch.New().Node("a = Add x x"), "a"),
+			inner("else_branch", sketch.New().Node("b = Neg x"), "b"))
+	m := s.Output("y")
 	for cond, want := range []float32{-2, 4} {
 		outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{2}, 1), "c": truth(int64(cond))})
 		wantFloats(t, outs["y"], want)
@@ -68,15 +70,15 @@ func TestIfChoosesByDataBetweenResultsOfOneType(t *testing.T) {
 }
 
 // doubling is a loop's body: v becomes v+v, and shows the number of the iteration plus v.
-func doubling() sketch {
-	s := scalarInput(scalarInput(newSketch(), "t", array.Int64), "go", array.Bool).input("v", 1)
-	return s.node("more = Identity go").node("w = Add v v").
-		node("f = Cast t", intAttr("to", 1)).node("shown = Add v f")
+func doubling() sketch.Model {
+	s := scalarInput(scalarInput(sketch.New(), "t", array.Int64), "go", array.Bool).Input("v", 1)
+	return s.Node("more = Identity go").Node("w = Add v v").
+		Node("f = Cast t", sketch.Int("to", 1)).Node("shown = Add v f")
 }
 
 func TestLoopIsUnrolled(t *testing.T) {
-	m := newSketch().input("x", 1).known("n", array.FromInt64([]int64{3})).
-		node("y = Loop n _ x", inner("body", doubling(), "more", "w", "shown")).output("y", "s")
+	m := sketch.New().Input("x", 1).Known("n", array.FromInt64([]int64{3})).
+		Node("y = Loop n _ x", inner("body", doubling(), "more", "w", "shown")).Output("y", "s")
 	m.Graph.Nodes[0].Outputs = []string{"y", "s"}
 	outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{1}, 1)})
 	wantFloats(t, outs["y"], 8)
@@ -84,10 +86,10 @@ func TestLoopIsUnrolled(t *testing.T) {
 }
 
 func TestScanGoesBackwards(t *testing.T) {
-	body := newSketch().input("sum", 1).input("e", 1).node("next = Add sum e").node("copy = Identity next")
-	m := newSketch().input("x", 3, 1).known("zero", array.New(array.Float32, 1)).
-		node("y = Scan zero x", inner("body", body, "next", "copy"), intAttr("num_scan_inputs", 1),
-			intsAttr("scan_input_directions", 1), intsAttr("scan_output_directions", 1)).output("y", "all")
+	body := sketch.New().Input("sum", 1).Input("e", 1).Node("next = Add sum e").Node("copy = Identity next")
+	m := sketch.New().Input("x", 3, 1).Known("zero", array.New(array.Float32, 1)).
+		Node("y = Scan zero x", inner("body", body, "next", "copy"), sketch.Int("num_scan_inputs", 1),
+			sketch.Ints("scan_input_directions", 1), sketch.Ints("scan_output_directions", 1)).Output("y", "all")
 	m.Graph.Nodes[0].Outputs = []string{"y", "all"}
 	outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{1, 2, 4}, 3, 1)})
 	wantFloats(t, outs["y"], 7)
@@ -95,10 +97,10 @@ func TestScanGoesBackwards(t *testing.T) {
 }
 
 func TestSequencesAreFollowed(t *testing.T) {
-	m := newSketch().input("x", 4).known("at", array.FromInt64([]int64{-1})).known("two", array.FromInt64([]int64{2})).
-		node("parts = SplitToSequence x two").node("last = SequenceAt parts at").
-		node("more = SequenceInsert parts last two").node("y = ConcatFromSequence more", intAttr("axis", 0)).
-		node("count = SequenceLength more").output("y", "count")
+	m := sketch.New().Input("x", 4).Known("at", array.FromInt64([]int64{-1})).Known("two", array.FromInt64([]int64{2})).
+		Node("parts = SplitToSequence x two").Node("last = SequenceAt parts at").
+		Node("more = SequenceInsert parts last two").Node("y = ConcatFromSequence more", sketch.Int("axis", 0)).
+		Node("count = SequenceLength more").Output("y", "count")
 	outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{1, 2, 3, 4}, 4)})
 	wantFloats(t, outs["y"], 1, 2, 3, 4, 3, 4)
 	if outs["count"].Int(0) != 3 {
@@ -107,7 +109,7 @@ func TestSequencesAreFollowed(t *testing.T) {
 }
 
 func TestFunctionsAreInlined(t *testing.T) {
-	m := newSketch().input("x", 2).node("y = Leak x", &onnx.Attribute{Name: "slope", Type: onnx.AttrFloat, Float: 0.5}).output("y")
+	m := sketch.New().Input("x", 2).Node("y = Leak x", &onnx.Attribute{Name: "slope", Type: onnx.AttrFloat, Float: 0.5}).Output("y")
 	m.Graph.Nodes[0].Domain = "local"
 	m.Functions = []*onnx.Function{{
 		Name: "Leak", Domain: "local", Inputs: []string{"a", "bias"}, Outputs: []string{"b"}, Attributes: []string{"slope"},
@@ -123,10 +125,10 @@ func TestFunctionsAreInlined(t *testing.T) {
 }
 
 func TestOperandsAreAlignedAsOldOperatorSetsSay(t *testing.T) {
-	s := newSketch().input("x", 2, 3).input("b", 2).
-		node("y = Add x b", intAttr("broadcast", 1), intAttr("axis", 0))
+	s := sketch.New().Input("x", 2, 3).Input("b", 2).
+		Node("y = Add x b", sketch.Int("broadcast", 1), sketch.Int("axis", 0))
 	s.Opsets[0].Version = 6
-	outs := results(t, s.output("y"), map[string]*array.Array{
+	outs := results(t, s.Output("y"), map[string]*array.Array{
 		"x": array.New(array.Float32, 2, 3), "b": array.FromFloat32([]float32{1, 2}, 2),
 	})
 	wantFloats(t, outs["y"], 1, 1, 1, 2, 2, 2)
@@ -134,11 +136,11 @@ func TestOperandsAreAlignedAsOldOperatorSetsSay(t *testing.T) {
 
 func TestControlFlowThatIsRefused(t *testing.T) {
 	endless := func() *onnx.Model {
-		s := scalarInput(scalarInput(newSketch(), "t", array.Int64), "go", array.Bool).input("v", 1).node("more = Identity go")
-		return newSketch().input("x", 1).known("yes", truth(1)).
-			node("y = Loop _ yes x", inner("body", s, "more", "v")).output("y")
+		s := scalarInput(scalarInput(sketch.New(), "t", array.Int64), "go", array.Bool).Input("v", 1).Node("more = Identity go")
+		return sketch.New().Input("x", 1).Known("yes", truth(1)).
+			Node("y = Loop _ yes x", inner("body", s, "more", "v")).Output("y")
 	}
-	itself := newSketch().input("x", 1).node("y = F x").output("y")
+	itself := sketch.New().Input("x", 1).Node("y = F x").Output("y")
 	itself.Graph.Nodes[0].Domain = "local"
 	itself.Functions = []*onnx.Function{{
 		Name: "F", Domain: "local", Inputs: []string{"a"}, Outputs: []string{"b"},
@@ -150,17 +152,17 @@ func TestControlFlowThatIsRefused(t *testing.T) {
 		want  string
 	}{
 		{"endless loop", endless(), "with its loops unrolled"},
-		{"trip count from data", scalarInput(newSketch().input("x", 1), "n", array.Int64).
-			node("y = Loop n _ x", inner("body", doubling(), "more", "w", "shown")).output("y"), "the trip count is not constant"},
+		{"trip count from data", scalarInput(sketch.New().Input("x", 1), "n", array.Int64).
+			Node("y = Loop n _ x", inner("body", doubling(), "more", "w", "shown")).Output("y"), "the trip count is not constant"},
 		{"function that calls itself", itself, "functions call each other deeper than 64"},
-		{"sequence as an output", newSketch().input("x", 1).node("y = SequenceConstruct x").output("y"), "is not a tensor: make it one"},
-		{"sequence as an operand", newSketch().input("x", 1).node("s = SequenceConstruct x").node("y = Relu s").output("y"),
+		{"sequence as an output", sketch.New().Input("x", 1).Node("y = SequenceConstruct x").Output("y"), "is not a tensor: make it one"},
+		{"sequence as an operand", sketch.New().Input("x", 1).Node("s = SequenceConstruct x").Node("y = Relu s").Output("y"),
 			`node "make_y" (Relu, opset 13): input 0 is not a tensor`},
-		{"random numbers", newSketch().input("x", 1).node("y = RandomNormalLike x").output("y"),
+		{"random numbers", sketch.New().Input("x", 1).Node("y = RandomNormalLike x").Output("y"),
 			"random numbers are not supported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := Import(c.model, Options{Verify: true}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := frontend.Import(c.model, frontend.Options{Verify: true}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})

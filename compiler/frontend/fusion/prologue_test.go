@@ -1,0 +1,41 @@
+package fusion_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+func TestProductsComputeWhatFeedsThem(t *testing.T) {
+	dense := func() sketch.Model {
+		return sketch.New().Input("x", 1, 4, 5, 5).Constant("w", 6, 4, 1, 1).Constant("v", 6, 8, 1, 1).Constant("k", 6, 4, 3, 3).Constant("s", 4, 1, 1).Constant("z", 8, 1, 1).
+			Node("p = MaxPool x", sketch.Ints("kernel_shape", 1, 1)).Node("q = AveragePool p", sketch.Ints("kernel_shape", 1, 1))
+	}
+	for _, c := range []struct {
+		name  string
+		model *onnx.Model
+		tasks []string
+	}{
+		{
+			"normalisation and activation behind a concatenation", dense().Node("c = Concat p q", sketch.Int("axis", 1)).Node("m = Mul c z").Node("a = Relu m").
+				Node("d = Conv a v").Node("y = GlobalMaxPool d").Output("y"),
+			[]string{"1 maxpool 1x4x5x5 k1x1 -> 4", "1 avgpool 1x5x5x4 k1x1 -> 4", "1 mul+relu+conv2d 1x5x5x8 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
+		},
+		{
+			"the scale of a squeeze-and-excitation", dense().Node("g = GlobalMaxPool p").Node("e = Sigmoid g").Node("m = Mul p e").Node("d = Conv m w").Node("y = GlobalMaxPool d").Output("y"),
+			[]string{"1 maxpool 1x4x5x5 k1x1 -> 4", "1 globalmaxpool+sigmoid 1x5x5x4 -> 4", "1 mul+conv2d 1x5x5x4 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
+		},
+		{
+			"not what another reads", dense().Node("m = Mul x s").Node("d = Conv m w").Node("e = Conv m k", sketch.Same3x3).Node("h = Add d e").Node("y = GlobalMaxPool h").Output("y"),
+			[]string{"1 mul 1x4x5x5", "1 conv2d 1x4x5x5 k3x3 -> 6", "1 conv2d+add 1x4x5x5 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := sketch.Import(t, c.model)
+			sketch.CheckTasks(t, p, c.tasks...)
+			sketch.Check(t, p)
+			sketch.CheckMeaning(t, c.model, p)
+		})
+	}
+}

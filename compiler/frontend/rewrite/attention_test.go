@@ -1,0 +1,112 @@
+package rewrite_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// heads is a sketch with q, k and v as two heads of width 4 over 5 tokens, split out of rows of 8.
+func heads() sketch.Model {
+	s := sketch.New()
+	for _, name := range []string{"q", "k", "v"} {
+		s = s.Input(name+"rows", 1, 5, 8).Known(name+"shape", array.FromInt64([]int64{1, 5, 2, 4}, 4)).
+			Node(name + "split = Reshape " + name + "rows " + name + "shape")
+	}
+	return s.Node("q = Transpose qsplit", sketch.Ints("perm", 0, 2, 1, 3)).Node("k = Transpose ksplit", sketch.Ints("perm", 0, 2, 3, 1)).
+		Node("v = Transpose vsplit", sketch.Ints("perm", 0, 2, 1, 3))
+}
+
+// wantAttention is what the sketches' outputs are, computed in double precision.
+func wantAttention(scale float64, mask func(i, j int64) float64) []float64 {
+	q, k, v := sketch.Wave(0, 1, 1, 5, 8), sketch.Wave(0, 1, 1, 5, 8), sketch.Wave(0, 1, 1, 5, 8)
+	var out []float64
+	for h := range int64(2) {
+		for i := range int64(5) {
+			var weights [5]float64
+			var total float64
+			for j := range int64(5) {
+				var dot float64
+				for d := range int64(4) {
+					dot += q.Float(i*8+h*4+d) * k.Float(j*8+h*4+d)
+				}
+				weights[j] = math.Exp(dot*scale + mask(i, j))
+				total += weights[j]
+			}
+			for d := range int64(4) {
+				var sum float64
+				for j := range int64(5) {
+					sum += weights[j] * v.Float(j*8+h*4+d)
+				}
+				out = append(out, sum/total)
+			}
+		}
+	}
+	return out
+}
+
+// TestAttentionIsOneKernel has the forms in which exporters write attention.
+func TestAttentionIsOneKernel(t *testing.T) {
+	none := func(_, _ int64) float64 { return 0 }
+	causal := func(i, j int64) float64 {
+		if j > i {
+			return math.Inf(-1)
+		}
+		return 0
+	}
+	allowed := array.New(array.Bool, 5, 5)
+	added := array.New(array.Float32, 1, 1, 5, 5)
+	for i := range int64(25) {
+		allowed.SetInt(i, 1)
+		if i%5 > i/5 {
+			allowed.SetInt(i, 0)
+			added.SetFloat(i, math.Inf(-1))
+		}
+	}
+	two := array.FromFloat32([]float32{2})
+	for _, c := range []struct {
+		name  string
+		s     sketch.Model
+		scale float64
+		mask  func(i, j int64) float64
+	}{
+		{"bare", heads().Node("s = MatMul q k").Node("p = Softmax s").Node("y = MatMul p v"), 1, none},
+		{"divided", heads().Known("two", two).Node("s = MatMul q k").Node("d = Div s two").Node("p = Softmax d").Node("y = MatMul p v"), 0.5, none},
+		{"multiplied from the left", heads().Known("two", two).Node("s = MatMul q k").Node("d = Mul two s").Node("p = Softmax d").Node("y = MatMul p v"), 2, none},
+		{"a mask that is added", heads().Known("two", two).Known("m", added).Node("s = MatMul q k").Node("d = Div s two").
+			Node("a = Add d m").Node("p = Softmax a").Node("y = MatMul p v"), 0.5, causal},
+		{"a mask to which is added", heads().Known("m", added).Node("s = MatMul q k").
+			Node("a = Add m s").Node("p = Softmax a").Node("y = MatMul p v"), 1, causal},
+		{"a choice", heads().Known("m", allowed).Known("fill", array.FromFloat32([]float32{float32(math.Inf(-1))})).Node("s = MatMul q k").
+			Node("a = Where m s fill").Node("p = Softmax a").Node("y = MatMul p v"), 1, causal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := sketch.Import(t, c.s.Output("y"))
+			if len(p.Tasks) != 1 {
+				t.Errorf("became %v", sketch.TaskNames(p))
+			}
+			got, want := sketch.Run(t, p)["y"], wantAttention(c.scale, c.mask)
+			for k, w := range want {
+				if g := got.Float(int64(k)); math.Abs(g-w) > 1e-5 {
+					t.Fatalf("element %d is %g, want %g", k, g, w)
+				}
+			}
+		})
+	}
+}
+
+// TestScoresThatAreReadElsewhereAreNoAttention: what another node or the model's user reads must be computed.
+func TestScoresThatAreReadElsewhereAreNoAttention(t *testing.T) {
+	for name, m := range map[string]*onnx.Model{
+		"output":       heads().Node("s = MatMul q k").Node("p = Softmax s").Node("y = MatMul p v").Output("y", "p"),
+		"another axis": heads().Node("s = MatMul q k").Node("p = Softmax s", sketch.Int("axis", 2)).Node("y = MatMul p v").Output("y"),
+		"two readers":  heads().Node("s = MatMul q k").Node("p = Softmax s").Node("z = MatMul p v").Node("r = Relu s").Node("y = MatMul r z").Output("y"),
+	} {
+		if p := sketch.Import(t, m); len(p.Tasks) < 3 {
+			t.Errorf("%s: became %v", name, sketch.TaskNames(p))
+		}
+	}
+}
