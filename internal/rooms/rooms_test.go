@@ -138,6 +138,34 @@ func TestPackagesImportWhatTheirRoomKnows(t *testing.T) {
 	}
 }
 
+// stages are the packages of the front end, each with all of the module's that it imports. A stage knows another only
+// by what that left in the graph; emit asks placement for the places of values.
+var stages = map[string][]string{
+	"compiler/op/expand":          {"compiler/array", "compiler/onnx", "compiler/op"},
+	"compiler/op/table":           {"compiler/op", "compiler/op/expand"},
+	"compiler/graph":              {"compiler/array", "compiler/op", "compiler/op/table"},
+	"compiler/program":            {"compiler/array", "compiler/expr"},
+	"compiler/frontend/importer":  {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op", "compiler/op/expand", "compiler/op/table"},
+	"compiler/frontend/rewrite":   {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
+	"compiler/frontend/placement": {"compiler/array", "compiler/expr", "compiler/graph", "compiler/op", "compiler/program"},
+	"compiler/frontend/fusion":    {"compiler/graph", "compiler/op"},
+	"compiler/frontend/emit":      {"compiler/array", "compiler/expr", "compiler/frontend/placement", "compiler/graph", "compiler/op", "compiler/program"},
+}
+
+func TestStagesOfTheFrontEndKnowOnlyTheGraph(t *testing.T) {
+	for pkg, knows := range stages {
+		listed, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, module+pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range strings.Fields(string(listed)) {
+			if known, ours := strings.CutPrefix(imported, module); ours && !slices.Contains(knows, known) {
+				t.Errorf("%s imports %s", pkg, known)
+			}
+		}
+	}
+}
+
 // TestDigestsLinkNoStore holds what only needs digests, and rules of records, free of a database; and the tracker,
 // which is given its store.
 func TestDigestsLinkNoStore(t *testing.T) {
