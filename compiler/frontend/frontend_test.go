@@ -59,6 +59,8 @@ func TestImportRefuses(t *testing.T) {
 		{"missing output", sketch.New().Output("y"), `output "y" is computed by no node`},
 		{"computed twice", sketch.New().Input("x", 1).Node("y = Relu x").Node("y = Relu x").Output("y"),
 			`node "make_y" (Relu): value "y" is computed twice`},
+		{"an operator of the compiler's own", sketch.New().Input("x", 1).Node("y = copy x").Output("y"),
+			`node "make_y" (copy, opset 13): the operator is not supported`},
 		{"dynamic shape", sketch.New().Input("x", 1).Input("s", 1).Node("y = Reshape x s").Output("y"),
 			`node "make_y" (Reshape, opset 13): input 1 (shape) is not constant: dynamic shapes are not supported`},
 		{"shapes that do not fit", sketch.New().Input("x", 2).Input("z", 3).Node("y = Add x z").Output("y"),

@@ -18,7 +18,7 @@ import (
 const FusedAttention = "attention"
 
 var attentionDefs = []Def{{
-	Name: FusedAttention, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
+	Name: FusedAttention, Internal: true, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
 	Lower: lowerAttention, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
 		a, b := n.In[0].Shape, n.In[1].Shape

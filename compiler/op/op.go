@@ -75,6 +75,8 @@ type Def struct {
 	Name string
 	// Domain is empty for ONNX's own.
 	Domain string
+	// Internal operators stand in no model: expansions and passes make them.
+	Internal bool
 	// Kind is unset for operators that are always written as others.
 	Kind Kind
 	// MinIn and MaxIn bound the number of operands; MaxIn < 0 means any.

@@ -24,15 +24,15 @@ const (
 )
 
 var quantizeDefs = []Def{
-	scalarDef(Quantize, 2, 3, quantizeType, quantize),
-	scalarDef(Dequantize, 2, 3, dequantizeType, dequantize),
+	scalarDef(Quantize, 2, 3, quantizeType, quantize).internal(),
+	scalarDef(Dequantize, 2, 3, dequantizeType, dequantize).internal(),
 	{
-		Name: IntegerMatMul, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
+		Name: IntegerMatMul, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "matmul", Lower: lowerMatMul,
 		Infer:  func(n *Node) (Type, error) { return inferProduct(n, integers) },
 		Layout: rowMajorResult, Work: matmulWork, Detail: matmulDetail,
 	},
 	{
-		Name: IntegerConv, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv", Lower: lowerIntegerConv,
+		Name: IntegerConv, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "conv", Lower: lowerIntegerConv,
 		Infer:  inferIntegerConv,
 		Layout: channelsLastResult, Work: convWork, Detail: convDetail,
 	},

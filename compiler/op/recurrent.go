@@ -31,7 +31,7 @@ const (
 )
 
 var recurrentDefs = []Def{
-	unary(Activation, floats, func(n *Node, x expr.Expr) expr.Expr { return n.activation(0, x) }),
+	unary(Activation, floats, func(n *Node, x expr.Expr) expr.Expr { return n.activation(0, x) }).internal(),
 	step{LSTMCell, 4, 1, peepholeShapes, lstmCell}.def(),
 	step{LSTMHidden, 4, 2, peepholeShapes, lstmHidden}.def(),
 	step{GRUReset, 2, 2, stateShapes, func(n *Node, g gates) expr.Expr {
@@ -66,7 +66,7 @@ func peepholeShapes(_, out []int64) [2][]int64 { return [2][]int64{out, {3 * out
 
 func (s step) def() Def {
 	return Def{
-		Name: s.name, Kind: Injective, MinIn: s.minIn, MaxIn: 3, Layout: rowMajorResult, Infer: s.infer,
+		Name: s.name, Internal: true, Kind: Injective, MinIn: s.minIn, MaxIn: 3, Layout: rowMajorResult, Infer: s.infer,
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			operands := make([]Operand, len(in))
 			for k, o := range in {

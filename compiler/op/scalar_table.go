@@ -268,7 +268,7 @@ var otherScalarDefs = []Def{
 	unary(Cast, castType, func(n *Node, x expr.Expr) expr.Expr {
 		return expr.To(onnx.FromDataType(int32(n.Int("to", 0))), x)
 	}),
-	unary(Copy, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }),
+	unary(Copy, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }).internal(),
 	scalarDef("CastLike", 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
 		func(n *Node, x []expr.Expr) expr.Expr { return expr.To(n.In[1].DType, x[0]) }),
 }

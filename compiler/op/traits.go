@@ -74,6 +74,12 @@ func (n *Node) Concat() (axis int, ok bool) {
 // certain operators; what holds of several is a trait.
 func (n *Node) Is(name string) bool { return n.Op == name }
 
+// internal is the operator as one that stands in no model.
+func (d Def) internal() Def {
+	d.Internal = true
+	return d
+}
+
 // with is the operator with traits.
 func (d Def) with(t Traits) Def {
 	d.Traits = t

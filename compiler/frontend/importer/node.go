@@ -20,7 +20,7 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 }
 
 // addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or
-// as an operator of package op.
+// as an operator itself.
 func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	name := n.Name
 	if name == "" {
@@ -29,11 +29,34 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	b.Budget.For(name, n.Op)
 	b.Budget.Node()
 	b.Budget.Bytes(graph.EntryBytes * int64(len(n.Inputs)+len(n.Outputs)+len(n.Attributes)))
+	in, err := s.operands(name, n)
+	if err != nil {
+		return err
+	}
+	node := op.Node{
+		Name: name, Op: n.Op, Opset: onnx.OpsetOf(s.opsets, n.Domain), Attrs: s.attributesOf(n), Outputs: len(n.Outputs),
+	}
+	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
+		return b.call(s, f, node, in, n.Outputs)
+	}
+	d, err := operatorOf(node, n.Domain)
+	if err != nil {
+		return err
+	}
+	if isExpanded(d, node, in) {
+		return b.expand(s, d, node, in, n.Outputs)
+	}
+	return b.addResults(s, d, node, in, n.Outputs)
+}
+
+// operands are the items of a node's inputs, without those at the end that are left out. No output may have a name
+// that is taken.
+func (s *scope) operands(name string, n *onnx.Node) ([]*op.Item, error) {
 	in := make([]*op.Item, 0, len(n.Inputs))
 	for _, input := range n.Inputs {
 		it, ok := s.find(input)
 		if !ok {
-			return fmt.Errorf("node %q (%s): input %q is computed by no earlier node", name, n.Op, input)
+			return nil, fmt.Errorf("node %q (%s): input %q is computed by no earlier node", name, n.Op, input)
 		}
 		in = append(in, it)
 	}
@@ -42,31 +65,29 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	}
 	for _, output := range n.Outputs {
 		if _, ok := s.items[output]; ok && output != "" {
-			return fmt.Errorf("node %q (%s): value %q is computed twice", name, n.Op, output)
+			return nil, fmt.Errorf("node %q (%s): value %q is computed twice", name, n.Op, output)
 		}
 	}
-	node := op.Node{
-		Name: name, Op: n.Op, Opset: onnx.OpsetOf(s.opsets, n.Domain), Attrs: s.attributesOf(n), Outputs: len(n.Outputs),
-	}
-	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
-		return b.call(s, f, node, in, n.Outputs)
-	}
-	domain := n.Domain
+	return in, nil
+}
+
+// operatorOf finds the operator of a node. It is nil for one of ONNX's own that is not supported: then the graph says
+// why when a result is added.
+func operatorOf(n op.Node, domain string) (*op.Def, error) {
 	if domain == "ai.onnx" {
 		domain = ""
 	}
 	d := table.Find(domain, n.Op)
-	if d == nil && domain != "" {
-		return fmt.Errorf("node %q (%s, opset %d): operators of domain %q are not supported: "+
-			"export the model with operators of ai.onnx only", name, n.Op, node.Opset, domain)
+	switch {
+	case d == nil && domain != "":
+		return nil, fmt.Errorf("node %q (%s, opset %d): operators of domain %q are not supported: "+
+			"export the model with operators of ai.onnx only", n.Name, n.Op, n.Opset, domain)
+	case n.Opset < 1 && domain == "":
+		return nil, fmt.Errorf("node %q (%s): the model does not say which operator set it uses: import one", n.Name, n.Op)
+	case d != nil && d.Internal:
+		return nil, fmt.Errorf("node %q (%s, opset %d): the operator is not supported", n.Name, n.Op, n.Opset)
 	}
-	if node.Opset < 1 && domain == "" {
-		return fmt.Errorf("node %q (%s): the model does not say which operator set it uses: import one", name, n.Op)
-	}
-	if isExpanded(d, node, in) {
-		return b.expand(s, d, node, in, n.Outputs)
-	}
-	return b.addResults(s, d, node, in, n.Outputs)
+	return d, nil
 }
 
 // isExpanded reports whether a node is written as others.

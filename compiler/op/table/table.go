@@ -46,8 +46,8 @@ func Infer(n *op.Node) error {
 // Supported lists the names of the operators that models may use, in alphabetical order.
 func Supported() []string {
 	var names []string
-	for n := range defs {
-		if n.domain == "" {
+	for n, d := range defs {
+		if n.domain == "" && !d.Internal {
 			names = append(names, n.op)
 		}
 	}

@@ -32,6 +32,15 @@ func TestAnEntryIsLoweredOrExpanded(t *testing.T) {
 	}
 }
 
+// TestNamesOfInternalOperatorsAreNoneOfONNX: theirs begin with a capital.
+func TestNamesOfInternalOperatorsAreNoneOfONNX(t *testing.T) {
+	for n, d := range defs {
+		if capital := n.op[0] >= 'A' && n.op[0] <= 'Z'; capital == d.Internal {
+			t.Errorf("%s: internal %v", n.op, d.Internal)
+		}
+	}
+}
+
 func TestNoOperatorIsSupportedAndRefused(t *testing.T) {
 	names := Supported()
 	if !slices.IsSorted(names) || len(names) < 150 {
