@@ -85,8 +85,8 @@ type Def struct {
 	Infer func(n *Node) (Type, error)
 	// Lower gives the tensor expressions; operands and the result are indexed by the operator's own axes.
 	Lower func(l *Lowering, n *Node, in []Operand) (Operand, error)
-	// Expand writes the operator as others when the model is read. With Expands it does so only for the nodes that
-	// that reports, and Lower is for the rest.
+	// Expand writes the operator as others when the model is read. Where Expands is set, only the nodes for which it
+	// holds are written so, and the rest are lowered.
 	Expand  Expansion
 	Expands func(n *Node, in []*Item) bool
 	// Layout is the natural order of the result's axes in memory given the operands'; nil for the first operand's

@@ -99,7 +99,7 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 	return nil
 }
 
-// lower makes the group's workload and the values of its arguments.
+// lower makes the kernel's workload and the values of its arguments.
 func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
 	l := op.NewLowering(e.budget)

@@ -29,5 +29,5 @@ func (p *partitioner) absorbDequantised(kernels []*graph.Kernel) []*graph.Kernel
 			}
 		}
 	}
-	return slices.DeleteFunc(kernels, func(g *graph.Kernel) bool { return slices.Contains(absorbed, g) })
+	return slices.DeleteFunc(kernels, func(k *graph.Kernel) bool { return slices.Contains(absorbed, k) })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// maxGroup bounds the nodes of one kernel, so that its expressions stay small.
-const maxGroup = 40
+// maxNodes bounds the nodes of one kernel, so that its expressions stay small.
+const maxNodes = 40
 
 // Partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with
 // most work first; what is left forms kernels of its own. A result that has other readers than the operators that
@@ -44,11 +44,11 @@ type partitioner struct {
 	readers map[*graph.Value][]*graph.Node
 }
 
-// grow makes the group of an anchor.
+// grow makes the kernel of an anchor.
 func (p *partitioner) grow(anchor *graph.Node) *graph.Kernel {
 	kernel := &graph.Kernel{Anchor: anchor, Nodes: []*graph.Node{anchor}}
 	anchor.Kernel = kernel
-	for len(kernel.Nodes) < maxGroup {
+	for len(kernel.Nodes) < maxNodes {
 		region := p.region(kernel.Tail().Result)
 		if region != nil && !canTake(kernel, region) {
 			break
@@ -84,7 +84,7 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	}
 	var region []*graph.Node
 	inside := map[*graph.Value]bool{v: true}
-	for len(region) < maxGroup {
+	for len(region) < maxNodes {
 		n := p.next(region, inside)
 		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, v.Shape) {
 			return nil

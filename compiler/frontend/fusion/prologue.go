@@ -26,7 +26,7 @@ func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 			absorbed = append(absorbed, f)
 		}
 	}
-	return slices.DeleteFunc(kernels, func(g *graph.Kernel) bool { return slices.Contains(absorbed, g) })
+	return slices.DeleteFunc(kernels, func(k *graph.Kernel) bool { return slices.Contains(absorbed, k) })
 }
 
 // takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
@@ -36,14 +36,14 @@ func takesPrologue(n *graph.Node) bool {
 	return ok && p.Pointwise
 }
 
-// prologue is the element-wise kernel that computes v for the group's anchor and nobody else; nil when v is anything
+// prologue is the element-wise kernel that computes v for the kernel's anchor and nobody else; nil when v is anything
 // else.
 func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kernel {
 	if v == nil || v.Producer == nil || v.Within != nil || p.IsOutput(v) || len(p.readers[v]) != 1 {
 		return nil
 	}
 	f := v.Producer.Kernel
-	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxGroup {
+	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxNodes {
 		return nil
 	}
 	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise }) {

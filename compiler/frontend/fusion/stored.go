@@ -41,30 +41,30 @@ func storesMore(anchor *graph.Node) bool {
 	return anchor.Def().Tiled || anchor.Def().Kind == op.ElementWise
 }
 
-// canTake reports whether a group may compute a region after its last result. Once it stores more than one, what it
+// canTake reports whether a kernel may compute a region after its last result. Once it stores more than one, what it
 // reads must be computed before the first of them: else two kernels could wait for one another. And all results must
 // have the same layout, to be stored by one nest of loops.
-func canTake(g *graph.Kernel, region []*graph.Node) bool {
-	if len(g.Stored) == 0 {
+func canTake(kernel *graph.Kernel, region []*graph.Node) bool {
+	if len(kernel.Stored) == 0 {
 		return true
 	}
-	if slices.ContainsFunc(region, func(n *graph.Node) bool { return !slices.Equal(n.Result.Layout, g.Stored[0].Layout) }) {
+	if slices.ContainsFunc(region, func(n *graph.Node) bool { return !slices.Equal(n.Result.Layout, kernel.Stored[0].Layout) }) {
 		return false
 	}
-	return isReady(g, region, g.Begin())
+	return isReady(kernel, region, kernel.Begin())
 }
 
-// isReady reports whether everything that the nodes read is computed in the group, or by a node of lower order.
-func isReady(g *graph.Kernel, nodes []*graph.Node, order int) bool {
-	if len(g.Stored) > 0 {
-		order = g.Begin()
+// isReady reports whether everything that the nodes read is computed in the kernel, or by a node of lower order.
+func isReady(kernel *graph.Kernel, nodes []*graph.Node, order int) bool {
+	if len(kernel.Stored) > 0 {
+		order = kernel.Begin()
 	}
 	for _, n := range nodes {
 		for _, v := range n.Operands {
 			if v == nil || v.Producer == nil || v.Producer.Order < order {
 				continue
 			}
-			if !slices.Contains(g.Nodes, v.Producer) && !slices.Contains(nodes, v.Producer) {
+			if !slices.Contains(kernel.Nodes, v.Producer) && !slices.Contains(nodes, v.Producer) {
 				return false
 			}
 		}

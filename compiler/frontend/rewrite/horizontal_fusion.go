@@ -66,7 +66,7 @@ func families(g *graph.Graph) [][]branch {
 	number := map[kin]int{}
 	var families [][]branch
 	for _, n := range g.Nodes {
-		b := follow(g, readers, n)
+		b := branchOf(g, readers, n)
 		if b == nil {
 			continue
 		}
@@ -141,8 +141,8 @@ func isPerChannel(v *graph.Value, shape []int64, axis int) bool {
 	return v.Const != nil && skipped >= 0
 }
 
-// follow follows a product; nil when it should stay by itself.
-func follow(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *graph.Node) branch {
+// branchOf is the branch that begins with a product; nil when that should stay by itself.
+func branchOf(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *graph.Node) branch {
 	if !isMergeable(n) {
 		return nil
 	}

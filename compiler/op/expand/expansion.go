@@ -89,29 +89,22 @@ func floatOf(name string, v float64) *onnx.Attribute {
 
 // op applies an operator of package op, of set expandedOpset, under the node's own name. It is nil after a failure.
 func (e *expansion) op(name string, attrs attributes, in ...*op.Value) *op.Value {
-	return e.opAt(expandedOpset, name, attrs, in...)
-}
-
-// opAt applies an operator of another set.
-func (e *expansion) opAt(opset int64, name string, attrs attributes, in ...*op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
-	n := op.Node{Name: e.node.Name, Op: name, Opset: opset, Attrs: map[string]*onnx.Attribute{}, Outputs: 1}
+	n := op.Node{Name: e.node.Name, Op: name, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{}, Outputs: 1}
 	for _, a := range attrs {
 		n.Attrs[a.Name] = a
 	}
 	return e.add(n, in)
 }
 
-// opResult is result k of an operator with several, applied with the node's own attributes and set.
-func (e *expansion) opResult(k int, name string, in ...*op.Value) *op.Value {
+// itself is the first result of the node's own operator, with its attributes and set.
+func (e *expansion) itself(in ...*op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
-	n := *e.node
-	n.Op, n.Output = name, k
-	return e.add(n, in)
+	return e.add(*e.node, in)
 }
 
 func (e *expansion) add(n op.Node, in []*op.Value) *op.Value {

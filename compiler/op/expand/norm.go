@@ -27,7 +27,7 @@ func (e *expansion) batchNormalization() []*op.Item {
 		if len(e.used) > 1 && slices.Contains(e.used[1:], true) {
 			e.fail("training mode of older operator sets is not supported: export the model for inference")
 		}
-		return only(e.opResult(0, e.node.Op, in...))
+		return only(e.itself(in...))
 	}
 	x := in[0]
 	if e.failed() || len(x.Shape) < 2 {
