@@ -2,6 +2,12 @@ package table
 
 // refused says of operators that are known why they are not supported, and what would work.
 var refused = map[string]string{
+	"Bernoulli":         random,
+	"Multinomial":       random,
+	"RandomNormal":      random,
+	"RandomNormalLike":  random,
+	"RandomUniform":     random,
+	"RandomUniformLike": random,
 	"NonMaxSuppression": "the shape of its result depends on data: export the model without it, and suppress boxes behind the model",
 	"ImageDecoder":      "images are not decoded: export the model from the decoded image on",
 	"StringNormalizer":  "strings are not supported: export the model from the tokens on",
@@ -14,3 +20,6 @@ var refused = map[string]string{
 	"CategoryMapper":    "strings are not supported: export the model from the tokens on",
 	"FeatureVectorizer": "operators of ai.onnx.ml are not supported: export the model without them",
 }
+
+// random is why operators that draw random numbers are refused: no two runs give the same.
+const random = "random numbers are not supported: export the model for inference, or with the numbers as an input"

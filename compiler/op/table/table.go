@@ -43,11 +43,11 @@ func Infer(n *op.Node) error {
 	return op.Infer(n, d)
 }
 
-// Supported lists the names of the operators that models may use, in alphabetical order.
-func Supported() []string {
+// Supported lists the names of the operators of a domain that models may use, in alphabetical order.
+func Supported(domain string) []string {
 	var names []string
 	for n, d := range defs {
-		if n.domain == "" && !d.Internal {
+		if n.domain == domain && !d.Internal {
 			names = append(names, n.op)
 		}
 	}

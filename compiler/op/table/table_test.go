@@ -42,7 +42,7 @@ func TestNamesOfInternalOperatorsAreNoneOfONNX(t *testing.T) {
 }
 
 func TestNoOperatorIsSupportedAndRefused(t *testing.T) {
-	names := Supported()
+	names := Supported("")
 	if !slices.IsSorted(names) || len(names) < 150 {
 		t.Errorf("the operators are %v", names)
 	}

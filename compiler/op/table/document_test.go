@@ -1,0 +1,62 @@
+package table
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/operators.md")
+
+// document is what docs/operators.md says.
+func document() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Operators\n\nModels may use these operators of ONNX, within the limits that errors name:\n\n")
+	writeNames(&b, Supported(""))
+	domains := map[string]bool{}
+	for n := range defs {
+		domains[n.domain] = n.domain != ""
+	}
+	for _, domain := range slices.Sorted(maps.Keys(domains)) {
+		if domain != "" {
+			fmt.Fprintf(&b, "\nand these of the domain `%s`:\n\n", domain)
+			writeNames(&b, Supported(domain))
+		}
+	}
+	b.WriteString("\nThese are refused:\n\n| operator | why, and what to do |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, refused[name])
+	}
+	return b.Bytes()
+}
+
+// writeNames writes a list in lines that fit the columns.
+func writeNames(b *bytes.Buffer, names []string) {
+	line := "`" + names[0] + "`"
+	for _, name := range names[1:] {
+		if len(line)+len(name)+5 > 118 {
+			b.WriteString(line + ",\n")
+			line = "`" + name + "`"
+			continue
+		}
+		line += ", `" + name + "`"
+	}
+	b.WriteString(line + ".\n")
+}
+
+func TestTheDocumentationListsTheOperators(t *testing.T) {
+	const path = "../../../docs/operators.md"
+	if *update {
+		if err := os.WriteFile(path, document(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, document()) {
+		t.Errorf("docs/operators.md does not list the table's operators: go test ./compiler/op/table -update (%v)", err)
+	}
+}
