@@ -17,15 +17,14 @@ func document() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Operators\n\nModels may use these operators of ONNX, within the limits that errors name:\n\n")
 	writeNames(&b, Supported(""))
-	domains := map[string]bool{}
+	others := map[string]bool{}
 	for n := range defs {
-		domains[n.domain] = n.domain != ""
+		others[n.domain] = true
 	}
-	for _, domain := range slices.Sorted(maps.Keys(domains)) {
-		if domain != "" {
-			fmt.Fprintf(&b, "\nand these of the domain `%s`:\n\n", domain)
-			writeNames(&b, Supported(domain))
-		}
+	delete(others, "")
+	for _, domain := range slices.Sorted(maps.Keys(others)) {
+		fmt.Fprintf(&b, "\nThey may use these of the domain `%s`:\n\n", domain)
+		writeNames(&b, Supported(domain))
 	}
 	b.WriteString("\nThese are refused:\n\n| operator | why, and what to do |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
