@@ -21,6 +21,8 @@ type Backend interface {
 	Programs
 	// Space is the candidate schedules of a workload, with the algorithms that numerics allow.
 	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
+	// Clock is about how many of the cycles that costs of a space count are a second.
+	Clock(t *target.Target) float64
 	// Features describes candidates for the cost model.
 	Features() Features
 }

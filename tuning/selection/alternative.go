@@ -12,10 +12,6 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// nominalCyclesPerSecond makes seconds of analytic costs, so that tasks with records can be weighed against tasks
-// without.
-const nominalCyclesPerSecond = 3.5e9
-
 // alternative is one way to compute a task.
 type alternative struct {
 	choice   aot.Choice
@@ -48,12 +44,13 @@ func recorded(task program.Task, r *tilthv1.Record, numerics schedule.Numerics) 
 }
 
 // untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
-// first.
+// first. The cost is taken for a time, so that tasks without records can be weighed against tasks with one.
 func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
-	s, err := registry.Space(task.Workload, t, numerics)
+	b, err := registry.Of(t)
 	if err != nil {
 		return nil, err
 	}
+	s := b.Space(task.Workload, t, numerics)
 	points := s.Defaults()
 	s.Sort(points)
 	var list []alternative
@@ -62,7 +59,7 @@ func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([
 		if err != nil {
 			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
 		}
-		list = append(list, newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/nominalCyclesPerSecond))
+		list = append(list, newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/b.Clock(t)))
 	}
 	return list, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/rates"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
@@ -45,6 +46,9 @@ func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Ra
 func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, numerics)
 }
+
+// Clock implements backend.Backend.
+func (Backend) Clock(*target.Target) float64 { return machine.Clock }
 
 // Features implements backend.Backend.
 func (Backend) Features() backend.Features { return featureSet{} }

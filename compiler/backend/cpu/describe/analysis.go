@@ -1,7 +1,7 @@
 package describe
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -19,7 +19,7 @@ type analysis struct {
 	// first.
 	statements []statement
 	order      []int
-	stores     []footprint.Level
+	stores     []machine.Level
 	room       arena
 	// total adds the statements up; heaviest is the one that takes longest.
 	total    sums
@@ -78,7 +78,7 @@ func (a *analysis) run(s *schedule.Schedule, t *target.Target, cycles float64) {
 	if w := s.Workload; a.asked.of != w {
 		a.asked = asked{w, w.Flop(), float64(w.Bytes())}
 	}
-	a.stores = footprint.Levels(t)
+	a.stores = machine.Levels(t)
 	a.collect()
 	for k := range a.statements {
 		a.body(&a.statements[k])

@@ -1,6 +1,9 @@
 package describe
 
-import "math"
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"math"
+)
 
 // column is one feature.
 type column struct {
@@ -27,7 +30,7 @@ func share(a, b float64) float64 {
 }
 
 // columns are all features, in order. docs/features.md says what each means.
-var columns = join(machine, work, parts, shares, details, curve(), loops(), tensors())
+var columns = join(hardware, work, parts, shares, details, curve(), loops(), tensors())
 
 func join(lists ...[]column) []column {
 	var all []column
@@ -40,19 +43,18 @@ func join(lists ...[]column) []column {
 // ideal is the cycles that the workload takes at least, of the busiest worker: those of its arithmetic with whole
 // vectors, or those in which its bytes come from the last cache.
 func (a *analysis) ideal() float64 {
-	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/bytesCycle) / a.workers()
+	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) / a.workers()
 }
 
-// bytesCycle is how many bytes a core reads in a cycle from the last cache, about.
-const bytesCycle = 12
-
 // flopCycle is the operations that a core does in a cycle: two multiplications and additions of vectors.
-func (a *analysis) flopCycle() float64 { return 4 * float64(max(1, a.t.CPU.VectorBytes/4)) }
+func (a *analysis) flopCycle() float64 {
+	return 2 * machine.Arithmetic * float64(max(1, a.t.CPU.VectorBytes/4))
+}
 
 func (a *analysis) workers() float64 { return float64(max(1, a.t.CPU.Threads)) }
 
-// machine describes the target.
-var machine = []column{
+// hardware describes the target.
+var hardware = []column{
 	{"machine_lanes", func(a *analysis) float64 { return float64(a.t.CPU.VectorBytes) / 4 }},
 	{"machine_registers", func(a *analysis) float64 { return float64(a.t.CPU.VectorRegisters) }},
 	{"machine_threads", func(a *analysis) float64 { return float64(a.t.CPU.Threads) }},
@@ -66,7 +68,7 @@ var work = []column{
 	{"work_flop", func(a *analysis) float64 { return log(a.asked.flop) }},
 	{"work_bytes", func(a *analysis) float64 { return log(a.asked.bytes) }},
 	{"work_intensity", func(a *analysis) float64 { return ratio(a.asked.flop, a.asked.bytes) }},
-	{"work_bound", func(a *analysis) float64 { return ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/bytesCycle) }},
+	{"work_bound", func(a *analysis) float64 { return ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) }},
 	{"cost_cycles", func(a *analysis) float64 { return log(a.cycles) }},
 	{"cost_loss", func(a *analysis) float64 { return ratio(a.cycles, a.ideal()) }},
 }
@@ -101,7 +103,7 @@ var parts = []column{
 	{"sum_wait_l2_loss", func(a *analysis) float64 { return a.loss(a.total.spent.waits[1]) }},
 	{"sum_wait_tlb_loss", func(a *analysis) float64 { return a.loss(a.total.spent.waits[2]) }},
 	{"sum_wait_l3_loss", func(a *analysis) float64 { return a.loss(a.total.spent.waits[3]) }},
-	{"sum_cold_loss", func(a *analysis) float64 { return a.loss(a.constant.bytes / float64(a.line()) * coldLine) }},
+	{"sum_cold_loss", func(a *analysis) float64 { return a.loss(a.constant.bytes / float64(a.line()) * machine.ColdLine) }},
 	{"sum_elapsed_loss", func(a *analysis) float64 { return ratio(a.total.elapsed, a.ideal()) }},
 	{"sum_elapsed_cost", func(a *analysis) float64 { return ratio(a.total.elapsed, a.cycles) }},
 	{"sum_scratch", func(a *analysis) float64 { return ratio(a.total.scratch, float64(a.t.CPU.L2Bytes)) }},
@@ -111,9 +113,6 @@ var parts = []column{
 	{"constant_packed", func(a *analysis) float64 { return share(a.constant.packed, a.constant.bytes) }},
 	{"constant_prefetch", func(a *analysis) float64 { return log(a.constant.prefetch) }},
 }
-
-// coldLine is what a line of a constant takes from memory, in cycles, where it was left since the last execution.
-const coldLine = 8
 
 // shares are parts of the time.
 var shares = []column{

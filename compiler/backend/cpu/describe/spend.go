@@ -3,12 +3,12 @@ package describe
 import (
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// cycles is where the time of a statement goes, in cycles of one core, by a simple model of one: two operations and
-// two loads of vectors at a time, four cycles until a result can be used.
+// cycles is where the time of a statement goes, in cycles of one core, as package machine models it.
 type cycles struct {
 	// ports are those that operations take, loads those that loads and stores take, latency those that results are
 	// waited for, issue those that instructions take at all. They overlap: busy is the largest.
@@ -19,13 +19,6 @@ type cycles struct {
 	// share is the part of the work that the busiest worker does, chunks into how many pieces it is cut.
 	share, chunks float64
 }
-
-const (
-	resultLatency = 4.5
-	loadSlot      = 0.56
-	issueWidth    = 5
-	loopExit      = 10
-)
 
 // total is the time of the busiest worker.
 func (c *cycles) total() float64 { return c.work() * c.share }
@@ -45,21 +38,21 @@ func (a *analysis) spend(x *statement) cycles {
 	memory := w.loads() + w.stores
 	spilled := a.spilled(x)
 	var c cycles
-	c.ports = w.steps * operations / 2
-	c.loads = w.steps * (memory + spilled) * loadSlot
-	c.issue = w.steps * (operations + memory + 2) / issueWidth
+	c.ports = w.steps * operations / machine.Arithmetic
+	c.loads = w.steps * (memory + spilled) * machine.LoadSlot
+	c.issue = w.steps * (operations + memory + 2) / machine.Issue
 	if x.nest.stage.Combiner != expr.None {
-		c.latency = w.steps * resultLatency * w.operations / max(1, w.accumulators)
+		c.latency = w.steps * machine.ResultLatency * w.operations / max(1, w.accumulators)
 	}
 	c.busy = max(c.ports, c.loads, c.latency, c.issue)
 	if w.trips > 4 {
-		c.exits = w.steps / w.trips * loopExit
+		c.exits = w.steps / w.trips * machine.LoopExit
 	}
 	for s, store := range a.stores {
 		c.waits[s] = x.trace.fills[s] * store.Cycles
 	}
 	c.chunks = a.chunks(x)
-	workers := float64(max(1, a.t.CPU.Threads))
+	workers := float64(machine.Workers(a.t))
 	c.share = math.Ceil(c.chunks/workers) / c.chunks
 	return c
 }

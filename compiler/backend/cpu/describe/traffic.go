@@ -13,7 +13,7 @@ const maxStores = 4
 type traffic struct {
 	// levels are the loops around its tile, innermost first, its consumers' too.
 	levels []level
-	// fills is how many lines, or pages, come into each store, in the order of footprint.Levels.
+	// fills is how many lines, or pages, come into each store, in the order of machine.Levels.
 	fills [maxStores]float64
 	// buffers are its tensors, in the order of reads, then the result.
 	buffers []buffer

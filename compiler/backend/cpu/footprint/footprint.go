@@ -1,7 +1,5 @@
 package footprint
 
-import "github.com/tilth-dev/tilth/compiler/target"
-
 // pageBytes is the size of a page of memory.
 const pageBytes = 4096
 
@@ -43,31 +41,4 @@ func Run(shape, box []int64, elementBytes int64, packed bool) int64 {
 		}
 	}
 	return run
-}
-
-// Level is a store that is filled line by line, or page by page, from a slower one.
-type Level struct {
-	// Capacity is how many lines or pages it holds of what a loop reads, leaving room for all else.
-	Capacity float64
-	// Pages is set for the translation buffer.
-	Pages bool
-	// Cycles is what a fill costs: less than its latency, since fills overlap with one another and with arithmetic.
-	Cycles float64
-	// Shared is set for the last cache: what fits it is there already, left by whatever made it.
-	Shared bool
-}
-
-// Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there
-// is one.
-func Levels(t *target.Target) []Level {
-	line := float64(max(1, t.CPU.CacheLineBytes))
-	list := []Level{
-		{Capacity: 0.8 * float64(t.CPU.L1DataBytes) / line, Cycles: 1},
-		{Capacity: 0.7 * float64(t.CPU.L2Bytes) / line, Cycles: 3},
-		{Capacity: 64, Pages: true, Cycles: 6},
-	}
-	if t.CPU.L3Bytes > 0 {
-		list = append(list, Level{Capacity: 0.5 * float64(t.CPU.L3Bytes) / line, Cycles: 8, Shared: true})
-	}
-	return list
 }

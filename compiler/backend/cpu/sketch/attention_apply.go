@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
@@ -76,7 +77,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	th, tv, block := a.tileOf(p)
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
-	step := max(acc/2, loads, 4.5) + 0.15*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
+	step := max(acc/2, loads, machine.ResultLatency) + machine.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
 	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
 		step *= 1.1 // nothing is left for what else the loop needs
 	}
@@ -91,7 +92,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	if 4*block*a.n > t.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
-	blocks, workers := ceilDiv(a.m, block), int64(max(1, t.CPU.Threads))
+	blocks, workers := ceilDiv(a.m, block), machine.Workers(t)
 	chunks := a.batches * blocks
 	lay := a.layCycles(p)
 	if a.inBatch(p) {

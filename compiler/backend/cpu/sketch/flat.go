@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -84,7 +85,7 @@ func (f *flat) Cost(p flatParameters) float64 {
 	if rows > 1 && span < vectors {
 		work += pieceStart * float64(outer*ceilDiv(vectors, span))
 	}
-	workers := int64(max(1, f.target.CPU.Threads))
+	workers := machine.Workers(f.target)
 	balance := float64(ceilDiv(chunks, workers)*workers) / float64(chunks)
 	return work*balance/float64(workers) + 4*float64(chunks) + f.results.cost(f.target, p.stream)
 }

@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -142,7 +143,7 @@ func (x *tile) copyCycles(t *target.Target, n nest) float64 {
 		case p.strided:
 			total += 1.3 * elements
 		default:
-			total += 3 * wide(t) * elements / float64(x.lanes)
+			total += 3 * machine.Wide(t) * elements / float64(x.lanes)
 		}
 	}
 	return times * total

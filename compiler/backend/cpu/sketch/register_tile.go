@@ -3,6 +3,7 @@ package sketch
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -29,7 +30,7 @@ const (
 // memory, within the register file, and the unrolled code within what an instruction cache and a compiler take well.
 func (r registerTile) legal(t *target.Target) error {
 	need := r.rows*r.vectors + r.vectors + r.more
-	if !broadcasts(t) {
+	if !machine.Broadcasts(t) {
 		need++
 	}
 	if registers := int64(t.CPU.VectorRegisters); need > registers {
@@ -44,6 +45,3 @@ func (r registerTile) legal(t *target.Target) error {
 	}
 	return nil
 }
-
-// broadcasts reports whether vector instructions read one operand as a broadcast from memory.
-func broadcasts(t *target.Target) bool { return t.CPU.Has("avx512f") }

@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -24,24 +25,17 @@ func (r *rows) family() space.Family {
 	}
 }
 
-// addLatency and acrossCycles are about how long dependent additions, and the combination of a vector's lanes, take in
-// cycles.
-const (
-	addLatency   = 4
-	acrossCycles = 15
-)
-
 // Cost implements space.Structure: each load and each vector of a map one, reductions as fast as their chains of
 // additions allow.
 func (r *rows) Cost(p rowsParameters) float64 {
 	acc, unroll := float64(max(1, p.partials)), float64(max(1, p.unroll))
 	vectors := float64(ceilDiv(r.length, r.lanes))
-	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(addLatency/acc, 1) + 1/unroll)
-	row += float64(len(r.contiguous)) * (acrossCycles + addLatency*acc/2)
+	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(machine.AddLatency/acc, 1) + 1/unroll)
+	row += float64(len(r.contiguous)) * (machine.Across + machine.AddLatency*acc/2)
 	if r.across {
 		row += float64(r.length) * 2 / acc
 	}
-	workers := min(int64(max(1, r.target.CPU.Threads)), r.count)
+	workers := min(machine.Workers(r.target), r.count)
 	return row * float64(ceilDiv(r.count, workers))
 }
 
@@ -50,7 +44,7 @@ const minPiece = 8 << 10
 
 // pieces is into how many pieces rows are cut; 1 where there are rows enough.
 func (r *rows) pieces() int64 {
-	workers := int64(max(1, r.target.CPU.Threads))
+	workers := machine.Workers(r.target)
 	if r.across || r.count >= workers || workers == 1 {
 		return 1
 	}

@@ -3,6 +3,7 @@ package sketch
 import (
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -79,23 +80,23 @@ func (x *strassenSums) Cost(p strassenParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	seven := x.seven()
 	tile := seven.sizes(tileParameters{vectors: z.vectors, columns: z.rows, rowTiles: z.rowTiles, unroll: z.ku, prefetch: z.pf})
-	chunks, workers := float64(seven.chunks(tile)), float64(max(1, t.CPU.Threads))
-	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles * wide(t)
+	chunks, workers := float64(seven.chunks(tile)), float64(machine.Workers(t))
+	outputs := float64(x.m*x.n()) / float64(x.lanes) * strassenOutputCycles * machine.Wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
-	work := few*seven.arithmetic(t, tile, multiplyAddLatency) + x.right(t, z, seven.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + chunkStart*chunks
-	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles * wide(t)
+	work := few*seven.arithmetic(t, tile, machine.ResultLatency) + x.right(t, z, seven.cold(t, tile), workers) + x.traffic(t, z) + x.endNest(z).waiting(t, x.ends) + outputs + machine.ChunkStart*chunks
+	sums := float64(x.m*ceilDiv(x.k, x.lanes)) * strassenSumCycles * machine.Wide(t)
 	sums += x.handedOn(t)
-	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*regionStart*min(1, workers-1)
+	return work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*machine.Region(t)
 }
 
 // handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
 func (x *strassen) handedOn(t *target.Target) float64 {
 	bytes := float64(products*x.m*x.k) * float64(x.bytes)
-	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
+	lines := bytes / float64(machine.Line(t))
 	switch {
 	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return 0
-	case bytes <= 0.5*lastCache(t):
+	case bytes <= 0.5*machine.LastCache(t):
 		return sumsNear * lines
 	}
 	return sumsFar * lines
@@ -108,13 +109,13 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 		return cold * (1 + colder*(1-1/workers))
 	}
 	blocks := ceilDiv(ceilDiv(x.m, z.rows), z.rowTiles)
-	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*wide(t)
+	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*strassenRightCycles*machine.Wide(t)
 }
 
 // traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of
 // the left one for every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
 func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
-	line, bytes := float64(max(1, t.CPU.CacheLineBytes)), float64(x.bytes)
+	line, bytes := float64(machine.Line(t)), float64(x.bytes)
 	fill := func(size float64) float64 { // from the second cache, or from the next
 		if size <= 0.7*float64(t.CPU.L2Bytes) {
 			return 1
@@ -124,7 +125,7 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	width := z.vectors * x.lanes
 	left := float64(products*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
 	strip := float64(products*x.k*width) * bytes
-	hidden := ahead * wide(t)
+	hidden := machine.Ahead * machine.Wide(t)
 	switch {
 	case z.pf == 0:
 		hidden = unforeseen

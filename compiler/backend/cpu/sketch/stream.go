@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -15,10 +16,6 @@ const (
 	// streamedPart of the last cache is how large results are that may be stored past it, lostPart how large those are
 	// of which their reader finds nothing there anyway.
 	streamedPart, lostPart = 0.25, 0.7
-	// savedLine is the cycles that storing a line past the caches saves, which is to read it first. Read again, it
-	// costs missedLine: it is in memory then and not in the last cache. The sum of a tensor of 64 MiB and a row, with
-	// a maximum: 9.4 ms, and 5.7 past the caches (Zen 4, AVX2, one core).
-	savedLine, missedLine = 8, 4
 	// streamedSteps is how many terms the sums of results may have: stores hide behind the arithmetic of longer ones.
 	streamedSteps = 128
 )
@@ -37,22 +34,19 @@ func newStreaming(s *schedule.Schedule, out *schedule.Stage) streaming {
 	return streaming{float64(array.Elements(out.Tensor.Shape) * out.Tensor.DType.Bytes())}
 }
 
-// lastCache is the size of the cache that is farthest from a core.
-func lastCache(t *target.Target) float64 { return float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)) }
-
 // open reports whether there is a choice.
 func (x streaming) open(t *target.Target) bool {
-	return x.bytes > 0 && x.bytes >= streamedPart*lastCache(t)
+	return x.bytes > 0 && x.bytes >= streamedPart*machine.LastCache(t)
 }
 
 // cost is the cycles that the choice adds; 1 stores past the caches.
 func (x streaming) cost(t *target.Target, choice int64) float64 {
-	lines, lost := x.bytes/float64(max(1, t.CPU.CacheLineBytes)), x.bytes >= lostPart*lastCache(t)
+	lines, lost := x.bytes/float64(machine.Line(t)), x.bytes >= lostPart*machine.LastCache(t)
 	switch streamed := choice == 1; {
 	case lost && !streamed:
-		return lines * savedLine
+		return lines * machine.SavedLine
 	case streamed && !lost:
-		return lines * missedLine
+		return lines * machine.MissedLine
 	}
 	return 0
 }
@@ -77,7 +71,7 @@ func (x *tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 
 // wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
 func (x *tile) wholeLines(z sizes, p tileParameters) error {
-	if line := int64(max(1, x.target.CPU.CacheLineBytes)); p.stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
+	if line := machine.Line(x.target); p.stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
 	}
 	return nil

@@ -5,46 +5,17 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The machine that the cost has in mind: two multiply-adds and two loads of vectors a cycle, four cycles from one
-// multiply-add to the next that needs its result, and half of one lost on the way. These hold, within a fifth, for the
-// cores of servers and laptops of the last decade.
 const (
-	multiplyAddLatency = 4.5
-	issueWidth         = 5
-	// loadSlot is what a load takes where loads are what bounds a loop: a little more than half a cycle, since two
-	// seldom meet.
-	loadSlot = 0.56
-	// hidden is the part of the smaller of arithmetic and loads that the larger does not hide.
-	hidden = 0.15
-	// coldLine is what a line of a constant takes from memory, where it was left since the last execution; a prefetch
-	// hides a part where there is arithmetic to hide it behind.
-	coldLine, prefetchedLine = 8, 5
-	// streamedWork is the cycles of arithmetic on a line of a constant below which a kernel does nothing but read it:
-	// then the processor's own prefetching keeps up, and requests besides only compete with it. Products of one and
-	// two rows, 650 x 2600: 166 and 198 us without prefetching, 214 and 236 us with it; of four rows it pays (Zen 4,
-	// AVX2, weights from memory).
-	streamedWork = 3
-	// ahead is the part of a fill's cost that is left for a panel, which the processor sees coming.
-	ahead = 0.35
-	// loopExit is what leaving a loop that runs more than a few times costs: a wrong prediction.
-	loopExit = 10
-	// regionStart is what starting and ending a parallel region costs all workers together.
-	regionStart = 4000
-	// inlined is what an operation costs that is done again at each load: a multiplication and an addition are one,
-	// and some hide behind the sums.
+	// inlined is the cycles that an operation costs that is done again at each load: a multiplication and an addition
+	// are one, and some hide behind the sums.
 	inlined = 0.25
-	// borderCheck is what a load costs more that a tile at a border may not do, crossingCheck one in a tile whose
-	// positions are in several rows.
+	// borderCheck is the cycles that a load costs more that a tile at a border may not do, crossingCheck one in a tile
+	// whose positions are in several rows.
 	borderCheck, crossingCheck = 1, 3
-	// apart is by how much of a fill's cost lines that lie apart cost more than those that follow one another, which
-	// caches beyond the first fetch ahead.
-	apart = 0.6
-	// chunkStart is what a chunk costs that begins with nothing in registers.
-	chunkStart = 40
 )
 
 // Cost implements space.Structure: the cycles of the tiles, those of its tiles, those that wait for memory, those that
@@ -61,18 +32,18 @@ func (x *tile) Cost(p tileParameters) float64 {
 		list = x.packed()
 	}
 	work := x.arithmetic(t, z, 0) + n.waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z)
-	work = max(work, x.arithmetic(t, z, multiplyAddLatency)) // sums are waited for while memory is, too
+	work = max(work, x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
 	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)
 	}
-	chunks, workers := float64(x.chunks(z)), float64(max(1, t.CPU.Threads))
-	work += chunkStart*chunks + x.results.cost(t, p.stream)
+	chunks, workers := float64(x.chunks(z)), float64(machine.Workers(t))
+	work += machine.ChunkStart*chunks + x.results.cost(t, p.stream)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share
 	}
-	return work*share + regionStart
+	return work*share + machine.Region(t)
 }
 
 // arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
@@ -99,13 +70,6 @@ func (x *tile) places(z sizes) float64 {
 	return n
 }
 
-// wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a
-// line of one vector has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had
-// it before.
-func wide(t *target.Target) float64 {
-	return max(1, 2*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
-}
-
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
 // and end.
 func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
@@ -127,56 +91,27 @@ func (x *tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	if x.loadsOwn {
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of
 		// which a tile uses only a part is loaded again for the others.
-		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(max(1, t.CPU.CacheLineBytes)))
-		loads += acc*(1.5-0.5*parts) + spilled(t, acc)
+		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
+		loads += acc*(1.5-0.5*parts) + machine.Spilled(t, acc)
 	}
 	if x.loadsShared && x.loadsScalar {
-		loads += crowded(t, acc, tv, z.ku)
+		loads += machine.Crowded(t, acc, tv, z.ku)
 	}
-	if spilled := positions - addressRegisters(t); len(x.joint) > 0 && spilled > 0 {
+	if spilled := positions - machine.AddressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
 	}
 	busy, operations := acc/2, acc
 	if x.dot != nil {
 		busy, operations = acc*x.dot.slots, acc*x.dot.operations
 	}
-	step := max(busy, loads*loadSlot, latency, (operations+loads+2/float64(z.ku))/issueWidth)
-	step += hidden*min(busy, loads*loadSlot) + 0.5/float64(z.ku)
+	step := max(busy, loads*machine.LoadSlot, latency, (operations+loads+2/float64(z.ku))/machine.Issue)
+	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)
 	steps := float64(product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
 		exits = steps / float64(last)
 	}
-	return steps*step + exits*loopExit + (2.5+float64(len(x.ends)))*acc + 12
-}
-
-// crowded is how many registers a step stores and loads again because accumulators, a row of vectors and the operand
-// that a step broadcasts are more than there are. An instruction could read that operand from memory, but LLVM loads
-// what several instructions share; and where a loop has two steps, it keeps no accumulator in its register: a tile of
-// 7 x 4 vectors of 32 takes twice as long as with one or four.
-func crowded(t *target.Target, acc, vectors float64, unroll int64) float64 {
-	over := acc + vectors + 1 - float64(t.CPU.VectorRegisters)
-	switch {
-	case over <= 0:
-		return 0
-	case unroll == 2:
-		return 2 * acc
-	}
-	return 2 * over
-}
-
-// spilled is how many loads a step has because acc accumulators leave few registers.
-func spilled(t *target.Target, acc float64) float64 {
-	return 0.8 * max(0, 2*acc-float64(t.CPU.VectorRegisters))
-}
-
-// addressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of
-// constants and loops.
-func addressRegisters(t *target.Target) float64 {
-	if t.CPU.Arch == target.X86 {
-		return 6
-	}
-	return 20
+	return steps*step + exits*machine.LoopExit + (2.5+float64(len(x.ends)))*acc + 12
 }
 
 // cold is the cycles until all packed constants have come from memory.
@@ -185,11 +120,11 @@ func (x *tile) cold(t *target.Target, z sizes) float64 {
 		return 0
 	}
 	bytes := float64(product(x.steps)*ceilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
-	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
-	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= streamedWork {
-		return lines * (prefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
+	lines := bytes / float64(machine.Line(t))
+	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
+		return lines * (machine.PrefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
 	}
-	return lines * coldLine
+	return lines * machine.ColdLine
 }
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
@@ -262,10 +197,10 @@ func (x *tile) nest(z sizes, p tileParameters) nest {
 // holds all that one iteration touches, and is filled anew each time in one that does not.
 func (n nest) waiting(t *target.Target, list []access) float64 {
 	total := 0.0
-	line := int64(max(1, t.CPU.CacheLineBytes))
+	line := machine.Line(t)
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
-	for depth, l := range footprint.Levels(t) {
+	for depth, l := range machine.Levels(t) {
 		extents := append([]int64{}, n.tile...)
 		sum := touch(l.Pages, list, extents, line, inner)
 		copy(fills, inner)
@@ -293,7 +228,7 @@ func (n nest) waiting(t *target.Target, list []access) float64 {
 		}
 		for k, f := range fills {
 			if list[k].packed && !l.Pages {
-				f *= ahead * wide(t)
+				f *= machine.Ahead * machine.Wide(t)
 			}
 			total += f * l.Cycles
 		}
@@ -309,7 +244,7 @@ func (n nest) scatter(list []access, fills []float64, line int64) {
 		run[v.axis] = min(run[v.axis]*v.times, n.limits[v.axis])
 	}
 	for k := range fills {
-		fills[k] *= 1 + apart/max(1, float64(list[k].run(run))/float64(line))
+		fills[k] *= 1 + machine.Apart/max(1, float64(list[k].run(run))/float64(line))
 	}
 }
 
@@ -358,9 +293,9 @@ func (x *tile) feedCycles(t *target.Target, z sizes, p tileParameters, n nest) f
 		elements *= float64(x.fed.extent(d, extents))
 	}
 	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.elementBytes))
-	cycles := times * elements / lanes * (1.5*wide(t) + 0.5*float64(x.feedOps))
+	cycles := times * elements / lanes * (1.5*machine.Wide(t) + 0.5*float64(x.feedOps))
 	if p.feed == feedRoot { // to the second cache and back, and a region of its own
-		return 2*cycles + regionStart*float64(min(1, t.CPU.Threads-1))
+		return 2*cycles + machine.Region(t)
 	}
 	return cycles + 60*times
 }

@@ -1,13 +1,14 @@
 package sketch
 
-import "github.com/tilth-dev/tilth/compiler/target"
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
 
 // A tile whose reduction is a window that is written out whole, as that of a depthwise convolution or of pooling,
 // reads each element once for all positions that share it, checks no border that its loops do not know, and is so
 // short that several are in flight.
 const (
-	// inFlight is how many operations a core looks ahead.
-	inFlight = 256
 	// windowStart and windowEnd are what beginning a tile costs, and each of its results.
 	windowStart, windowEnd = 2, 0.75
 	// windowSpill is how many loads each element costs that is used again, in the next line of the window, and finds
@@ -24,11 +25,11 @@ func (x *tile) writtenOut(z sizes) bool {
 // windowCycles is the cycles of one tile of tv vectors whose reduction is written out whole.
 func (x *tile) windowCycles(t *target.Target, tv float64, z sizes) float64 {
 	acc, steps := tv*float64(z.th*z.tw), float64(product(x.reduce))
-	loads := x.windowLoads(t, tv, z) + steps*spilled(t, acc)
+	loads := x.windowLoads(t, tv, z) + steps*machine.Spilled(t, acc)
 	operations := acc*steps + loads + acc
-	latency := multiplyAddLatency * steps / max(1, inFlight/operations)
-	multiply, load := acc*steps/2, loads*loadSlot
-	return max(multiply, load, latency, operations/issueWidth) + hidden*min(multiply, load) + windowEnd*acc + windowStart
+	latency := machine.ResultLatency * steps / max(1, machine.InFlight/operations)
+	multiply, load := acc*steps/2, loads*machine.LoadSlot
+	return max(multiply, load, latency, operations/machine.Issue) + machine.Hidden*min(multiply, load) + windowEnd*acc + windowStart
 }
 
 // windowLoads is how many vectors, or broadcast numbers, a tile of tv vectors reads, those that registers had no room

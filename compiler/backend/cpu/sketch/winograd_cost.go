@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -80,7 +81,7 @@ func (x *winograd) scratch(t *target.Target, z winogradSizes, products int64) fl
 // they read.
 func (x *winogradTile) Cost(p winogradParameters) float64 {
 	t, f, z := x.target, x.filtering, x.sizes(p)
-	workers := float64(max(1, t.CPU.Threads))
+	workers := float64(machine.Workers(t))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(ceilDiv(x.ic, x.lanes)), float64(ceilDiv(x.oc, x.lanes))
@@ -114,8 +115,8 @@ func resultCycles(f schedule.Filtering) float64 {
 // productCycles is the product of a block.
 func (x *winograd) productCycles(t *target.Target, z winogradSizes, products int64) float64 {
 	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
-	loads += crowded(t, acc, float64(z.vectors), z.ku)
-	step := max(acc/2, loads/2, 4) + 0.15*min(acc/2, loads/2) + 1/float64(z.ku)
+	loads += machine.Crowded(t, acc, float64(z.vectors), z.ku)
+	step := max(acc/2, loads/2, 4) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
 	tiles := float64(ceilDiv(x.covered(z), z.tiles)) * float64(ceilDiv(x.oc, x.lanes)) / float64(z.vectors)
 	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)
 }
@@ -123,7 +124,7 @@ func (x *winograd) productCycles(t *target.Target, z winogradSizes, products int
 // handedOn is the traffic of the transformed data and the product of a block, each written and read once.
 func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := x.scratch(t, z, products)
-	lines := 2 * bytes / float64(max(1, t.CPU.CacheLineBytes))
+	lines := 2 * bytes / float64(machine.Line(t))
 	switch {
 	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return lines
@@ -137,8 +138,8 @@ func (x *winograd) handedOn(t *target.Target, z winogradSizes, products int64) f
 // for every block. Without blocks workers share it.
 func (x *winograd) weightCycles(t *target.Target, z winogradSizes, products int64, blocks, workers float64) float64 {
 	bytes := float64(products*x.ic*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
-	lines := bytes / float64(max(1, t.CPU.CacheLineBytes))
-	first := 0.7 * coldLine * lines // the products hide the rest
+	lines := bytes / float64(machine.Line(t))
+	first := 0.7 * machine.ColdLine * lines // the products hide the rest
 	if !z.blocked() {
 		return first / min(workers, 2)
 	}

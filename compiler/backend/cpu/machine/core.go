@@ -1,0 +1,64 @@
+package machine
+
+import "github.com/tilth-dev/tilth/compiler/target"
+
+// What a core does at a time. Cores of servers and laptops since Haswell and Zen 2 are within a fifth of it, as their
+// vendors' tables of instructions say; fitted as a whole to times of convolutions and products with AVX2 on Zen 4, and
+// with AVX-512 on Cascade Lake.
+const (
+	// Arithmetic is how many operations on vectors it does in a cycle.
+	Arithmetic = 2
+	// Issue is how many instructions of any kind it begins in a cycle.
+	Issue = 5
+	// ResultLatency is the cycles until the result of a multiply-add can be added to: four, and half of one lost on
+	// the way.
+	ResultLatency = 4.5
+	// AddLatency is the same for an addition alone.
+	AddLatency = 4
+	// LoadSlot is the cycles that a load takes where loads are what bounds a loop: a little more than half of one,
+	// since two seldom meet.
+	LoadSlot = 0.56
+	// Hidden is the part of the smaller of arithmetic and loads that the larger does not hide. Fitted.
+	Hidden = 0.15
+	// InFlight is how many operations it looks ahead: about the entries of a reorder buffer, 224 on Cascade Lake and
+	// 320 on Zen 4.
+	InFlight = 256
+	// LoopExit is the cycles for leaving a loop that runs more than a few times: a wrong prediction. Estimated from
+	// branch penalties of 15 to 20 cycles, of which some pass with work.
+	LoopExit = 10
+	// Across is the cycles in which the lanes of a vector are combined to one. Estimated.
+	Across = 15
+)
+
+// Crowded is how many registers a step of a reduction stores and loads again because accumulators, a row of vectors
+// and the operand that a step broadcasts are more than there are. An instruction could read that operand from memory,
+// but LLVM loads what several instructions share; and where a loop has two steps, it keeps no accumulator in its
+// register: with AVX-512, a tile of 7 x 4 vectors of 32 takes twice as long as with one or four.
+func Crowded(t *target.Target, accumulators, vectors float64, unroll int64) float64 {
+	over := accumulators + vectors + 1 - float64(t.CPU.VectorRegisters)
+	switch {
+	case over <= 0:
+		return 0
+	case unroll == 2:
+		return 2 * accumulators
+	}
+	return 2 * over
+}
+
+// Spilled is how many loads a step of a window has because accumulators leave few registers. Fitted to depthwise
+// convolutions on Cascade Lake.
+func Spilled(t *target.Target, accumulators float64) float64 {
+	return 0.8 * max(0, 2*accumulators-float64(t.CPU.VectorRegisters))
+}
+
+// AddressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of
+// constants and loops: of 16 on x86 and 31 on Arm, as compilers' code has them.
+func AddressRegisters(t *target.Target) float64 {
+	if t.CPU.Arch == target.X86 {
+		return 6
+	}
+	return 20
+}
+
+// Broadcasts reports whether vector instructions read one operand as a broadcast from memory.
+func Broadcasts(t *target.Target) bool { return t.CPU.Has("avx512f") }
