@@ -44,6 +44,11 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
+			name: "what follows a transaction that could not begin waits for it", file: "records/bolt/open.go",
+			from: "if err := db.lost(); err != nil {\n\t\treturn err\n\t}\n\tbegan := false", to: "began := false",
+			pkg: "./records/bolt", test: "TestAFileWithoutItsFirstPagesBlocksNobody",
+		},
+		{
 			name: "a replaced history is told from where the old one was left", file: "tracker/services/watch_job.go",
 			from: "proto.Equal(events[0].GetAt(), after)", to: "events[0].GetAt() != nil",
 			pkg: "./tracker", test: "TestAWatcherIsToldThatAJobsHistoryWasReplaced",

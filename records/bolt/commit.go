@@ -135,13 +135,21 @@ func (db *DB) transact(group []commit) error {
 	begin := time.Now()
 	before, synced := db.pagesWritten(), db.syncTime()
 	// gofail: var beforeTransaction struct{}
+	began := false
 	err := guard(func() error {
 		return db.bolt.Update(func(tx *bbolt.Tx) error {
+			began = true
 			return apply(&txn{Tx: tx, db: db, groups: db.groups}, group)
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("write records file %s: %w", db.path, err)
+		err = fmt.Errorf("write records file %s: %w", db.path, err)
+	}
+	if err != nil && !began {
+		db.lose(err)
+	}
+	if err != nil {
+		return err
 	}
 	// gofail: var afterTransaction struct{}
 	db.touch(db.pagesWritten() - before)

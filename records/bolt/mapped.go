@@ -3,7 +3,6 @@ package bolt
 import (
 	"sync/atomic"
 
-	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +25,7 @@ func (db *DB) touch(bytes int64) {
 	}
 	db.mapped.touched.Store(0)
 	// The transaction keeps the mapping where it is.
-	_ = db.bolt.View(func(tx *bbolt.Tx) error {
+	_ = db.view(func(tx *txn) error {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, db.bolt.Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED) // advice only
 		return nil
 	})

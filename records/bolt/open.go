@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ type DB struct {
 	mu      sync.Mutex
 	queue   []commit
 	failed  error
+	stuck   error // what kept a transaction from beginning; see lose
 	observe func(records.Transaction)
 	closing bool
 	imports uint64 // begun since the file was opened
@@ -345,22 +347,54 @@ func (db *DB) Path() string { return db.path }
 
 // view runs a read transaction; damage met on the way is an error that names the file.
 func (db *DB) view(read func(tx *txn) error) error {
+	if err := db.lost(); err != nil {
+		return err
+	}
+	began := false
 	err := guard(func() error {
-		return db.bolt.View(func(tx *bbolt.Tx) error { return read(&txn{Tx: tx, db: db}) })
+		return db.bolt.View(func(tx *bbolt.Tx) error {
+			began = true
+			return read(&txn{Tx: tx, db: db})
+		})
 	})
-	if errors.Is(err, records.ErrDamaged) {
-		return explain(db.path, err)
+	if !errors.Is(err, records.ErrDamaged) {
+		return err
+	}
+	err = explain(db.path, err)
+	if !began {
+		db.lose(err)
 	}
 	return err
 }
 
-// Close waits for the commits already handed in, and closes the file.
+// lose has all that follows fail. Where bbolt panics while a transaction begins, since the file's first pages are gone
+// for instance, it keeps its locks: the next transaction would wait for ever.
+func (db *DB) lose(err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.stuck, db.failed = cmp.Or(db.stuck, err), cmp.Or(db.failed, err)
+}
+
+// lost is what kept a transaction from beginning; nil while nothing did.
+func (db *DB) lost() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.stuck
+}
+
+// Close waits for the commits already handed in, and closes the file. One of which a transaction could not begin stays
+// open until the process ends.
 func (db *DB) Close() error {
 	if db.stopped != nil {
 		db.mu.Lock()
 		db.closing = true
 		db.mu.Unlock()
 		db.wakeLoop()
+	}
+	if err := db.lost(); err != nil {
+		return err
+	}
+	if db.stopped != nil {
 		<-db.stopped
 	}
 	return db.bolt.Close()
