@@ -10,11 +10,11 @@ const (
 	Arithmetic = 2
 	// Issue is how many instructions of any kind it begins in a cycle.
 	Issue = 5
-	// ResultLatency is the cycles until the result of a multiply-add can be added to: four, and half of one lost on
-	// the way.
-	ResultLatency = 4.5
-	// AddLatency is the same for an addition alone.
-	AddLatency = 4
+	// Latency is the cycles until the result of an addition or a multiply-add can be used.
+	Latency = 4
+	// ResultLatency is the cycles until a sum can be added to in a loop, where half a cycle is lost on the way.
+	// Fitted.
+	ResultLatency = Latency + 0.5
 	// LoadSlot is the cycles that a load takes where loads are what bounds a loop: a little more than half of one,
 	// since two seldom meet.
 	LoadSlot = 0.56

@@ -30,8 +30,8 @@ func (r *rows) family() space.Family {
 func (r *rows) Cost(p rowsParameters) float64 {
 	acc, unroll := float64(max(1, p.partials)), float64(max(1, p.unroll))
 	vectors := float64(ceilDiv(r.length, r.lanes))
-	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(machine.AddLatency/acc, 1) + 1/unroll)
-	row += float64(len(r.contiguous)) * (machine.Across + machine.AddLatency*acc/2)
+	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(machine.Latency/acc, 1) + 1/unroll)
+	row += float64(len(r.contiguous)) * (machine.Across + machine.Latency*acc/2)
 	if r.across {
 		row += float64(r.length) * 2 / acc
 	}

@@ -93,13 +93,18 @@ func (x *winogradTile) Cost(p winogradParameters) float64 {
 	}
 	product := x.productCycles(t, z, f.Products)
 	cycles := blocks * (transforms + product + x.handedOn(t, z, f.Products))
+	regions := 1.0
 	if z.blocked() {
 		cycles *= math.Ceil(blocks/workers) / blocks
 	} else {
 		chunks := float64(f.Products * (ceilDiv(x.oc, z.vectors*x.lanes) / z.vecTiles))
-		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers) + (workers-1)*6000
+		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers)
+		regions = 3 // the data, the product and the output
 	}
-	return cycles + x.weightCycles(t, z, f.Products, blocks, workers)
+	if p.image != feedInline && !(p.image == feedBlock && z.blocked()) {
+		regions++
+	}
+	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, f.Products, blocks, workers)
 }
 
 // dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills:
@@ -116,7 +121,7 @@ func resultCycles(f schedule.Filtering) float64 {
 func (x *winograd) productCycles(t *target.Target, z winogradSizes, products int64) float64 {
 	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
 	loads += machine.Crowded(t, acc, float64(z.vectors), z.ku)
-	step := max(acc/2, loads/2, 4) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
+	step := max(acc/2, loads/2, machine.Latency) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
 	tiles := float64(ceilDiv(x.covered(z), z.tiles)) * float64(ceilDiv(x.oc, x.lanes)) / float64(z.vectors)
 	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)
 }
