@@ -2,7 +2,6 @@ package describe
 
 import (
 	"math"
-	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -23,19 +22,21 @@ func names() []string {
 // Candidate is the row of a candidate on a target. Cycles is the space's analytic cost; NaN when it is not known. The
 // schedule is only read. It may be called by several goroutines at a time.
 func Candidate(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
-	a := analyses.Get().(*analysis)
-	defer analyses.Put(a)
-	a.run(s, t, cycles)
+	a := analysed(s, t, cycles)
+	defer a.done()
 	values := make([]float32, len(columns))
 	for k, c := range columns {
 		values[k] = finite(c.value(a))
 	}
-	a.s, a.t = nil, nil
 	return features.Row{Set: Set, Values: values}
 }
 
-// analyses keeps the memory of analyses between candidates.
-var analyses = sync.Pool{New: func() any { return new(analysis) }}
+// Code is about how many instructions the source of a candidate has, to which a compiler's time is proportional.
+func Code(s *schedule.Schedule, t *target.Target) float64 {
+	a := analysed(s, t, math.NaN())
+	defer a.done()
+	return a.Code()
+}
 
 // finite is a number that a model can be trained on.
 func finite(v float64) float32 {

@@ -4,44 +4,38 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // details are those of the main statement.
 var details = []column{
-	{"main_lanes_used", func(a *analysis) float64 { return a.heaviest.inner.lanes / a.lanesOf(a.heaviest.nest.stage) }},
-	{"main_accumulators", func(a *analysis) float64 { return a.heaviest.inner.accumulators }},
-	{"main_registers", func(a *analysis) float64 {
-		w := &a.heaviest.inner
-		return w.registers() / float64(max(1, a.t.CPU.VectorRegisters))
+	{"main_lanes_used", func(a *candidate) float64 { return a.Heaviest.Tile.Lanes / a.LanesOf(a.Heaviest.Nest.Stage) }},
+	{"main_accumulators", func(a *candidate) float64 { return a.Heaviest.Tile.Accumulators }},
+	{"main_registers", func(a *candidate) float64 {
+		w := &a.Heaviest.Tile
+		return w.Registers() / float64(max(1, a.Target.CPU.VectorRegisters))
 	}},
-	{"main_vectors", func(a *analysis) float64 { return share(a.heaviest.inner.vectors, a.heaviest.inner.operations) }},
-	{"main_scalars", func(a *analysis) float64 { return share(a.heaviest.inner.scalars, a.heaviest.inner.operations) }},
-	{"main_gathers", func(a *analysis) float64 { return share(a.heaviest.inner.gathers, a.heaviest.inner.operations) }},
-	{"main_stores", func(a *analysis) float64 { return share(a.heaviest.inner.stores, a.heaviest.inner.operations) }},
-	{"main_operations", func(a *analysis) float64 { return log(a.heaviest.inner.operations) }},
-	{"main_depth", func(a *analysis) float64 {
-		return log(share(a.heaviest.inner.operations, a.heaviest.inner.accumulators))
-	}},
-	{"main_trips", func(a *analysis) float64 { return log(a.heaviest.inner.trips) }},
-	{"main_reduction", func(a *analysis) float64 { return log(a.heaviest.terms()) }},
-	{"main_times", func(a *analysis) float64 { return log(a.heaviest.times) }},
-	{"main_filled", func(a *analysis) float64 { return a.heaviest.filled }},
-	{"main_overlap", func(a *analysis) float64 { return a.heaviest.nest.overlap }},
-	{"main_loops", func(a *analysis) float64 { return float64(len(a.heaviest.trace.levels)) }},
-	{"main_body", func(a *analysis) float64 { return a.heaviest.ops.slots() }},
-	{"main_port_share", func(a *analysis) float64 { return share(a.heaviest.spent.ports, a.heaviest.spent.work()) }},
-	{"main_load_share", func(a *analysis) float64 { return share(a.heaviest.spent.loads, a.heaviest.spent.work()) }},
-	{"main_latency_share", func(a *analysis) float64 { return share(a.heaviest.spent.latency, a.heaviest.spent.work()) }},
-	{"main_issue_share", func(a *analysis) float64 { return share(a.heaviest.spent.issue, a.heaviest.spent.work()) }},
-	{"main_wait_share", func(a *analysis) float64 { return 1 - share(a.heaviest.spent.busy, a.heaviest.spent.work()) }},
-	{"main_chunks", func(a *analysis) float64 { return log(a.heaviest.spent.chunks) }},
-	{"main_share", func(a *analysis) float64 { return a.heaviest.spent.share * a.workers() }},
-}
-
-// terms is how many terms a result of the statement has.
-func (x *statement) terms() float64 {
-	return product(x.nest.axes[len(x.nest.stage.Axes):])
+	{"main_vectors", func(a *candidate) float64 { return share(a.Heaviest.Tile.Vectors, a.Heaviest.Tile.Operations) }},
+	{"main_scalars", func(a *candidate) float64 { return share(a.Heaviest.Tile.Scalars, a.Heaviest.Tile.Operations) }},
+	{"main_gathers", func(a *candidate) float64 { return share(a.Heaviest.Tile.Gathers, a.Heaviest.Tile.Operations) }},
+	{"main_stores", func(a *candidate) float64 { return share(a.Heaviest.Tile.Stores, a.Heaviest.Tile.Operations) }},
+	{"main_operations", func(a *candidate) float64 { return log(a.Heaviest.Tile.Operations) }},
+	{"main_depth", func(a *candidate) float64 { return log(a.Heaviest.Tile.Depth()) }},
+	{"main_trips", func(a *candidate) float64 { return log(a.Heaviest.Tile.Trips) }},
+	{"main_reduction", func(a *candidate) float64 { return log(a.Heaviest.Terms()) }},
+	{"main_times", func(a *candidate) float64 { return log(a.Heaviest.Times) }},
+	{"main_filled", func(a *candidate) float64 { return a.Heaviest.Filled }},
+	{"main_overlap", func(a *candidate) float64 { return a.Heaviest.Nest.Overlap }},
+	{"main_loops", func(a *candidate) float64 { return float64(len(a.Heaviest.Traffic.Loops)) }},
+	{"main_body", func(a *candidate) float64 { return a.Heaviest.Operations.Slots() }},
+	{"main_port_share", func(a *candidate) float64 { return share(a.Heaviest.Cycles.Ports, a.Heaviest.Cycles.Work()) }},
+	{"main_load_share", func(a *candidate) float64 { return share(a.Heaviest.Cycles.Loads, a.Heaviest.Cycles.Work()) }},
+	{"main_latency_share", func(a *candidate) float64 { return share(a.Heaviest.Cycles.Latency, a.Heaviest.Cycles.Work()) }},
+	{"main_issue_share", func(a *candidate) float64 { return share(a.Heaviest.Cycles.Issue, a.Heaviest.Cycles.Work()) }},
+	{"main_wait_share", func(a *candidate) float64 { return 1 - share(a.Heaviest.Cycles.Busy, a.Heaviest.Cycles.Work()) }},
+	{"main_chunks", func(a *candidate) float64 { return log(a.Heaviest.Cycles.Chunks) }},
+	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
 }
 
 // curve is the arithmetic intensity of the main statement, operations for each byte touched, of loops with so many
@@ -50,17 +44,17 @@ func curve() []column {
 	var list []column
 	for k := 6; k <= 24; k += 2 {
 		at := float64(k)
-		list = append(list, column{fmt.Sprintf("intensity_%d", k), func(a *analysis) float64 { return a.heaviest.intensity(at) }})
+		list = append(list, column{fmt.Sprintf("intensity_%d", k), func(a *candidate) float64 { return intensity(a.Heaviest, at) }})
 	}
 	return list
 }
 
 // intensity is the logarithm of operations for each byte, of a loop of 2^at iterations, between those that there are.
-func (x *statement) intensity(at float64) float64 {
+func intensity(x *cost.Statement, at float64) float64 {
 	before, have := 0.0, false
 	var from float64
-	for _, l := range x.trace.levels {
-		n, v := math.Log2(max(1, l.iterations)), ratio(l.iterations*max(1, x.ops.slots()), l.touch.bytes)
+	for _, l := range x.Traffic.Loops {
+		n, v := math.Log2(max(1, l.Iterations)), ratio(l.Iterations*max(1, x.Operations.Slots()), l.Touch.Bytes)
 		if n >= at {
 			if !have || n == from {
 				return v
@@ -77,19 +71,19 @@ func loops() []column {
 	var list []column
 	for s, name := range []string{"l1", "l2", "tlb", "l3"} {
 		list = append(list,
-			column{"outgrow_" + name, func(a *analysis) float64 { return a.outgrown(s) }},
-			column{"tile_" + name, func(a *analysis) float64 {
-				if s >= len(a.stores) {
+			column{"outgrow_" + name, func(a *candidate) float64 { return a.outgrown(s) }},
+			column{"tile_" + name, func(a *candidate) float64 {
+				if s >= len(a.Levels) {
 					return 0
 				}
-				return ratio(a.heaviest.trace.levels[0].touch.of(a.stores[s].Pages), a.stores[s].Capacity)
+				return ratio(a.Heaviest.Traffic.Loops[0].Touch.Of(a.Levels[s].Pages), a.Levels[s].Capacity)
 			}},
-			column{"refill_" + name, func(a *analysis) float64 {
-				if s >= len(a.stores) {
+			column{"refill_" + name, func(a *candidate) float64 {
+				if s >= len(a.Levels) {
 					return 0
 				}
-				levels := a.heaviest.trace.levels
-				return ratio(a.heaviest.trace.fills[s], levels[len(levels)-1].touch.of(a.stores[s].Pages))
+				levels := a.Heaviest.Traffic.Loops
+				return ratio(a.Heaviest.Traffic.Fills[s], levels[len(levels)-1].Touch.Of(a.Levels[s].Pages))
 			}})
 	}
 	return list
@@ -97,19 +91,19 @@ func loops() []column {
 
 // outgrown is the part of the main statement's iterations, as a logarithm, that the largest loop has whose memory a
 // store holds.
-func (a *analysis) outgrown(s int) float64 {
-	if s >= len(a.stores) {
+func (a *candidate) outgrown(s int) float64 {
+	if s >= len(a.Levels) {
 		return 0
 	}
-	levels := a.heaviest.trace.levels
+	levels := a.Heaviest.Traffic.Loops
 	held := 1.0
 	for _, l := range levels {
-		if l.touch.of(a.stores[s].Pages) > a.stores[s].Capacity {
+		if l.Touch.Of(a.Levels[s].Pages) > a.Levels[s].Capacity {
 			break
 		}
-		held = l.iterations
+		held = l.Iterations
 	}
-	return ratio(held, levels[len(levels)-1].iterations)
+	return ratio(held, levels[len(levels)-1].Iterations)
 }
 
 // shown is how many tensors of the main statement have columns of their own.
@@ -119,53 +113,55 @@ const shown = 3
 func tensors() []column {
 	var list []column
 	for k := range shown {
-		add := func(name string, value func(a *analysis, b *buffer) float64) {
-			list = append(list, column{fmt.Sprintf("tensor%d_%s", k, name), func(a *analysis) float64 {
-				if k >= len(a.heaviest.trace.buffers) {
+		add := func(name string, value func(a *candidate, b *cost.Buffer) float64) {
+			list = append(list, column{fmt.Sprintf("tensor%d_%s", k, name), func(a *candidate) float64 {
+				if k >= len(a.Heaviest.Traffic.Buffers) {
 					return 0
 				}
-				return value(a, &a.heaviest.trace.buffers[k])
+				return value(a, &a.Heaviest.Traffic.Buffers[k])
 			}})
 		}
-		add("kind", func(_ *analysis, b *buffer) float64 { return b.kind() })
-		add("bytes", func(_ *analysis, b *buffer) float64 { return log(b.inner.bytes) })
-		add("fills_l1", func(a *analysis, b *buffer) float64 { return a.loss(b.fills[0]) })
-		add("fills_l2", func(a *analysis, b *buffer) float64 { return a.loss(b.fills[1]) })
-		add("fills_tlb", func(a *analysis, b *buffer) float64 { return a.loss(b.fills[2]) })
-		add("refill_l1", func(_ *analysis, b *buffer) float64 { return ratio(b.fills[0], b.inner.lines) })
-		add("refill_l2", func(_ *analysis, b *buffer) float64 { return ratio(b.fills[1], b.inner.lines) })
-		add("reuse", func(a *analysis, b *buffer) float64 {
-			return ratio(a.heaviest.iterations()*b.access.loads*float64(b.access.tensor.DType.Bytes()), b.inner.bytes)
+		add("kind", func(_ *candidate, b *cost.Buffer) float64 { return kind(b) })
+		add("bytes", func(_ *candidate, b *cost.Buffer) float64 { return log(b.Touched.Bytes) })
+		add("fills_l1", func(a *candidate, b *cost.Buffer) float64 { return a.loss(b.Fills[0]) })
+		add("fills_l2", func(a *candidate, b *cost.Buffer) float64 { return a.loss(b.Fills[1]) })
+		add("fills_tlb", func(a *candidate, b *cost.Buffer) float64 { return a.loss(b.Fills[2]) })
+		add("refill_l1", func(_ *candidate, b *cost.Buffer) float64 { return ratio(b.Fills[0], b.Touched.Lines) })
+		add("refill_l2", func(_ *candidate, b *cost.Buffer) float64 { return ratio(b.Fills[1], b.Touched.Lines) })
+		add("reuse", func(a *candidate, b *cost.Buffer) float64 {
+			return ratio(a.Heaviest.Iterations()*b.Access.Loads*float64(b.Access.Tensor.DType.Bytes()), b.Touched.Bytes)
 		})
-		add("distance", func(a *analysis, b *buffer) float64 { return ratio(b.distance, float64(a.t.CPU.L1DataBytes)) })
-		add("step", func(a *analysis, b *buffer) float64 { return b.vectorStep(a.heaviest) })
-		add("row", func(_ *analysis, b *buffer) float64 { return b.rowPower() })
+		add("distance", func(a *candidate, b *cost.Buffer) float64 {
+			return ratio(b.Distance, float64(a.Target.CPU.L1DataBytes))
+		})
+		add("step", func(a *candidate, b *cost.Buffer) float64 { return vectorStep(b, a.Heaviest) })
+		add("row", func(_ *candidate, b *cost.Buffer) float64 { return rowPower(b) })
 	}
 	return list
 }
 
 // kind is 0 for an input, 1 for a constant, 2 for a packed one, 3 for what another statement computes, 4 for the
 // result.
-func (b *buffer) kind() float64 {
-	switch x := b.access; {
-	case x.store:
+func kind(b *cost.Buffer) float64 {
+	switch x := b.Access; {
+	case x.Store:
 		return 4
-	case x.producer >= 0:
+	case x.Producer >= 0:
 		return 3
-	case x.packed:
+	case x.Packed:
 		return 2
-	case x.tensor.Role == expr.Constant:
+	case x.Tensor.Role == expr.Constant:
 		return 1
 	}
 	return 0
 }
 
 // vectorStep is 0 where all lanes read the same, 1 where they read neighbours, and 2 where they read what lies apart.
-func (b *buffer) vectorStep(x *statement) float64 {
-	switch v := x.inner.vector; {
-	case v < 0 || !b.access.moves(v):
+func vectorStep(b *cost.Buffer, x *cost.Statement) float64 {
+	switch v := x.Tile.Vector; {
+	case v < 0 || !b.Access.Moves(v):
 		return 0
-	case b.access.step(v) == 1:
+	case b.Access.Step(v) == 1:
 		return 1
 	}
 	return 2
@@ -173,12 +169,12 @@ func (b *buffer) vectorStep(x *statement) float64 {
 
 // rowPower is the logarithm of the largest power of two that divides the bytes of a row, the last dimension: rows that
 // lie such a distance apart fall into few sets of a cache.
-func (b *buffer) rowPower() float64 {
-	shape := b.access.tensor.Shape
-	if len(shape) < 2 || b.access.packed {
+func rowPower(b *cost.Buffer) float64 {
+	shape := b.Access.Tensor.Shape
+	if len(shape) < 2 || b.Access.Packed {
 		return 0
 	}
-	bytes := shape[len(shape)-1] * b.access.tensor.DType.Bytes()
+	bytes := shape[len(shape)-1] * b.Access.Tensor.DType.Bytes()
 	power := 0.0
 	for ; bytes > 0 && bytes%2 == 0; bytes /= 2 {
 		power++

@@ -1,4 +1,4 @@
-package describe
+package cost
 
 // arena hands out slices of zeros that all end at once: a candidate takes some hundred of them.
 type arena struct {

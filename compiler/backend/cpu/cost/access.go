@@ -1,4 +1,4 @@
-package describe
+package cost
 
 import (
 	"math"
@@ -7,40 +7,40 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
+// Access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
 // constants are one.
-type access struct {
-	tensor *expr.Tensor
-	// producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
-	producer int
+type Access struct {
+	Tensor *expr.Tensor
+	// Producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
+	Producer int
 	// rows has, dimension by dimension, the coefficient of each axis; low and high the least and largest constant.
 	rows      []float64
 	low, high []float64
-	// loads is how many loads of the body are meant, counted by how often each is executed.
-	loads  float64
-	packed bool
-	store  bool
+	// Loads is how many loads of the body are meant, counted by how often each is executed.
+	Loads float64
+	// Packed is set for a constant that is laid out in the order of the vectors, Store for a result.
+	Packed, Store bool
 }
 
 // row is the coefficients of dimension d.
-func (x *access) row(d int) []float64 {
+func (x *Access) row(d int) []float64 {
 	n := len(x.rows) / len(x.low)
 	return x.rows[d*n : (d+1)*n]
 }
 
 // reach is how many elements of dimension d are read while each axis runs over so many values.
-func (x *access) reach(d int, axes []float64) float64 {
+func (x *Access) reach(d int, axes []float64) float64 {
 	reach := 1 + x.high[d] - x.low[d]
 	for k, c := range x.row(d) {
 		if c != 0 {
 			reach += c * (axes[k] - 1)
 		}
 	}
-	return min(math.Ceil(reach), float64(x.tensor.Shape[d]))
+	return min(math.Ceil(reach), float64(x.Tensor.Shape[d]))
 }
 
 // elements is how many elements are read while each axis runs over so many values.
-func (x *access) elements(axes []float64) float64 {
+func (x *Access) elements(axes []float64) float64 {
 	n := 1.0
 	for d := range x.low {
 		n *= x.reach(d, axes)
@@ -48,8 +48,8 @@ func (x *access) elements(axes []float64) float64 {
 	return n
 }
 
-// moves reports whether an axis changes what is read.
-func (x *access) moves(axis int) bool {
+// Moves reports whether an axis changes what is read.
+func (x *Access) Moves(axis int) bool {
 	for d := range x.low {
 		if x.row(d)[axis] != 0 {
 			return true
@@ -58,15 +58,15 @@ func (x *access) moves(axis int) bool {
 	return false
 }
 
-// step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
+// Step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
 // laid out in the order of the vectors.
-func (x *access) step(axis int) float64 {
+func (x *Access) Step(axis int) float64 {
 	step, stride := 0.0, 1.0
 	for d := len(x.low) - 1; d >= 0; d-- {
 		step += x.row(d)[axis] * stride
-		stride *= float64(x.tensor.Shape[d])
+		stride *= float64(x.Tensor.Shape[d])
 	}
-	if x.packed && step > 0 {
+	if x.Packed && step > 0 {
 		return 1
 	}
 	return step
@@ -74,12 +74,12 @@ func (x *access) step(axis int) float64 {
 
 // touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed
 // nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole.
-func (x *access) touched(axes, buffer []float64, lineBytes int64) (t touch) {
+func (x *Access) touched(axes, buffer []float64, lineBytes int64) (t Touch) {
 	var few [2][8]int64
 	box, shape := few[0][:0], few[1][:0]
 	elements := 1.0
 	for d := range x.low {
-		e, s := x.reach(d, axes), float64(x.tensor.Shape[d])
+		e, s := x.reach(d, axes), float64(x.Tensor.Shape[d])
 		if buffer != nil {
 			s = buffer[d]
 			e = min(e, s)
@@ -87,15 +87,15 @@ func (x *access) touched(axes, buffer []float64, lineBytes int64) (t touch) {
 		elements *= e
 		box, shape = append(box, int64(e)), append(shape, int64(s))
 	}
-	size := x.tensor.DType.Bytes()
-	t.bytes = elements * float64(size)
-	t.lines, t.pages = footprint.Touched(shape, box, size, lineBytes, x.packed)
+	size := x.Tensor.DType.Bytes()
+	t.Bytes = elements * float64(size)
+	t.Lines, t.Pages = footprint.Touched(shape, box, size, lineBytes, x.Packed)
 	return t
 }
 
-// touch is what a loop touches of a tensor.
-type touch struct{ bytes, lines, pages float64 }
+// Touch is what a loop touches of a tensor.
+type Touch struct{ Bytes, Lines, Pages float64 }
 
-func (t touch) plus(o touch) touch {
-	return touch{t.bytes + o.bytes, t.lines + o.lines, t.pages + o.pages}
+func (t Touch) plus(o Touch) Touch {
+	return Touch{t.Bytes + o.Bytes, t.Lines + o.Lines, t.Pages + o.Pages}
 }

@@ -1,4 +1,4 @@
-package describe
+package cost
 
 import (
 	"math"
@@ -6,18 +6,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// nest is the loops of a statement around a box of its axes.
-type nest struct {
-	stage *schedule.Stage
-	// axes has how many values of each axis, spatial ones first, the statement computes at a time.
-	axes []float64
+// Nest is the loops of a statement around a box of its axes.
+type Nest struct {
+	Stage *schedule.Stage
+	// Axes has how many values of each axis, spatial ones first, the statement computes at a time.
+	Axes []float64
 	// extent and place have, by iterator, the number of its values and its position among the leaves; -1 for one that
 	// is no leaf.
 	extent, place []float64
 	// loops are the leaves' loops, outermost first.
 	loops []looping
-	// overlap is by how much tiles that are moved back to be full compute more than there is; at least 1.
-	overlap float64
+	// Overlap is by how much tiles that are moved back to be full compute more than there is; at least 1.
+	Overlap float64
 }
 
 // looping is one loop. A leaf that is fused of several iterators is as many loops: its values follow one another in
@@ -30,14 +30,14 @@ type looping struct {
 }
 
 // fit sets the extents of all iterators from those of the axes. Derived iterators come behind what they derive from.
-func (n *nest) fit(room *arena) {
-	iters := n.stage.Iters
-	n.extent, n.place, n.overlap = room.take(len(iters)), room.take(len(iters)), 1
+func (n *Nest) fit(room *arena) {
+	iters := n.Stage.Iters
+	n.extent, n.place, n.Overlap = room.take(len(iters)), room.take(len(iters)), 1
 	for k, it := range iters {
 		n.place[k] = -1
 		switch {
 		case it.Axis >= 0:
-			n.extent[k] = n.axes[it.Axis]
+			n.extent[k] = n.Axes[it.Axis]
 		case it.Fused != nil:
 			n.extent[k] = n.extent[it.Fused.A.ID] * n.extent[it.Fused.B.ID]
 		case it == it.Parent.Outer:
@@ -46,18 +46,18 @@ func (n *nest) fit(room *arena) {
 			n.extent[k] = min(n.extent[it.Parent.Parent.ID], float64(it.Parent.Factor))
 		}
 		if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Shift {
-			n.overlap *= max(1, n.extent[k]*float64(sp.Factor)/n.extent[sp.Parent.ID])
+			n.Overlap *= max(1, n.extent[k]*float64(sp.Factor)/n.extent[sp.Parent.ID])
 		}
 	}
 	n.loops = n.loops[:0]
-	for p, it := range n.stage.Leaves {
+	for p, it := range n.Stage.Leaves {
 		n.place[it.ID] = float64(p)
 		n.unfuse(it, p, 1)
 	}
 }
 
 // unfuse adds the loops of a leaf, or of a part of it that has so many of the leaf's values inside of each of its own.
-func (n *nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
+func (n *Nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
 	if it.Fused == nil {
 		n.loops = append(n.loops, looping{leaf, n.extent[it.ID], n.extent[it.ID] * inside})
 		return
@@ -67,7 +67,7 @@ func (n *nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
 }
 
 // last is the number of the innermost loop of a leaf.
-func (n *nest) last(leaf int) int {
+func (n *Nest) last(leaf int) int {
 	at := len(n.loops) - 1
 	for at > 0 && n.loops[at].leaf > leaf {
 		at--
@@ -76,22 +76,22 @@ func (n *nest) last(leaf int) int {
 }
 
 // within sets how many values of each axis the loops from a number inwards cover.
-func (n *nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).few) }
+func (n *Nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*Nest).few) }
 
 // box sets how many values of each axis the box has that the loops from a number inwards lie in, which is what is
 // computed for them.
-func (n *nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*nest).all) }
+func (n *Nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*Nest).all) }
 
 // few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at
 // least.
-func (n *nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {
+func (n *Nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	return math.Ceil(values / size), min(values, size)
 }
 
 // all is how many there are in the box of so many values: a part that does not divide the inner iterator crosses its
 // end now and then.
-func (n *nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
+func (n *Nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	if math.Mod(size, values) == 0 || math.Mod(values, size) == 0 {
 		return n.few(f, values)
@@ -100,12 +100,12 @@ func (n *nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
 }
 
 // cover is within or box, by what parts says of fused iterators.
-func (n *nest) cover(loop int, axes []float64, room *arena, parts func(*nest, *schedule.Fuse, float64) (float64, float64)) {
-	leaf, part := len(n.stage.Leaves), 1.0
+func (n *Nest) cover(loop int, axes []float64, room *arena, parts func(*Nest, *schedule.Fuse, float64) (float64, float64)) {
+	leaf, part := len(n.Stage.Leaves), 1.0
 	if loop < len(n.loops) {
 		leaf, part = n.loops[loop].leaf, n.loops[loop].span
 	}
-	iters := n.stage.Iters
+	iters := n.Stage.Iters
 	span := room.take(len(iters))
 	for k := len(iters) - 1; k >= 0; k-- {
 		it := iters[k]
@@ -128,7 +128,7 @@ func (n *nest) cover(loop int, axes []float64, room *arena, parts func(*nest, *s
 	copy(axes, span)
 }
 
-func (n *nest) splitSpan(it *schedule.Iter, span []float64) float64 {
+func (n *Nest) splitSpan(it *schedule.Iter, span []float64) float64 {
 	outer, inner := span[it.Split.Outer.ID], span[it.Split.Inner.ID]
 	if inner == n.extent[it.Split.Inner.ID] {
 		return min(n.extent[it.ID], outer*inner)

@@ -1,0 +1,151 @@
+package cost
+
+import "github.com/tilth-dev/tilth/compiler/expr"
+
+// reader collects what a body does: its operations, and its accesses.
+type reader struct {
+	*Analysis
+	at *Statement
+}
+
+// body reads a statement's computation. The value combined with the result so far counts, too.
+func (a *Analysis) body(x *Statement) {
+	r := reader{a, x}
+	g := x.Nest.Stage
+	switch b, isProduct := g.Body.(*expr.Binary); {
+	case g.Combiner == expr.Sum && isProduct && b.Op == expr.Mul:
+		x.Operations.MultiplyAdds++
+		r.value(b.A, 1)
+		r.value(b.B, 1)
+	default:
+		r.value(g.Body, 1)
+		if g.Combiner != expr.None {
+			r.count(g.Tensor.DType.IsFloat(), 1)
+		}
+	}
+	r.result()
+}
+
+// value counts an expression that is computed weight times for each iteration.
+func (r reader) value(e expr.Expr, weight float64) {
+	switch n := e.(type) {
+	case *expr.Load:
+		r.load(n, weight)
+	case *expr.Binary:
+		r.binary(n, weight)
+	case *expr.Unary:
+		switch n.Op.Work() {
+		case expr.Division:
+			r.at.Operations.Divides += weight
+		case expr.Transcendental:
+			r.at.Operations.Transcendentals += weight
+		default:
+			r.count(n.A.DType().IsFloat(), weight)
+		}
+		r.value(n.A, weight)
+	case *expr.Cast:
+		r.at.Operations.Casts += weight
+		r.value(n.A, weight)
+	case *expr.Select:
+		r.choice(n, weight)
+	}
+}
+
+// binary counts a multiplication whose result is added to something as one operation.
+func (r reader) binary(n *expr.Binary, weight float64) {
+	switch {
+	case n.Op.Work() == expr.Transcendental:
+		r.at.Operations.Transcendentals += weight
+	case n.Op.Work() == expr.Division:
+		r.at.Operations.Divides += weight
+	case (n.Op == expr.Add || n.Op == expr.Sub) && n.DType().IsFloat():
+		for _, side := range [2]expr.Expr{n.A, n.B} {
+			if m, ok := side.(*expr.Binary); ok && m.Op == expr.Mul {
+				r.at.Operations.MultiplyAdds += weight
+				r.value(m.A, weight)
+				r.value(m.B, weight)
+				r.value(other(n, side), weight)
+				return
+			}
+		}
+		r.at.Operations.Adds += weight
+	default:
+		r.count(n.A.DType().IsFloat(), weight)
+	}
+	r.value(n.A, weight)
+	r.value(n.B, weight)
+}
+
+func other(n *expr.Binary, side expr.Expr) expr.Expr {
+	if n.A == side {
+		return n.B
+	}
+	return n.A
+}
+
+func (r reader) count(float bool, weight float64) {
+	if float {
+		r.at.Operations.Adds += weight
+	} else {
+		r.at.Operations.Integers += weight
+	}
+}
+
+// choice counts a selection. One by index leaves the loops: where an axis is compared with one value after the other,
+// as the transforms of Winograd's algorithm are, each side is computed for its share of the values, and elsewhere it
+// is padding.
+func (r reader) choice(n *expr.Select, weight float64) {
+	if readsMemory(n.Cond) {
+		r.at.Operations.Selects += weight
+		r.value(n.Cond, weight)
+		r.value(n.A, weight)
+		r.value(n.B, weight)
+		return
+	}
+	if share, ok := shareOf(n.Cond); ok {
+		r.value(n.A, weight*share)
+		r.value(n.B, weight*(1-share))
+		return
+	}
+	r.at.Operations.Guards += weight
+	r.value(n.A, weight)
+	r.value(n.B, weight)
+}
+
+// shareOf is the share of an axis' values that are equal to a constant, among those that were not compared before.
+func shareOf(cond expr.Expr) (share float64, ok bool) {
+	b, isBinary := cond.(*expr.Binary)
+	if !isBinary || b.Op != expr.Eq {
+		return 0, false
+	}
+	c, isInt := b.B.(*expr.Int)
+	values := int64(0)
+	switch a := b.A.(type) {
+	case *expr.Var:
+		values = a.Extent
+	case *expr.Binary:
+		if m, ok := a.B.(*expr.Int); ok && a.Op == expr.FloorMod {
+			values = m.Value
+		}
+	}
+	if !isInt || c.Value < 0 || c.Value >= values {
+		return 0, false
+	}
+	return 1 / float64(values-c.Value), true
+}
+
+func readsMemory(e expr.Expr) bool {
+	switch n := e.(type) {
+	case *expr.Load:
+		return true
+	case *expr.Binary:
+		return readsMemory(n.A) || readsMemory(n.B)
+	case *expr.Unary:
+		return readsMemory(n.A)
+	case *expr.Cast:
+		return readsMemory(n.A)
+	case *expr.Select:
+		return readsMemory(n.Cond) || readsMemory(n.A) || readsMemory(n.B)
+	}
+	return false
+}

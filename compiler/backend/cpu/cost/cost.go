@@ -1,0 +1,121 @@
+package cost
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Analysis is the cost of a schedule, statement by statement. Its memory is used again for the next schedule, which
+// then takes little of it: what was read from it ends with the next Run.
+type Analysis struct {
+	Schedule *schedule.Schedule
+	Target   *target.Target
+	// Statements are the stages that are not inlined, in the schedule's order; order has their numbers, consumers
+	// first.
+	Statements []Statement
+	order      []int
+	// Levels are the stores that lines and pages come into, in the order in which fills and waits are counted.
+	Levels []machine.Level
+	// Total adds the statements up; Heaviest is the one that takes longest.
+	Total     Sums
+	Heaviest  *Statement
+	Constants Constants
+	room      arena
+}
+
+// Of is the analysis of a schedule on a target. The schedule is only read.
+func Of(s *schedule.Schedule, t *target.Target) *Analysis {
+	a := new(Analysis)
+	a.Run(s, t)
+	return a
+}
+
+// Cycles is the time of the kernel, in cycles of one core: that of its statements, each with its busiest worker, and
+// that of starting parallel regions.
+func (a *Analysis) Cycles() float64 {
+	return a.Total.Elapsed + a.Total.Regions*machine.Region(a.Target)
+}
+
+// Run analyses a schedule in place of the last one.
+func (a *Analysis) Run(s *schedule.Schedule, t *target.Target) {
+	a.Schedule, a.Target = s, t
+	a.room.reset()
+	a.Levels = machine.Levels(t)
+	a.collect()
+	for k := range a.Statements {
+		a.body(&a.Statements[k])
+	}
+	a.sort()
+	for _, k := range a.order {
+		a.place(k)
+	}
+	a.Total, a.Heaviest, a.Constants = Sums{}, nil, constantsOf(s)
+	for k := range a.Statements {
+		x := &a.Statements[k]
+		x.Tile = a.tile(x)
+		x.Traffic = a.traffic(k)
+		x.Cycles = a.spend(x)
+		a.Total.add(x)
+		if a.Heaviest == nil || x.Cycles.Total() > a.Heaviest.Cycles.Total() {
+			a.Heaviest = x
+		}
+	}
+}
+
+// collect makes the statements, with the memory of those of the last candidate.
+func (a *Analysis) collect() {
+	n := 0
+	for _, g := range a.Schedule.Stages {
+		if g.Inlined {
+			continue
+		}
+		if n == len(a.Statements) {
+			a.Statements = append(a.Statements, Statement{})
+		}
+		x := &a.Statements[n]
+		*x = Statement{Nest: Nest{Stage: g, Axes: a.room.take(len(g.Axes) + len(g.Reduce)), loops: x.Nest.loops[:0]}, Reads: x.Reads[:0], Consumer: -1, needs: x.needs[:0]}
+		n++
+	}
+	a.Statements = a.Statements[:n]
+	for k := range a.Statements {
+		x := &a.Statements[k]
+		if g := x.Nest.Stage; g.Consumer != nil {
+			x.Consumer = a.numberOf(g.Consumer)
+		}
+	}
+}
+
+func (a *Analysis) numberOf(g *schedule.Stage) int {
+	for k := range a.Statements {
+		if a.Statements[k].Nest.Stage == g {
+			return k
+		}
+	}
+	return -1
+}
+
+// sort puts the statements in an order in which each comes before those that it reads.
+func (a *Analysis) sort() {
+	a.order = a.order[:0]
+	seen := a.room.take(len(a.Statements))
+	for k := range a.Statements {
+		a.visit(k, seen)
+	}
+	for i, j := 0, len(a.order)-1; i < j; i, j = i+1, j-1 {
+		a.order[i], a.order[j] = a.order[j], a.order[i]
+	}
+}
+
+func (a *Analysis) visit(k int, seen []float64) {
+	if seen[k] != 0 {
+		return
+	}
+	seen[k] = 1
+	for _, r := range a.Statements[k].Reads {
+		if r.Producer >= 0 {
+			a.visit(r.Producer, seen)
+		}
+	}
+	a.order = append(a.order, k)
+}

@@ -1,0 +1,160 @@
+package cost_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+func parseTarget(t testing.TB, name string, threads int) *target.Target {
+	t.Helper()
+	m, err := target.Parse(name, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// builtin is the workloads of a built-in model.
+func builtin(t testing.TB, name string) []*expr.Workload {
+	t.Helper()
+	m, err := model.Build(name, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := frontend.Import(m, frontend.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*expr.Workload
+	for _, task := range p.Tasks {
+		list = append(list, task.Workload)
+	}
+	return list
+}
+
+// analysed is the analysis of a point, given as text.
+func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *cost.Analysis {
+	t.Helper()
+	sp := sketch.New(w, on, schedule.Strict)
+	p, ok := sp.Parse(point)
+	if !ok {
+		t.Fatalf("%s is not legal", point)
+	}
+	s, err := sp.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cost.Of(s, on)
+}
+
+// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative
+// to it stays.
+func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
+	one, two := analysed(t, exprtest.Product(t, 96, 64, 128), on, point), analysed(t, exprtest.Product(t, 192, 64, 128), on, point)
+	for _, c := range []struct {
+		name     string
+		one, two float64
+	}{
+		{"multiply-adds", one.Total.Operations.MultiplyAdds, two.Total.Operations.MultiplyAdds},
+		{"iterations", one.Total.Iterations, two.Total.Iterations},
+		{"steps", one.Total.Steps, two.Total.Steps},
+		{"loads", one.Total.Vectors, two.Total.Vectors},
+		{"cycles of the ports", one.Total.Cycles.Ports, two.Total.Cycles.Ports},
+	} {
+		if c.one <= 0 || math.Abs(c.two/c.one-2) > 1e-9 {
+			t.Errorf("%s: %v, then %v", c.name, c.one, c.two)
+		}
+	}
+	if want := 96. * 64 * 128 / 8; math.Abs(one.Total.Operations.MultiplyAdds-want) > 1e-6 {
+		t.Errorf("%v multiply-adds of vectors instead of %v", one.Total.Operations.MultiplyAdds, want)
+	}
+	if w := one.Heaviest.Tile; w.Accumulators != 12 || w.Vectors != 2 || w.Scalars != 6 {
+		t.Errorf("a tile of 6 x 2 vectors: %v accumulators, loads of %v vectors and %v scalars", w.Accumulators, w.Vectors, w.Scalars)
+	}
+}
+
+// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is
+// inside decides what a cache is filled with again and again. Such candidates had the same cost.
+func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
+	on := parseTarget(t, "x86-64-v3", 1)
+	w := exprtest.Product(t, 1536, 768, 768)
+	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
+	rows, columns := analysed(t, w, on, point+"0"), analysed(t, w, on, point+"1")
+	if rows.Heaviest.Traffic.Fills == columns.Heaviest.Traffic.Fills {
+		t.Errorf("both orders fill caches by %v lines", rows.Heaviest.Traffic.Fills)
+	}
+}
+
+// TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of
+// 56, and what is padded inside of one is a box: all of two rows. Such candidates took ten times what was thought.
+func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
+	machine := parseTarget(t, "x86-64-v3", 1)
+	for _, w := range builtin(t, "mobilenet-v2") {
+		if !strings.Contains(w.Text(), "f32[113,113,96]") || !strings.Contains(w.Text(), "f32[56,56,96]") {
+			continue
+		}
+		sp := sketch.New(w, machine, schedule.Default)
+		waste := func(tile int) float64 {
+			p, ok := sp.Parse(fmt.Sprintf("tv=1 tw=%d th=1 hb=16 cb=8 outer=0 inner=0 ku=9 pf=0 joint=1 feed=3", tile))
+			if !ok {
+				t.Fatal("the point is not of the space")
+			}
+			s, err := sp.Apply(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total := cost.Of(s, machine).Total
+			return total.Iterations / total.Useful
+		}
+		if whole, crossing := waste(7), waste(5); !(crossing > 4*whole) {
+			t.Errorf("%.2f times the work where tiles cross rows, %.2f where they do not", crossing, whole)
+		}
+		return
+	}
+	t.Fatal("the model has no such task")
+}
+
+// TestCodeGrowsWithTheTileAndItsBorders: a window that is told from its borders by the index is written for each side
+// of them.
+func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
+	m, compared := parseTarget(t, "x86-64-v3", 1), 0
+	for _, w := range builtin(t, "mobilenet-v2") {
+		sp := sketch.New(w, m, schedule.Strict)
+		code := func(origin string) float64 {
+			p, ok := sp.Parse(origin)
+			if !ok || sp.Format(p) != origin {
+				return 0
+			}
+			s, err := sp.Apply(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cost.Of(s, m).Code()
+		}
+		const rest = " hb=1 cb=1 outer=0 inner=0 ku=9 pf=0 joint=0 feed="
+		small, large, borders := code("tv=1 tw=1 th=1"+rest+"1"), code("tv=2 tw=2 th=1"+rest+"1"), code("tv=1 tw=1 th=1"+rest+"0")
+		if small == 0 || large == 0 || borders == 0 {
+			continue
+		}
+		compared++
+		if !(0 < small && 2*small < large && 2*small < borders) {
+			t.Errorf("%g instructions, with a larger tile %g, with borders %g", small, large, borders)
+		}
+	}
+	if compared == 0 {
+		t.Error("no window was found")
+	}
+}

@@ -1,0 +1,108 @@
+package cost
+
+// place settles what a statement computes at a time and how often, and asks the statements inside of it for what it
+// reads. Consumers are placed first.
+func (a *Analysis) place(k int) {
+	x := &a.Statements[k]
+	g := x.Nest.Stage
+	for i := range x.Nest.Axes {
+		x.Nest.Axes[i] = float64(g.AxisVar(i).Extent)
+	}
+	x.Times, x.Filled = 1, 1
+	if c := x.Consumer; c >= 0 {
+		around := &a.Statements[c]
+		x.Times, x.Filled = around.Times, around.Filled
+		points := around.Nest.Overlap
+		for _, e := range around.Nest.Axes[:len(around.Nest.Stage.Axes)] {
+			points *= e
+		}
+		trips := 1.0
+		x.at = around.Nest.last(x.Nest.Stage.Consumer.LeafIndex(x.Nest.Stage.At))
+		for _, l := range around.Nest.loops[:x.at+1] {
+			trips *= l.trips
+		}
+		copy(x.Nest.Axes, around.needs[x.at][k])
+		inside := a.room.take(len(around.Nest.Axes))
+		around.Nest.within(x.at+1, inside, &a.room)
+		box := trips
+		for _, e := range inside[:len(around.Nest.Stage.Axes)] {
+			box *= e
+		}
+		x.Times *= trips
+		x.Filled *= min(1, points/box)
+	}
+	x.Nest.fit(&a.room)
+	a.ask(k)
+}
+
+// ask finds out, for each loop of a statement's nest, what an iteration of it needs of the statements that are
+// computed inside.
+func (a *Analysis) ask(c int) {
+	x := &a.Statements[c]
+	deepest := -1
+	for k := range a.Statements {
+		if a.Statements[k].Consumer == c {
+			g := a.Statements[k].Nest.Stage
+			deepest = max(deepest, x.Nest.last(g.Consumer.LeafIndex(g.At)))
+		}
+	}
+	for p := range deepest + 1 {
+		within := a.room.take(len(x.Nest.Axes))
+		x.Nest.box(p+1, within, &a.room)
+		x.needs = append(x.needs, a.needed(c, within))
+	}
+}
+
+// needed is what part of each statement inside the nest of c is read while its axes run over so many values; nil for
+// those outside.
+func (a *Analysis) needed(c int, within []float64) [][]float64 {
+	needs := make([][]float64, len(a.Statements))
+	needs[c] = within
+	for _, k := range a.order {
+		reader := needs[k]
+		if reader == nil {
+			continue
+		}
+		for i := range a.Statements[k].Reads {
+			r := &a.Statements[k].Reads[i]
+			if r.Producer < 0 || !a.inside(r.Producer, c) {
+				continue
+			}
+			if needs[r.Producer] == nil {
+				needs[r.Producer] = a.least(r.Producer)
+			}
+			for d := range r.low {
+				needs[r.Producer][d] = max(needs[r.Producer][d], r.reach(d, reader))
+			}
+		}
+	}
+	for k := range a.Statements {
+		if needs[k] == nil && a.inside(k, c) {
+			needs[k] = a.least(k)
+		}
+	}
+	return needs
+}
+
+// least is one element of a statement, with all terms of its reduction.
+func (a *Analysis) least(k int) []float64 {
+	g := a.Statements[k].Nest.Stage
+	axes := a.room.take(len(g.Axes) + len(g.Reduce))
+	for i := range axes {
+		axes[i] = 1
+		if i >= len(g.Axes) {
+			axes[i] = float64(g.Reduce[i-len(g.Axes)].Extent)
+		}
+	}
+	return axes
+}
+
+// inside reports whether a statement is computed in the nest of c, or in that of one that is.
+func (a *Analysis) inside(k, c int) bool {
+	for range a.Statements {
+		if k = a.Statements[k].Consumer; k == c || k < 0 {
+			break
+		}
+	}
+	return k == c
+}

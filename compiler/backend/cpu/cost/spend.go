@@ -1,0 +1,72 @@
+package cost
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Cycles is where the time of a statement goes, in cycles of one core, as package machine models it.
+type Cycles struct {
+	// Ports are those that operations take, Loads those that loads and stores take, Latency those that results are
+	// waited for, Issue those that instructions take at all. They overlap: Busy is the largest.
+	Ports, Loads, Latency, Issue, Busy float64
+	// Exits are for leaving loops, Waits for filling each store.
+	Exits float64
+	Waits [maxLevels]float64
+	// Share is the part of the work that the busiest worker does, Chunks into how many pieces it is cut.
+	Share, Chunks float64
+}
+
+// Total is the time of the busiest worker.
+func (c *Cycles) Total() float64 { return c.Work() * c.Share }
+
+// Work is the time of all workers together.
+func (c *Cycles) Work() float64 {
+	work := c.Busy + c.Exits
+	for _, w := range c.Waits {
+		work += w
+	}
+	return work
+}
+
+// spend estimates the time of a statement.
+func (a *Analysis) spend(x *Statement) Cycles {
+	w := &x.Tile
+	operations := w.Operations * x.Operations.Slots()
+	memory := w.Loads() + w.Stores
+	spilled := a.spilled(x)
+	var c Cycles
+	c.Ports = w.Steps * operations / machine.Arithmetic
+	c.Loads = w.Steps * (memory + spilled) * machine.LoadSlot
+	c.Issue = w.Steps * (operations + memory + 2) / machine.Issue
+	if x.Nest.Stage.Combiner != expr.None {
+		c.Latency = w.Steps * machine.ResultLatency * w.Operations / max(1, w.Accumulators)
+	}
+	c.Busy = max(c.Ports, c.Loads, c.Latency, c.Issue)
+	if w.Trips > 4 {
+		c.Exits = w.Steps / w.Trips * machine.LoopExit
+	}
+	for s, store := range a.Levels {
+		c.Waits[s] = x.Traffic.Fills[s] * store.Cycles
+	}
+	c.Chunks = a.chunks(x)
+	workers := float64(machine.Workers(a.Target))
+	c.Share = math.Ceil(c.Chunks/workers) / c.Chunks
+	return c
+}
+
+// chunks is into how many pieces workers divide the nest that a statement belongs to.
+func (a *Analysis) chunks(x *Statement) float64 {
+	for x.Consumer >= 0 {
+		x = &a.Statements[x.Consumer]
+	}
+	for _, it := range x.Nest.Stage.Leaves {
+		if it.Kind == schedule.Parallel {
+			return max(1, x.Nest.extent[it.ID])
+		}
+	}
+	return 1
+}
