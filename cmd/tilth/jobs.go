@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -107,21 +108,21 @@ func (r jobRow) time() string {
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// stamp is a time as it is shown; empty where it is not known, as of a job whose rows are damaged.
+func stamp(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339)
+}
+
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
 	row := jobRow{
 		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), wire.DefaultPriority)), State: names.JobState(j.GetState()), Reason: j.GetReason(),
 		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
-		DeadLetters: len(j.GetDeadLetters()), Created: j.GetCreatedAt().AsTime().Format(time.RFC3339),
-	}
-	if j.GetStartedAt() != nil {
-		row.Started = j.GetStartedAt().AsTime().Format(time.RFC3339)
-	}
-	if j.GetPausedAt() != nil {
-		row.Paused = j.GetPausedAt().AsTime().Format(time.RFC3339)
-	}
-	if j.GetEndedAt() != nil {
-		row.Ended = j.GetEndedAt().AsTime().Format(time.RFC3339)
+		DeadLetters: len(j.GetDeadLetters()), Created: stamp(j.GetCreatedAt()),
+		Started: stamp(j.GetStartedAt()), Paused: stamp(j.GetPausedAt()), Ended: stamp(j.GetEndedAt()),
 	}
 	row.Wait = newWaitView(j.GetWait())
 	if spent := j.GetTimeSpent(); spent != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +56,7 @@ those that are no longer kept are counted on standard error.`,
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
-			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), r.Created, r.why()}
+			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), cmp.Or(r.Created, show.Missing), r.why()}
 		})
 	})
 }

@@ -92,3 +92,10 @@ func TestShowingAJobTellsWhatItWaitsForAndHowMuchTimeItHad(t *testing.T) {
 		}
 	}
 }
+
+// TestAJobWhoseTimesAreLostWasNotMadeIn1970: one whose rows are damaged was shown so.
+func TestAJobWhoseTimesAreLostWasNotMadeIn1970(t *testing.T) {
+	if row := newJobRow(&tilthv1.Job{Id: "j"}); row.Created != "" || row.Started != "" || row.Ended != "" {
+		t.Errorf("got %+v", row)
+	}
+}
