@@ -19,6 +19,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
+// KeepAll keeps every job that has ended, as far as there is room for all owners.
+func KeepAll() retention.Keep { return retention.Keep{Jobs: -1, Age: -1} }
+
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
 	// Store is the kind of store, by its name in records/registry; empty = the usual one.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/farm"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
 // Where a tracker keeps its data below its folder.
@@ -39,7 +38,7 @@ func ServeTracker(ctx context.Context, dir, listen string, in io.Reader, out io.
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, artifactsName),
 		Listen: listen, HTTP: "127.0.0.1:0", Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
-		Keep: retention.Keep{Jobs: -1, Age: -1}, // what is dropped cannot be told from what is lost
+		Keep: farm.KeepAll(), // what is dropped cannot be told from what is lost
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process
 		},
