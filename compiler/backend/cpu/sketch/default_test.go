@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -11,7 +12,7 @@ import (
 // TestTheDefaultIsTheBestOfAllAlgorithms: the best draft of a convolution of 7x7 positions was of F(4x4), but downhill
 // from that of F(4x2) lies a point that costs less and has fewer weights.
 func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
-	s := New(conv(t, 7, 512), parseTarget(t, "x86-64-v3"), schedule.Default)
+	s := New(sketchtest.Conv(t, 7, 512), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()
 	if len(defaults) != len(s.Algorithms()) {
 		t.Fatalf("%d defaults of %d algorithms", len(defaults), len(s.Algorithms()))
@@ -45,7 +46,7 @@ func TestFunctionsAreComputedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inlined := len(analyse(w, parseTarget(t, "x86-64-v3")).inline) > 0
+		inlined := len(analyse(w, sketchtest.Target(t, "x86-64-v3")).inline) > 0
 		if want := op.Work() == expr.Simple; inlined != want {
 			t.Errorf("%v is computed by each reader: %v, want %v", op, inlined, want)
 		}

@@ -3,7 +3,14 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/attention"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/strassen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/winograd"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -18,30 +25,35 @@ type plan struct {
 	units  []*unit
 }
 
-// unit is one nest of loops: a map, or a reduction with the map that ends it.
+// unit is one nest of loops with the schedules that there are for it.
 type unit struct {
-	// out is the stage whose loops are the outer ones; acc the reduction computed inside its tiles, -1 for a map.
-	out, acc int
-	// cacheWrite is set when acc comes from applying cache-write to cached.
+	nest.Unit
+	// cacheWrite is set when the reduction comes from applying cache-write to cached.
 	cacheWrite bool
 	cached     int
-	// also are outputs on the way from acc to out, each computed from the one before: they are stored tile by tile,
-	// too.
-	also []int
-	// feeds are the map stages that only this unit's reduction reads and that may be computed inside it, e.g. padding.
-	feeds []int
-	flop  float64
+	flop       float64
 	// direct is its schedules with direct sums, other those of another algorithm; nil where none applies.
 	direct, other space.Family
 }
 
+// wholes are the sketches of all stages of a workload, in the order in which they are tried.
+func wholes() []func(*expr.Workload, *target.Target) *nest.Whole {
+	return []func(*expr.Workload, *target.Target) *nest.Whole{attention.New, rowwise.New}
+}
+
+// reduction is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose nest the
+// ends are given; nil when there are none.
+type reduction func(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, ends []reuse.Access) space.Family
+
+// reductions are the sketches of algorithms, in the order in which they are tried.
+func reductions() []reduction { return []reduction{winograd.New, strassen.New} }
+
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, t *target.Target) *plan {
-	if a := newAttention(w, t); a != nil {
-		return &plan{units: []*unit{{out: a.out, acc: -1, direct: a.family(), flop: w.Flop()}}}
-	}
-	if r := newRows(w, t); r != nil {
-		return &plan{inline: r.inline, units: []*unit{{out: r.out, acc: -1, direct: r.family(), flop: w.Flop()}}}
+	for _, sketch := range wholes() {
+		if x := sketch(w, t); x != nil {
+			return &plan{inline: x.Inline, units: []*unit{{Unit: nest.Unit{Out: x.Out, Acc: -1}, direct: x.Family, flop: w.Flop()}}}
+		}
 	}
 	s := schedule.New(w)
 	p := &plan{}
@@ -59,37 +71,32 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		}
 		u := reductionUnit(s, g, taken, &next)
 		u.follow(s, taken)
-		u.feeds = feeds(s, g, taken)
-		taken[u.out], taken[g.ID] = true, true
-		for _, f := range u.feeds {
+		u.Feeds = feeds(s, g, taken)
+		taken[u.Out], taken[g.ID] = true, true
+		for _, f := range u.Feeds {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		x := newTile(s, g, u, t)
-		x.feed(s, g, u.feeds)
-		if len(u.also) > 0 {
-			x.joined = nil // a tile of an output on the way is known by its rows and columns
+		direct := tile.New(s, g, u.Unit, t)
+		u.direct, u.flop = direct.Family(), nest.Operations(g)
+		for _, sketch := range reductions() {
+			if u.other = sketch(s, g, u.Unit, t, direct.Ends()); u.other != nil {
+				break
+			}
 		}
-		x.stream(s, s.Stages[u.out])
-		u.direct, u.other = x.family(), otherAlgorithm(s, g, u, t, x)
-		u.flop = stageFlop(g)
 	}
 	for _, g := range s.Stages {
 		if g.Inlined || taken[g.ID] {
 			continue
 		}
-		u := &unit{out: g.ID, acc: -1, flop: stageFlop(g)}
+		u := &unit{Unit: nest.Unit{Out: g.ID, Acc: -1}, flop: nest.Operations(g)}
 		u.follow(s, taken)
-		taken[u.out] = true
-		u.direct = newFlat(s, u, t).family()
+		taken[u.Out] = true
+		u.direct = elementwise.New(s, u.Unit, t)
 		p.units = append(p.units, u)
 	}
 	return p
 }
-
-// maxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a
-// compiler takes long for expressions of many thousand nodes.
-const maxInlined = 1 << 16
 
 // inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
 func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
@@ -98,11 +105,11 @@ func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	}
 	consumers := s.Consumers(g)
 	for _, c := range consumers {
-		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > maxInlined {
+		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > nest.MaxInlined {
 			return false
 		}
 	}
-	return len(consumers) <= 1 || !expensive(g.Body)
+	return len(consumers) <= 1 || !nest.Expensive(g.Body)
 }
 
 // reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or
@@ -118,7 +125,7 @@ func reused(g *schedule.Stage, t *expr.Tensor) bool {
 			}
 		}
 		for _, x := range l.Index {
-			if usesAny(x, g.Axes) && usesAny(x, g.Reduce) {
+			if nest.UsesAny(x, g.Axes) && nest.UsesAny(x, g.Reduce) {
 				return true
 			}
 		}
@@ -126,32 +133,14 @@ func reused(g *schedule.Stage, t *expr.Tensor) bool {
 	return false
 }
 
-func usesAny(e expr.Expr, vars []*expr.Var) bool {
-	return slices.ContainsFunc(vars, func(v *expr.Var) bool { return v.Extent > 1 && expr.Uses(e, v) })
-}
-
-// expensive reports whether an expression is better stored than computed by each of several readers.
-func expensive(e expr.Expr) bool {
-	found := false
-	expr.Walk(e, func(x expr.Expr) {
-		switch n := x.(type) {
-		case *expr.Unary:
-			found = found || n.Op.Work() == expr.Transcendental || n.Op == expr.Rsqrt // a root and a division
-		case *expr.Binary:
-			found = found || n.Op.Work() == expr.Transcendental
-		}
-	})
-	return found
-}
-
 // reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through
 // cache-write.
 func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
-	u := &unit{out: g.ID, acc: g.ID}
+	u := &unit{Unit: nest.Unit{Out: g.ID, Acc: g.ID}}
 	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
-		u.out = c.ID
+		u.Out = c.ID
 	} else {
-		u.cached, u.acc, u.cacheWrite = g.ID, *next, true
+		u.cached, u.Acc, u.cacheWrite = g.ID, *next, true
 		*next++
 	}
 	return u
@@ -168,23 +157,14 @@ func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
 // follow goes from output to output as long as each is made from the one before, element by element: all of them are
 // computed in the nest of the last one.
 func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
-	for s.Stages[u.out].IsOutput {
-		c := end(s, s.Stages[u.out])
+	for s.Stages[u.Out].IsOutput {
+		c := end(s, s.Stages[u.Out])
 		if c == nil || !c.IsOutput || taken[c.ID] {
 			return
 		}
-		taken[u.out] = true
-		u.also, u.out = append(u.also, u.out), c.ID
+		taken[u.Out] = true
+		u.Also, u.Out = append(u.Also, u.Out), c.ID
 	}
-}
-
-// stored are the stages that the unit's nest stores, in order.
-func (u *unit) stored(s *schedule.Schedule) []*schedule.Stage {
-	var list []*schedule.Stage
-	for _, id := range append(slices.Clone(u.also), u.out) {
-		list = append(list, s.Stages[id])
-	}
-	return list
 }
 
 // feeds are the maps that only reduction g reads, and that do not end another unit.
@@ -200,14 +180,6 @@ func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
 		}
 	}
 	return list
-}
-
-func stageFlop(g *schedule.Stage) float64 {
-	n := float64(array.Elements(g.Tensor.Shape))
-	for _, r := range g.Reduce {
-		n *= float64(r.Extent)
-	}
-	return n
 }
 
 // heaviest is the unit that the knobs belong to; nil when there is none.
@@ -239,40 +211,11 @@ func (p *plan) apply(s *schedule.Schedule, heaviest func() error) error {
 	for _, u := range p.units {
 		apply := heaviest
 		if u != chosen {
-			apply = func() error { return settle(s, u.direct) }
+			apply = func() error { return nest.Settle(s, u.direct) }
 		}
 		if err := apply(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// settle applies the candidate of a family without knobs in the space that coordinate descent of the analytic cost
-// finds.
-func settle(s *schedule.Schedule, f space.Family) error {
-	by, knobs := f.Algorithms()[0], f.Knobs()
-	values := make([]int64, len(knobs))
-	for k, knob := range knobs {
-		values[k] = knob.Values[0]
-	}
-	cost := func() float64 {
-		if f.Legal(by, values) != nil {
-			return inf
-		}
-		return f.Cost(by, values)
-	}
-	for range 3 {
-		for k, knob := range knobs {
-			best, least := values[k], cost()
-			for _, v := range knob.Values {
-				values[k] = v
-				if c := cost(); c < least {
-					best, least = v, c
-				}
-			}
-			values[k] = best
-		}
-	}
-	return f.Apply(s, by, values)
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/winograd"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
-	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
-	values := map[string][]int64{"alg": {largest.Number}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
+	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	values := map[string][]int64{"alg": {winograd.Largest.Number}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
 	part, err := whole.Restrict(values)
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +52,8 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 }
 
 func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
-	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
-	for _, alg := range []space.Algorithm{space.Direct, largest} {
+	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	for _, alg := range []space.Algorithm{space.Direct, winograd.Largest} {
 		part := whole.Of(alg)
 		rng := rand.New(rand.NewPCG(2, 2))
 		p, ok := part.Random(rng)
@@ -64,7 +66,7 @@ func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 }
 
 func TestRestrictNamesWhatTheSpaceDoesNotHave(t *testing.T) {
-	whole := New(conv(t, 14, 64), parseTarget(t, "x86-64-v3"), schedule.Default)
+	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	for _, c := range []struct {
 		values  map[string][]int64
 		message string

@@ -6,50 +6,13 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
-
-func parseTarget(t testing.TB, name string) *target.Target {
-	t.Helper()
-	m, err := target.Parse(name, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// padded is an image of rows x columns x channels with a border of zeros.
-func padded(x *expr.Tensor) *expr.Tensor {
-	rows, columns, channels := x.Shape[0], x.Shape[1], x.Shape[2]
-	return expr.Compute("pad", []int64{rows + 2, columns + 2, channels}, func(i []expr.Expr) expr.Expr {
-		r, c := expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1))
-		inside := expr.Bin(expr.And, expr.InRange(r, 0, rows), expr.InRange(c, 0, columns))
-		return expr.Sel(inside, x.At(r, c, i[2]), expr.F(array.Float32, 0))
-	})
-}
-
-// conv is a 3x3 convolution of a padded image with a bias and an activation.
-func conv(t testing.TB, size, channels int64) *expr.Workload {
-	t.Helper()
-	x := expr.NewInput("x", array.Float32, size, size, channels)
-	w := expr.NewConstant("w", array.Float32, 3, 3, channels, channels)
-	pad := padded(x)
-	sum := expr.ReduceOver("conv", expr.Sum, []int64{size, size, channels}, []int64{3, 3, channels}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(pad.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), r[2]), w.At(r[0], r[1], r[2], i[2]))
-	})
-	relu := expr.Compute("relu", sum.Shape, func(i []expr.Expr) expr.Expr { return expr.MaxE(sum.At(i...), expr.F(array.Float32, 0)) })
-	out, err := expr.NewWorkload([]*expr.Tensor{relu})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 	tiles := map[string][]string{
@@ -58,7 +21,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 		"arm64":     {"tv=3 tw=8 th=1", "tv=4 tw=6 th=1"},
 	}
 	for name, wanted := range tiles {
-		s := New(conv(t, 28, 128), parseTarget(t, name), schedule.Default)
+		s := New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, name), schedule.Default)
 		var seeds []string
 		for _, p := range s.Seeds() {
 			seeds = append(seeds, s.Format(p))
@@ -84,7 +47,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 		}
 		for _, on := range []string{"x86-64-v4", "x86-64-v3", "arm64"} {
 			for _, task := range p.Tasks {
-				s := New(task.Workload, parseTarget(t, on), schedule.Default)
+				s := New(task.Workload, sketchtest.Target(t, on), schedule.Default)
 				scheduled, err := s.Apply(s.Default())
 				if err == nil {
 					_, err = lower.Schedule(scheduled)
@@ -98,7 +61,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 }
 
 func TestAPointIsReadBackAsWritten(t *testing.T) {
-	s := New(conv(t, 28, 64), parseTarget(t, "x86-64-v4"), schedule.Default)
+	s := New(sketchtest.Conv(t, 28, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
 		p, ok := s.Random(rng)
@@ -113,7 +76,7 @@ func TestAPointIsReadBackAsWritten(t *testing.T) {
 }
 
 func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
-	large, small := New(conv(t, 56, 64), parseTarget(t, "x86-64-v4"), schedule.Default), New(conv(t, 7, 64), parseTarget(t, "x86-64-v4"), schedule.Default)
+	large, small := New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default), New(sketchtest.Conv(t, 7, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
 	p, _ := large.Parse("tv=2 tw=14 th=1 hb=4 feed=2")
 	q, ok := small.Parse(large.Format(p))
 	if !ok || !strings.Contains(small.Format(q), "tv=2 tw=7 th=1") {
@@ -122,7 +85,7 @@ func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
 }
 
 func TestConstraintsComeBeforeCompiling(t *testing.T) {
-	s := New(conv(t, 28, 128), parseTarget(t, "x86-64-v3"), schedule.Default)
+	s := New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	tests := []struct{ name, point, want string }{
 		{"registers", "tv=2 tw=14 th=1", "space: a tile of 14x2 vectors needs 31 vector registers of 16"},
 		{"code", "tv=2 tw=6 th=1 ku=32", "space: a tile of 6x2 vectors unrolled 32 times is too much code"},
@@ -141,14 +104,14 @@ func TestConstraintsComeBeforeCompiling(t *testing.T) {
 }
 
 func TestTheDefaultIsAlwaysTheSame(t *testing.T) {
-	a, b := New(conv(t, 14, 256), parseTarget(t, "x86-64-v4"), schedule.Default), New(conv(t, 14, 256), parseTarget(t, "x86-64-v4"), schedule.Default)
+	a, b := New(sketchtest.Conv(t, 14, 256), sketchtest.Target(t, "x86-64-v4"), schedule.Default), New(sketchtest.Conv(t, 14, 256), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
 	if a.Format(a.Default()) != b.Format(b.Default()) {
 		t.Errorf("%s, then %s", a.Format(a.Default()), b.Format(b.Default()))
 	}
 }
 
 func BenchmarkDraft(b *testing.B) {
-	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"), schedule.Default)
+	s := New(sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
 		p, _ := s.Random(rng)
@@ -157,7 +120,7 @@ func BenchmarkDraft(b *testing.B) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	s := New(conv(b, 28, 128), parseTarget(b, "x86-64-v4"), schedule.Default)
+	s := New(sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v4"), schedule.Default)
 	p := s.Default()
 	for b.Loop() {
 		if _, err := s.Apply(p); err != nil {
@@ -179,7 +142,7 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +166,7 @@ func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -218,12 +181,13 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 30, 20)
 	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
 	root := expr.Compute("root", nil, func([]expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, sum.At()) })
-	for name, out := range map[string]*expr.Tensor{"a sum": sum, "a sum and a map": root} {
-		w, err := expr.NewWorkload([]*expr.Tensor{out})
+	largest := expr.ReduceOver("largest", expr.Maximum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
+	for name, out := range map[string][]*expr.Tensor{"a sum": {sum}, "a sum and a map": {root}, "a sum and a maximum": {sum, largest}} {
+		w, err := expr.NewWorkload(out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+		s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 		applied, err := s.Apply(s.Default())
 		if err == nil {
 			_, err = lower.Schedule(applied)
@@ -235,7 +199,7 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 }
 
 func BenchmarkDefault(b *testing.B) {
-	w, t := conv(b, 28, 128), parseTarget(b, "x86-64-v3")
+	w, t := sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v3")
 	for b.Loop() {
 		s := New(w, t, schedule.Default)
 		s.Default()
@@ -255,7 +219,7 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, parseTarget(t, "x86-64-v3"), schedule.Default)
+	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err == nil {
 		_, err = lower.Schedule(applied)
@@ -266,17 +230,3 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 }
 
 // planOf is what the rules decided about the workload of a space.
-// structureOf is the structure of the direct sums of a space.
-func structureOf[P any, S space.Structure[P]](t *testing.T, s *space.Space) S {
-	t.Helper()
-	k, ok := analyse(s.Workload, s.Target).heaviest().direct.(*space.Sketch[P])
-	if !ok {
-		t.Fatalf("the sketch is %T", analyse(s.Workload, s.Target).heaviest().direct)
-	}
-	return k.Variants[0].Structure.(S)
-}
-
-func tileOf(t *testing.T, s *space.Space) *tile {
-	t.Helper()
-	return structureOf[tileParameters, *tile](t, s)
-}

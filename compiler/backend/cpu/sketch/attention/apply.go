@@ -1,0 +1,288 @@
+package attention
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// Where keys and values are laid out anew.
+const (
+	layNowhere = iota // they are read as they lie
+	layAlone
+	layInBatch
+)
+
+// family is the schedules of the attention.
+func (a *attention) family() space.Family {
+	type p = parameters
+	k := &space.Sketch[p]{
+		Open: space.Worth([]space.Parameter[p]{
+			nest.Knob("th", func(p *p) *int64 { return &p.rows }, nest.AtMost(a.m, 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
+			nest.Knob("tv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(nest.CeilDiv(min(a.n, a.e), a.lanes), 1, 2, 3, 4)...),
+			nest.Knob("block", func(p *p) *int64 { return &p.block }, nest.AtMost(a.m, 8, 16, 32, 64, 128)...),
+			nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(a.d, 1, 2, 4, 8)...)),
+			nest.Knob("keys", func(p *p) *int64 { return &p.keys }, a.places(a.keys)...),
+			nest.Knob("values", func(p *p) *int64 { return &p.values }, a.places(a.values)...),
+		}),
+		Variants: []space.Variant[p]{{By: space.Direct, Structure: a}},
+		Good:     a.seeds(),
+	}
+	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.keys), a.onlyPlace(a.values)
+	return k
+}
+
+// places are where a stage may be computed.
+func (a *attention) places(id int) []int64 {
+	if id < 0 {
+		return nil
+	}
+	places := []int64{layAlone}
+	if a.straight[id] {
+		places = []int64{layNowhere, layAlone}
+	}
+	if len(a.batch) > 0 {
+		places = append(places, layInBatch)
+	}
+	return places
+}
+
+// onlyPlace is where a stage is computed that leaves no choice.
+func (a *attention) onlyPlace(id int) int64 {
+	if places := a.places(id); len(places) > 0 {
+		return places[0]
+	}
+	return layNowhere
+}
+
+// tileOf are the rows of a tile, its vectors, and the rows of a block, which are whole tiles.
+func (a *attention) tileOf(p parameters) (th, tv, block int64) {
+	th = min(max(1, p.rows), a.m)
+	block = min(max(th, p.block), a.m)
+	return th, max(1, p.vectors), block / th * th
+}
+
+// Legal implements space.Structure.
+func (a *attention) Legal(p parameters) error {
+	th, tv, _ := a.tileOf(p)
+	return nest.RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
+}
+
+// Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of
+// workers.
+func (a *attention) Cost(p parameters) float64 {
+	t := a.target
+	th, tv, block := a.tileOf(p)
+	acc := float64(th * tv)
+	loads := float64(th+tv) / 2
+	step := max(acc/2, loads, machine.ResultLatency) + machine.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
+	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
+		step *= 1.1 // nothing is left for what else the loop needs
+	}
+	width := tv * a.lanes
+	tiles := func(columns int64) float64 { return float64(nest.CeilDiv(block, th) * nest.CeilDiv(columns, width)) }
+	const softmax, across = 11, 60 // cycles a vector, and a row
+	cycles := tiles(a.n)*(float64(a.d)*step+3*acc) + tiles(a.e)*(float64(a.n)*step+3*acc)
+	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
+		cycles *= 1.01
+	}
+	cycles += float64(block) * (float64(nest.CeilDiv(a.n, a.lanes))*softmax + across)
+	if 4*block*a.n > t.CPU.L2Bytes/4 {
+		cycles *= 1.2
+	}
+	blocks, workers := nest.CeilDiv(a.m, block), machine.Workers(t)
+	chunks := a.batches * blocks
+	lay := a.layCycles(p)
+	if a.inBatch(p) {
+		return float64(nest.CeilDiv(a.batches, workers)) * (float64(blocks)*cycles + lay)
+	}
+	return float64(nest.CeilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.batches)/float64(workers)
+}
+
+// layCycles is what laying out the keys and values of a batch takes.
+func (a *attention) layCycles(p parameters) float64 {
+	columns := int64(0)
+	if p.keys != layNowhere {
+		columns += a.d
+	}
+	if p.values != layNowhere {
+		columns += a.e
+	}
+	return float64(a.n) * float64(columns) / float64(a.lanes) * 4
+}
+
+// seeds are the register tiles that are known to be good, in a few sizes of blocks.
+func (a *attention) seeds() (list []space.Candidate[parameters]) {
+	tiles := [][2]int64{{6, 2}, {4, 3}} // AVX2
+	switch registers := a.target.CPU.VectorRegisters; {
+	case registers >= 32 && a.target.CPU.VectorBytes >= 64: // AVX-512
+		tiles = [][2]int64{{14, 2}, {12, 2}, {7, 4}, {6, 4}}
+	case registers >= 32: // Neon
+		tiles = [][2]int64{{8, 3}, {6, 4}, {7, 3}}
+	}
+	for _, t := range tiles {
+		for _, p := range []parameters{
+			{block: 8, unroll: 4, keys: layAlone, values: layNowhere},
+			{block: 16, unroll: 4, keys: layInBatch, values: layInBatch},
+			{block: 32, unroll: 4, keys: layAlone, values: layAlone},
+		} {
+			p.rows, p.vectors = t[0], t[1]
+			list = append(list, space.Candidate[parameters]{By: space.Direct, Parameters: p})
+		}
+	}
+	return list
+}
+
+// inBatch reports whether a batch is one worker's, because keys or values are laid out for each.
+func (a *attention) inBatch(p parameters) bool {
+	return p.keys == layInBatch || p.values == layInBatch
+}
+
+// Apply implements space.Structure.
+func (a *attention) Apply(s *schedule.Schedule, p parameters) error {
+	b := &nest.Builder{S: s}
+	th, tv, block := a.tileOf(p)
+	if p.keys == layNowhere && a.keys >= 0 {
+		b.Do(s.Inline(a.keys))
+	}
+	if p.values == layNowhere && a.values >= 0 {
+		b.Do(s.Inline(a.values))
+	}
+	batchAt, at, tileAt := a.outerNest(b, p, th, tv, block)
+	b.ComputeAt(a.mixed, a.out, tileAt)
+	a.productNest(b, a.mixed, p)
+	a.softmax(b, at)
+	b.ComputeAt(a.masked, a.out, at)
+	tileAt = a.scoresNest(b, th, tv)
+	b.ComputeAt(a.scores, a.masked, tileAt)
+	a.productNest(b, a.scores, p)
+	a.lay(b, a.keys, p.keys, batchAt)
+	a.lay(b, a.values, p.values, batchAt)
+	return b.Err
+}
+
+// outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's
+// tiles.
+func (a *attention) outerNest(b *nest.Builder, p parameters, th, tv, block int64) (batchAt, at, tileAt int) {
+	blocks, rows := b.Split(a.out, a.row, block, schedule.Shift)
+	tiles, row := b.Split(a.out, rows, th, schedule.Peel)
+	columns, unit, lane := a.columns(b, a.out, a.column, a.e, tv)
+	if b.Err != nil {
+		return 0, 0, 0
+	}
+	b.Do(b.S.Reorder(a.out, slices.Concat(a.batch, []int{blocks, columns, tiles, row, unit, lane})...))
+	b.Mark(b.S.Unroll, a.out, row, unit)
+	b.Mark(b.S.Vectorize, a.out, lane)
+	if a.inBatch(p) {
+		batchAt, at = b.Fuse(a.out, a.batch), blocks
+		b.Mark(b.S.Parallel, a.out, batchAt)
+	} else {
+		at = b.Fuse(a.out, append(slices.Clone(a.batch), blocks))
+		b.Mark(b.S.Parallel, a.out, at)
+	}
+	return batchAt, at, tiles
+}
+
+// columns cuts an axis into tiles of tv vectors. The last tile is moved back where there is more than one.
+func (a *attention) columns(b *nest.Builder, stage, axis int, extent, tv int64) (tiles, unit, lane int) {
+	tail := schedule.Shift
+	if extent < tv*a.lanes {
+		tail = schedule.Peel
+	}
+	tiles, inside := b.Split(stage, axis, tv*a.lanes, tail)
+	unit, lane = b.Split(stage, inside, a.lanes, schedule.Peel)
+	return tiles, unit, lane
+}
+
+// scoresNest cuts a block of scores into tiles; it returns the loop over them.
+func (a *attention) scoresNest(b *nest.Builder, th, tv int64) int {
+	g := b.S.Stages[a.masked]
+	batch, row, last := a.batchOf(a.masked), a.dims[a.masked][a.row], len(g.Axes)-1
+	tiles, inside := b.Split(a.masked, row, th, schedule.Peel)
+	columns, unit, lane := a.columns(b, a.masked, last, a.n, tv)
+	if b.Err != nil {
+		return 0
+	}
+	b.Do(b.S.Reorder(a.masked, slices.Concat(batch, []int{columns, tiles, inside, unit, lane})...))
+	b.Mark(b.S.Unroll, a.masked, inside, unit)
+	b.Mark(b.S.Vectorize, a.masked, lane)
+	return tiles
+}
+
+func (a *attention) batchOf(id int) []int {
+	var list []int
+	for _, k := range a.batch {
+		list = append(list, a.dims[id][k])
+	}
+	return list
+}
+
+// productNest keeps a tile's sums in registers.
+func (a *attention) productNest(b *nest.Builder, id int, p parameters) {
+	axes := len(b.S.Stages[id].Axes)
+	unit, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
+	steps := []int{axes}
+	if ku := min(p.unroll, b.S.Stages[id].Reduce[0].Extent); ku > 1 {
+		outer, inner := b.Split(id, axes, ku, schedule.Peel)
+		steps = []int{outer, inner}
+		b.Mark(b.S.Unroll, id, inner)
+	}
+	row := a.dims[id][a.row]
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(id, slices.Concat(a.batchOf(id), steps, []int{row, unit, lane})...))
+	b.Mark(b.S.Unroll, id, row, unit)
+	b.Mark(b.S.Vectorize, id, lane)
+}
+
+// softmax computes what lies between the products for a block of rows.
+func (a *attention) softmax(b *nest.Builder, at int) {
+	r := rowwise.Nests{Lanes: a.lanes}
+	p := rowwise.Parameters{Partials: 4, Unroll: 4}
+	for _, id := range []int{a.total, a.sum, a.exp, a.largest} {
+		if b.Err != nil {
+			return
+		}
+		g := b.S.Stages[id]
+		switch id {
+		case a.exp:
+			r.Dims = map[int][]int{id: append(a.batchOf(id), a.dims[id][a.row])}
+			r.Map(b, g, p)
+		case a.sum, a.largest:
+			for _, partial := range r.Reduce(b, g, 0, p) {
+				b.ComputeAt(partial, id, a.dims[id][a.row])
+			}
+		}
+		b.ComputeAt(id, a.out, at)
+	}
+}
+
+// lay computes the stage that lays an operand out: vectors are stored whole, whatever their lanes are gathered from.
+func (a *attention) lay(b *nest.Builder, id int, where int64, batchAt int) {
+	if id < 0 || where == layNowhere || b.Err != nil {
+		return
+	}
+	axes := len(b.S.Stages[id].Axes)
+	vectors, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
+	batch := a.batchOf(id)
+	order := slices.Concat(batch, []int{vectors, axes - 2, lane})
+	if a.straight[id] {
+		order = slices.Concat(batch, []int{axes - 2, vectors, lane})
+	}
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(id, order...))
+	b.Mark(b.S.Vectorize, id, lane)
+	switch {
+	case where == layInBatch:
+		b.ComputeAt(id, a.out, batchAt)
+	case b.Err == nil:
+		b.Mark(b.S.Parallel, id, b.Fuse(id, append(batch, order[len(batch)])))
+	}
+}

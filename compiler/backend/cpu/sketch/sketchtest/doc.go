@@ -1,0 +1,2 @@
+// Package sketchtest has workloads and targets for tests of sketches.
+package sketchtest

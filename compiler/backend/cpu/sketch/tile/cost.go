@@ -1,0 +1,262 @@
+package tile
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+const (
+	// inlined is the cycles that an operation costs that is done again at each load: a multiplication and an addition
+	// are one, and some hide behind the sums.
+	inlined = 0.25
+	// borderCheck is the cycles that a load costs more that a tile at a border may not do, crossingCheck one in a tile
+	// whose positions are in several rows.
+	borderCheck, crossingCheck = 1, 3
+)
+
+// Cost implements space.Structure: the cycles of the tiles, those of its tiles, those that wait for memory, those that
+// compute what feeds the reduction, and what is lost because the workers' shares differ.
+func (x *Tile) Cost(p Parameters) float64 {
+	x = x.chosen(p)
+	t, z := x.target, x.sizes(p)
+	if x.vec < 0 {
+		return float64(nest.Product(x.reduce))
+	}
+	n := x.nest(z, p)
+	list := x.accesses
+	if z.pack {
+		list = x.packed()
+	}
+	work := x.arithmetic(t, z, 0) + n.Waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z)
+	work = max(work, x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
+	work += x.feedCycles(t, z, p, n)
+	if z.pack {
+		work += x.copyCycles(t, n)
+	}
+	chunks, workers := float64(x.chunks(z)), float64(machine.Workers(t))
+	work += machine.ChunkStart*chunks + x.results.Cost(t, p.Stream)
+	share := math.Ceil(chunks/workers) / chunks
+	if chunks == 1 || workers == 1 {
+		return work * share
+	}
+	return work*share + machine.Region(t)
+}
+
+// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
+// after so many.
+func (x *Tile) arithmetic(t *target.Target, z sizes, latency float64) float64 {
+	width := z.tv * x.lanes
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
+	if rest := x.extent(x.vec) % width; rest > 0 {
+		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
+		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
+		cycles += x.tileCycles(t, float64(parts), z, latency)
+	}
+	return x.places(z) * cycles
+}
+
+// places is how many tiles there are along the axes other than that of the vectors.
+func (x *Tile) places(z sizes) float64 {
+	n := float64(nest.CeilDiv(x.extent(x.col), z.tw) * nest.CeilDiv(x.extent(x.row), z.th))
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= float64(e)
+		}
+	}
+	return n
+}
+
+// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
+// and end.
+func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
+	if x.writtenOut(z) {
+		return x.windowCycles(t, tv, z)
+	}
+	positions := float64(z.th * z.tw)
+	acc := tv * positions
+	loads := 0.0
+	if x.loadsShared {
+		loads += tv
+		if z.pf > 0 {
+			loads += tv / 2
+		}
+	}
+	if x.loadsScalar {
+		loads += positions
+	}
+	if x.loadsOwn {
+		// What one step loads the next may use again: it stays in a register while there are some left. A line of
+		// which a tile uses only a part is loaded again for the others.
+		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
+		loads += acc*(1.5-0.5*parts) + machine.Spilled(t, acc)
+	}
+	if x.loadsShared && x.loadsScalar {
+		loads += machine.Crowded(t, acc, tv, z.ku)
+	}
+	if spilled := positions - machine.AddressRegisters(t); len(x.joint) > 0 && spilled > 0 {
+		loads += 2 * spilled // its address comes back from the stack
+	}
+	busy, operations := acc/2, acc
+	if x.dot != nil {
+		busy, operations = acc*x.dot.slots, acc*x.dot.operations
+	}
+	step := max(busy, loads*machine.LoadSlot, latency, (operations+loads+2/float64(z.ku))/machine.Issue)
+	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)
+	steps := float64(nest.Product(x.steps))
+	exits := 0.0
+	if last := x.innermost(z); last > z.ku {
+		exits = steps / float64(last)
+	}
+	return steps*step + exits*machine.LoopExit + (2.5+float64(len(x.ends)))*acc + 12
+}
+
+// cold is the cycles until all packed constants have come from memory.
+func (x *Tile) cold(t *target.Target, z sizes) float64 {
+	if len(x.packs) == 0 {
+		return 0
+	}
+	bytes := float64(nest.Product(x.steps)*nest.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
+	lines := bytes / float64(machine.Line(t))
+	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
+		return lines * (machine.PrefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
+	}
+	return lines * machine.ColdLine
+}
+
+// innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
+func (x *Tile) innermost(z sizes) int64 {
+	last := x.steps[len(x.steps)-1]
+	if z.kb > 0 {
+		last = min(last, z.kb)
+	}
+	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
+		last *= x.steps[k] // the innermost loop is written out whole
+	}
+	return last
+}
+
+func (x *Tile) nest(z sizes, p Parameters) reuse.Nest {
+	n := reuse.Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...)}
+	for range x.extents {
+		n.Tile = append(n.Tile, 1)
+	}
+	n.Tile = append(n.Tile, x.reduce...)
+	within := func(axis int, size int64) {
+		if axis >= 0 {
+			n.Tile[axis] = min(size, n.Limits[axis])
+		}
+	}
+	within(x.vec, z.tv*x.lanes)
+	within(x.col, z.tw)
+	within(x.row, z.th)
+	rowTiles, colTiles := z.rowTiles, nest.CeilDiv(x.extent(x.col), z.tw)
+	rowBlocks, blocked := nest.CeilDiv(x.extent(x.row), z.th)/z.rowTiles, x.row
+	if x.row < 0 {
+		rowTiles, rowBlocks, blocked = 1, colTiles/z.rowTiles, x.col
+		colTiles = z.rowTiles
+	}
+	vecBlocks := nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles
+	positions := []reuse.Loop{{Axis: x.col, Times: colTiles}, {Axis: x.row, Times: rowTiles}}
+	vectors := reuse.Loop{Axis: x.vec, Times: z.vecTiles}
+	if z.inner == 0 {
+		n.Loops = append([]reuse.Loop{vectors}, positions...)
+	} else {
+		n.Loops = append(positions, vectors)
+	}
+	if p.Outer == 0 {
+		n.Loops = append(n.Loops, reuse.Loop{Axis: x.vec, Times: vecBlocks}, reuse.Loop{Axis: blocked, Times: rowBlocks})
+	} else {
+		n.Loops = append(n.Loops, reuse.Loop{Axis: blocked, Times: rowBlocks}, reuse.Loop{Axis: x.vec, Times: vecBlocks})
+	}
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n.Loops = append(n.Loops, reuse.Loop{Axis: k, Times: e})
+		}
+	}
+	return n
+}
+
+// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+func (x *Tile) feedCycles(t *target.Target, z sizes, p Parameters, n reuse.Nest) float64 {
+	if x.fed == nil {
+		return 0
+	}
+	extents := append([]int64{}, n.Tile...)
+	times := 1.0
+	switch p.Feed {
+	case nest.Inline:
+		return x.inlineCycles(t, z)
+	case nest.Alone:
+		copy(extents, n.Limits)
+	case nest.InBlock:
+		for k, loop := range n.Loops {
+			if loop.Axis >= 0 && k < 3 {
+				extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
+			} else {
+				times *= float64(loop.Times)
+			}
+		}
+	case nest.InTile:
+		x.wholeRows(extents, z)
+		for _, loop := range n.Loops {
+			times *= float64(loop.Times)
+		}
+	}
+	elements := 1.0
+	for d := range x.fed.Shape {
+		elements *= float64(x.fed.Extent(d, extents))
+	}
+	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.ElementBytes))
+	cycles := times * elements / lanes * (1.5*machine.Wide(t) + 0.5*float64(x.feedOps))
+	if p.Feed == nest.Alone { // to the second cache and back, and a region of its own
+		return 2*cycles + machine.Region(t)
+	}
+	return cycles + 60*times
+}
+
+// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of
+// them it needs is not known before it runs, so what feeds it is computed for all of them.
+func (x *Tile) wholeRows(extents []int64, z sizes) {
+	if x.crosses(z) {
+		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
+	}
+}
+
+// crosses reports whether tiles may go on in the next row.
+func (x *Tile) crosses(z sizes) bool {
+	if len(x.joint) == 0 {
+		return false
+	}
+	row := x.rowOf()
+	return row%z.tw != 0 && z.tw%row != 0
+}
+
+// rowOf is how many positions of the joint axes lie in a row.
+func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]] }
+
+// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the
+// tiles at the borders, which check every load. Those that may go on in the next row all do, and position by position.
+func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
+	if x.writtenOut(z) {
+		vectors := float64(nest.CeilDiv(x.extent(x.vec), x.lanes))
+		return inlined * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
+	}
+	loads := float64(nest.Product(x.extents)*nest.Product(x.reduce)) / float64(x.lanes)
+	if x.loadsScalar {
+		loads = float64(nest.Product(x.extents)/x.extent(x.vec)*nest.Product(x.reduce)) * float64(nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes))
+	}
+	checks := borderCheck * min(1, 2/float64(nest.CeilDiv(x.extent(x.row), z.th)))
+	switch {
+	case x.crosses(z):
+		checks = crossingCheck
+	case len(x.joint) > 0:
+		checks = borderCheck * min(1, 2*float64(x.rowOf())/float64(x.extent(x.col)))
+	}
+	return loads * (inlined*float64(x.feedOps) + checks)
+}

@@ -1,0 +1,115 @@
+package tile
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// dotting says how a sum of products of small integers is computed by instructions that multiply several neighbours
+// along the innermost axis of the reduction at once.
+type dotting struct {
+	instruction
+	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
+	data, weights int
+}
+
+// instruction is what a machine has for such products.
+type instruction struct {
+	// terms are the neighbours multiplied at once; wide is the type that both operands are widened to first, Invalid
+	// for none.
+	terms int64
+	wide  array.DType
+	// slots is the cycles that one takes of its units, operations how many it is made of; one more register is needed
+	// for a product that is added on its own.
+	slots      float64
+	operations float64
+	registers  int64
+}
+
+// dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
+func dotInstruction(t *target.Target, data, weights array.DType) instruction {
+	vnni := t.CPU.Has("avxvnni") || t.CPU.Has("avx512vnni") && t.CPU.Has("avx512vl")
+	narrow := data.Bytes() == 1 && weights.Bytes() == 1
+	signed := weights == array.Int8
+	switch {
+	case data.Bytes() > 2 || weights.Bytes() > 2 || data == array.Uint16 || weights == array.Uint16:
+		return instruction{}
+	case t.CPU.Arch == target.X86 && vnni && data == array.Uint8 && signed:
+		return instruction{terms: 4, slots: 0.5, operations: 1}
+	case t.CPU.Arch == target.X86 && vnni:
+		return instruction{terms: 2, wide: array.Int16, slots: 0.5, operations: 1}
+	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
+		// Additions compete for the units that multiply.
+		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
+	case t.CPU.Arch == target.ARM && narrow && data == weights && t.CPU.Has("dotprod"), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
+		return instruction{terms: 4, slots: 0.5, operations: 1}
+	}
+	return instruction{}
+}
+
+// findDot finds out whether the reduction is a sum of products of small integers with a constant that can be packed as
+// instructions want it, whose other operand all lanes share and has neighbours along the reduction side by side.
+func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) {
+	loads := expr.Loads(acc.Body)
+	if x.lanes < 2 || acc.Combiner != expr.Sum || acc.Tensor.DType != array.Int32 || len(loads) != 2 || len(x.packs) != 1 || !isProductOfCasts(acc.Body) {
+		return
+	}
+	pack := x.packs[0]
+	d := &dotting{weights: slices.IndexFunc(loads, func(l *expr.Load) bool { return l.Tensor == s.Workload.Constants[pack.constant] })}
+	d.data = 1 - d.weights
+	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
+	d.instruction = dotInstruction(t, data.Tensor.DType, loads[d.weights].Tensor.DType)
+	if d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+		return
+	}
+	if d.wide != array.Invalid {
+		x.accesses[d.data].ElementBytes = d.wide.Bytes()
+		x.accesses[d.weights].ElementBytes = d.wide.Bytes()
+		x.fed, x.feedOps = &x.accesses[d.data], 1
+	}
+	x.dot = d
+	x.steps = slices.Clone(x.reduce)
+	x.steps[len(x.steps)-1] /= d.terms
+}
+
+// isProductOfCasts reports whether an expression is the product of two elements, each cast to 32 bits.
+func isProductOfCasts(e expr.Expr) bool {
+	n, ok := e.(*expr.Binary)
+	if !ok || n.Op != expr.Mul {
+		return false
+	}
+	return isCastLoad(n.A) && isCastLoad(n.B)
+}
+
+func isCastLoad(e expr.Expr) bool {
+	c, ok := e.(*expr.Cast)
+	if !ok || c.Type != array.Int32 {
+		return false
+	}
+	_, ok = c.A.(*expr.Load)
+	return ok
+}
+
+// applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed
+// it then: what fed it before is computed where the copy is.
+func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit) []int {
+	if x.dot == nil || x.dot.wide == array.Invalid || b.Err != nil {
+		return u.Feeds
+	}
+	_, err := b.S.Widen(u.Acc, x.dot.weights, x.dot.wide)
+	b.Do(err)
+	if b.Err != nil {
+		return nil
+	}
+	wide, err := b.S.Widen(u.Acc, x.dot.data, x.dot.wide)
+	b.Do(err)
+	for _, f := range u.Feeds {
+		b.Do(b.S.Inline(f))
+	}
+	return []int{wide}
+}

@@ -1,0 +1,396 @@
+package tile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Parameters are the numbers that the sketch of a tile leaves open.
+type Parameters struct {
+	// Rows x Columns positions x Vectors are the register tile.
+	Rows, Columns, Vectors int64
+	// RowTiles and VectorTiles are the most tiles of a block, in both directions.
+	RowTiles, VectorTiles int64
+	// Outer is the order of blocks and Inner that of the tiles of a block: 0 with the vectors inside, 1 with the
+	// positions inside.
+	Outer, Inner int64
+	// Unroll is how many steps of the reduction are written out, and Reduce the size of its blocks, 0 for none.
+	Unroll, Reduce int64
+	// Prefetch is how many bytes ahead packed constants are fetched.
+	Prefetch int64
+	// Pack copies panels, Joint puts the positions along one joint axis, Stream stores results past the caches: 1
+	// each.
+	Pack, Joint, Stream int64
+	// Feed is where what feeds the reduction is computed.
+	Feed int64
+}
+
+// Tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
+// reduction runs, and the tiles are visited block by block.
+//
+//	parallel over (outer axes, row blocks, vector blocks), in either order
+//	  tiles of the block, in one of two orders
+//	    [padding or another feed, where the knob says so]
+//	    acc tile = 0
+//	    for reduction (blocked, the innermost iterations unrolled)
+//	      acc tile += ...                                   th x tw x tv unrolled, vectorized
+//	    out tile = the map that ends the unit
+type Tile struct {
+	target *target.Target
+	unit   nest.Unit
+	lanes  int64
+	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
+	vec, col, row int
+	extents       []int64
+	reduce        []int64
+	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	steps []int64
+	dot   *dotting
+	packs []packable
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
+	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
+	loadsShared, loadsScalar, loadsOwn bool
+	accesses                           []reuse.Access
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []reuse.Access
+	panels []panel
+	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	group int64
+	// mustPack is set when vectors can only be loaded from panels.
+	mustPack bool
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
+	// elements.
+	fed     *reuse.Access
+	feedOps int
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
+	// axes that it is made of; col is the last of them, which has all the positions.
+	joined  *Tile
+	joint   []int
+	results nest.Streaming
+}
+
+// packable is a constant that the reduction reads along the vectorized axis.
+type packable struct {
+	constant int
+	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
+	dim, last int
+	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between
+	// them: the stride of a transposed convolution. 1 elsewhere.
+	phases []int64
+}
+
+// New is the sketch of a reduction and of the stages that its nest stores.
+func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
+	x := newTile(s, acc, u, t)
+	x.feed(s, acc, u.Feeds)
+	if len(u.Also) > 0 {
+		x.joined = nil // a tile of an output on the way is known by its rows and columns
+	}
+	x.stream(s, s.Stages[u.Out])
+	return x
+}
+
+// newTile is the sketch without what feeds it.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
+	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
+	for _, r := range acc.Reduce {
+		x.reduce = append(x.reduce, r.Extent)
+	}
+	x.steps = x.reduce
+	for k, e := range x.extents {
+		if e > 1 {
+			x.vec = k
+		}
+	}
+	if x.vec < 0 {
+		return x
+	}
+	x.findPacks(s, acc)
+	x.accesses, x.ends = reuse.Accesses(s, acc, x.constants(s)), reuse.EndAccesses(s, acc, u.Stored(s))
+	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+	x.choosePositions()
+	x.findPanels(s, acc)
+	if contiguous(acc, x.vec, x.panels, x.group) {
+		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
+	} else {
+		x.panels = nil
+	}
+	x.classifyLoads()
+	x.findDot(s, acc, t)
+	x.joinPositions()
+	return x
+}
+
+// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles
+// that do, they are like any operand that the vectors of a tile share.
+func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
+	axis := acc.Axes[x.vec]
+	for k, l := range expr.Loads(acc.Body) {
+		g := reuse.GroupOf(l, axis)
+		if g == 0 || lanes < 1 || g%lanes != 0 || x.group != 0 && x.group != g {
+			continue
+		}
+		x.group = g
+		for _, row := range x.accesses[k].Dims {
+			row[x.vec] = 0
+		}
+	}
+}
+
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
+// vectors as it is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all
+// operands change, like the batch of a product or the groups of a convolution, stay outside.
+func (x *Tile) choosePositions() {
+	shares := func(axis int) bool {
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a reuse.Access) bool { return a.MovesWith(x.vec) && !a.MovesWith(axis) })
+	}
+	choose := func(fits func(axis int) bool) {
+		for k := len(x.extents) - 1; k >= 0; k-- {
+			switch {
+			case k == x.vec || x.extents[k] == 1 || !fits(k):
+			case x.col < 0:
+				x.col = k
+			case x.row < 0:
+				x.row = k
+			}
+		}
+	}
+	if choose(shares); x.col < 0 {
+		choose(func(int) bool { return true })
+	}
+}
+
+// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+func (x *Tile) classifyLoads() {
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		switch moves := func(axis int) bool { return axis >= 0 && a.MovesWith(axis) }; {
+		case !moves(x.vec):
+			x.loadsScalar = true
+		case !moves(x.col) && !moves(x.row):
+			x.loadsShared = true
+		default:
+			x.loadsOwn = true
+		}
+	}
+}
+
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along
+// an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
+	for _, l := range expr.Loads(g.Body) {
+		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
+		grouped := group > 0 && reuse.GroupOf(l, g.Axes[axis]) == group
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !nest.Adjacent(l, g.Axes[axis]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
+	last := acc.Reduce[len(acc.Reduce)-1]
+	for _, l := range expr.Loads(acc.Body) {
+		c := slices.Index(s.Workload.Constants, l.Tensor)
+		if c < 0 || slices.ContainsFunc(x.packs, func(p packable) bool { return p.constant == c }) {
+			continue
+		}
+		p := packable{constant: c, dim: -1, last: -1, rank: len(l.Index)}
+		reduces := false
+		for k, e := range l.Index {
+			switch {
+			case e == expr.Expr(acc.Axes[x.vec]):
+				p.dim = k
+			case e == expr.Expr(last):
+				p.last = k
+			}
+			reduces = reduces || nest.UsesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
+		}
+		if p.dim >= 0 && reduces {
+			x.packs = append(x.packs, p)
+		}
+	}
+}
+
+// constants are those that are packed.
+func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
+	for _, p := range x.packs {
+		list = append(list, s.Workload.Constants[p.constant])
+	}
+	return list
+}
+
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where
+// it begins, if the extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && nest.UsesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
+}
+
+// feed notes the stages that feed the reduction.
+func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
+	if x.vec < 0 {
+		return
+	}
+	if x.joined != nil {
+		x.joined.feed(s, acc, feeds)
+	}
+	for k, l := range expr.Loads(acc.Body) {
+		for _, f := range feeds {
+			if s.Stages[f].Tensor == l.Tensor {
+				x.fed = &x.accesses[k]
+				x.feedOps += operations(s.Stages[f].Body)
+			}
+		}
+	}
+}
+
+// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+func operations(e expr.Expr) int {
+	count := 0
+	switch n := e.(type) {
+	case *expr.Binary:
+		if n.A.DType() != array.Int64 && n.A.DType() != array.Bool {
+			count = 1
+		}
+	case *expr.Unary:
+		count = 1
+	case *expr.Load:
+		return 0
+	}
+	expr.Children(e, func(c expr.Expr) { count += operations(c) })
+	return count
+}
+
+// open are the knobs.
+func (x *Tile) open() []space.Parameter[Parameters] {
+	type p = Parameters
+	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
+	if x.joined != nil {
+		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
+	}
+	open := []space.Parameter[p]{
+		nest.Knob("tv", func(p *p) *int64 { return &p.Vectors }, nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)...),
+		nest.Knob("tw", func(p *p) *int64 { return &p.Columns }, nest.AtMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)...),
+		nest.Knob("th", func(p *p) *int64 { return &p.Rows }, nest.AtMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)...),
+		nest.Knob("hb", func(p *p) *int64 { return &p.RowTiles }, nest.AtMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)...),
+		nest.Knob("cb", func(p *p) *int64 { return &p.VectorTiles }, nest.AtMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)...),
+		nest.Knob("outer", func(p *p) *int64 { return &p.Outer }, 0, 1),
+		nest.Knob("inner", func(p *p) *int64 { return &p.Inner }, 0, 1),
+		nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.Unroll }, nest.AtMost(nest.Product(x.steps), 1, 2, 4, 8, 16, 32)...)),
+	}
+	if len(x.reduce) > 1 && x.dot == nil {
+		blocks := append([]int64{0}, nest.Below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)
+		open = append(open, nest.Knob("kb", func(p *p) *int64 { return &p.Reduce }, blocks...))
+	}
+	if len(x.packs) > 0 {
+		open = append(open, nest.Knob("pf", func(p *p) *int64 { return &p.Prefetch }, 0, 512, 1024, 2048, 4096))
+	}
+	if len(x.panels) > 0 && !x.mustPack {
+		open = append(open, nest.Knob("pk", func(p *p) *int64 { return &p.Pack }, 0, 1))
+	}
+	if x.joined != nil {
+		open = append(open, nest.Knob("joint", func(p *p) *int64 { return &p.Joint }, 0, 1))
+	}
+	if x.results.Open(x.target) {
+		open = append(open, nest.Knob(nest.StreamKnob, func(p *p) *int64 { return &p.Stream }, 0, 1))
+	}
+	places := []int64{nest.Inline, nest.Alone, nest.InBlock, nest.InTile}
+	if x.dot != nil { // the terms of a step must lie side by side
+		places = []int64{nest.Alone, nest.InBlock, nest.InTile}
+	}
+	if x.fed != nil {
+		open = append(open, nest.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
+	}
+	return space.Worth(open)
+}
+
+// Family is the schedules of the tile.
+func (x *Tile) Family() space.Family {
+	return &space.Sketch[Parameters]{Open: x.open(), Variants: []space.Variant[Parameters]{{By: space.Direct, Structure: x}}, Good: x.seeds()}
+}
+
+func (x *Tile) extent(axis int) int64 {
+	if axis < 0 {
+		return 1
+	}
+	return x.extents[axis]
+}
+
+// sizes are the numbers that follow from the settings.
+type sizes struct {
+	tv, tw, th int64
+	// RowTiles and vecTiles are the tiles of one block.
+	rowTiles, vecTiles int64
+	ku, kb, pf         int64
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies
+	// panels.
+	inner int64
+	pack  bool
+}
+
+func (x *Tile) sizes(p Parameters) sizes {
+	z := sizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || p.Pack == 1); z.pack {
+		z.inner = 1 // a panel serves all positions of its block
+	}
+	blocked := nest.CeilDiv(x.extent(x.row), z.th)
+	if x.row < 0 {
+		blocked = nest.CeilDiv(x.extent(x.col), z.tw)
+	}
+	z.rowTiles = nest.DivisorAtMost(blocked, max(1, p.RowTiles))
+	z.vecTiles = nest.DivisorAtMost(nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes), max(1, p.VectorTiles))
+	return z
+}
+
+// Legal implements space.Structure. It also refuses what is another point in other words, and tiles that cross groups.
+func (x *Tile) Legal(p Parameters) error {
+	x = x.chosen(p)
+	if x.joined != nil && p.Columns > x.extent(x.col) || len(x.joint) > 0 && p.Rows > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", p.Rows, p.Columns)
+	}
+	if len(x.joint) > 0 && x.fed != nil && p.Feed == nest.InBlock {
+		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+	}
+	z := x.sizes(p)
+	r := nest.RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == nest.Product(x.steps)}
+	if x.dot != nil {
+		r.More = x.dot.registers
+	}
+	if err := r.Legal(x.target); err != nil {
+		return err
+	}
+	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
+		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
+	}
+	return x.wholeLines(z, p)
+}
+
+func (x *Tile) chunks(z sizes) int64 {
+	blocked, col := nest.CeilDiv(x.extent(x.row), z.th), nest.CeilDiv(x.extent(x.col), z.tw)
+	if x.row < 0 {
+		blocked = col
+	}
+	n := blocked / z.rowTiles * (nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles)
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= e
+		}
+	}
+	return max(1, n)
+}

@@ -1,0 +1,100 @@
+package tile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
+	s := sketch.New(sketchtest.Keys(t), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := string(applied.Trace()); !strings.Contains(trace, "\ncache-read ") {
+		t.Errorf("the default does not copy a panel:\n%s", trace)
+	}
+}
+
+func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
+	const size, groups, in, out = 14, 4, 16, 32
+	x, w := expr.NewInput("x", array.Float32, size, size, groups*in), expr.NewConstant("w", array.Float32, in, groups*out)
+	c := expr.ReduceOver("conv", expr.Sum, []int64{size, size, groups * out}, []int64{in}, func(i, r []expr.Expr) expr.Expr {
+		group := expr.Bin(expr.FloorDiv, i[2], expr.I(out))
+		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
+	})
+	s := sketch.New(sketchtest.WorkloadOf(t, c), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	p, ok := s.Parse("tv=3 tw=4")
+	if err := s.Legal(p); ok || err == nil || !strings.Contains(err.Error(), "groups of 32 channels") {
+		t.Errorf("a tile of 24 channels in groups of 32: %v", err)
+	}
+}
+
+// A tile that fits the registers and divides the image is not beaten by one that does neither.
+func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
+	s := sketch.New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	cost := func(point string) float64 {
+		p, ok := s.Parse(point + " hb=4 cb=64 inner=1 ku=4 feed=2")
+		if !ok {
+			t.Fatalf("%s is not legal", point)
+		}
+		return s.Cost(p)
+	}
+	order := []string{"tv=2 tw=3 th=2", "tv=1 tw=14 th=1", "tv=1 tw=4 th=1", "tv=1 tw=1 th=1"}
+	for k, point := range order[1:] {
+		if better := order[k]; cost(better) >= cost(point) {
+			t.Errorf("%s costs %.4g, %s %.4g; it is measured to be faster", better, cost(better), point, cost(point))
+		}
+	}
+}
+
+// TestTheEndOfATileCounts: what the maps behind a reduction read and store passes through the caches, too.
+func TestTheEndOfATileCounts(t *testing.T) {
+	const sum = `tilth-workload 1
+input t0 f32[3136,64]
+input t1 f32[3136,256]
+constant t2 f32[64,256]
+sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
+`
+	plain := sum + "map t4 f32[3136,256] = (max [t3 i0 i1] [t1 i1])\noutput t4\n"
+	residual := sum + "map t4 f32[3136,256] = (add [t3 i0 i1] [t1 i0 i1])\noutput t4\n"
+	twice := sum + "map t4 f32[3136,256] = (add [t3 i0 i1] [t1 i0 i1])\nmap t5 f32[3136,256] = (max [t4 i0 i1] 0x0p+00:f32)\noutput t4 t5\n"
+	last := 0.0
+	for k, text := range []string{strings.NewReplacer("input t1 f32[3136,256]", "constant t1 f32[256]").Replace(plain), residual, twice} {
+		w, err := expr.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sketch.New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=4")
+		if !ok {
+			t.Fatalf("%s is not legal", s.Format(p))
+		}
+		if cost := s.Cost(p); cost <= last {
+			t.Errorf("cost %g with %d accesses at the end, %g with one less", cost, k, last)
+		} else {
+			last = cost
+		}
+	}
+}
+
+// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one
+// of many rows has time to ask for them.
+func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
+	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
+		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
+		out := expr.ReduceOver("y", expr.Sum, []int64{rows, 2600}, []int64{650}, func(i, r []expr.Expr) expr.Expr {
+			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
+		})
+		s := sketch.New(sketchtest.WorkloadOf(t, out), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+		if point := s.Format(s.Default()); strings.Contains(point, "pf=0") == prefetches {
+			t.Errorf("%d rows: the default is %s", rows, point)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package tile
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// A tile whose reduction is a window that is written out whole, as that of a depthwise convolution or of pooling,
+// reads each element once for all positions that share it, checks no border that its loops do not know, and is so
+// short that several are in flight.
+const (
+	// windowStart and windowEnd are what beginning a tile costs, and each of its results.
+	windowStart, windowEnd = 2, 0.75
+	// windowSpill is how many loads each element costs that is used again, in the next line of the window, and finds
+	// no register.
+	windowSpill = 1.5
+)
+
+// writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row
+// have no window.
+func (x *Tile) writtenOut(z sizes) bool {
+	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && nest.Product(x.reduce) <= z.ku
+}
+
+// windowCycles is the cycles of one tile of tv vectors whose reduction is written out whole.
+func (x *Tile) windowCycles(t *target.Target, tv float64, z sizes) float64 {
+	acc, steps := tv*float64(z.th*z.tw), float64(nest.Product(x.reduce))
+	loads := x.windowLoads(t, tv, z) + steps*machine.Spilled(t, acc)
+	operations := acc*steps + loads + acc
+	latency := machine.ResultLatency * steps / max(1, machine.InFlight/operations)
+	multiply, load := acc*steps/2, loads*machine.LoadSlot
+	return max(multiply, load, latency, operations/machine.Issue) + machine.Hidden*min(multiply, load) + windowEnd*acc + windowStart
+}
+
+// windowLoads is how many vectors, or broadcast numbers, a tile of tv vectors reads, those that registers had no room
+// for again.
+func (x *Tile) windowLoads(t *target.Target, tv float64, z sizes) float64 {
+	window, line := x.tileExtents(z), x.tileExtents(z)
+	copy(window[len(x.extents):], x.reduce)
+	line[len(line)-1] = x.reduce[len(x.reduce)-1]
+	if x.row >= 0 {
+		line[x.row] = 1
+	}
+	total, live := 0.0, tv*float64(z.th*z.tw)
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		vectors := 1.0
+		if a.MovesWith(x.vec) {
+			vectors = tv
+		}
+		total += vectors * a.Elements(window)
+		if x.row >= 0 && a.MovesWith(x.row) || x.col >= 0 && a.MovesWith(x.col) {
+			live += vectors * a.Elements(line) * float64(z.th)
+		}
+	}
+	if z.pf > 0 {
+		total += tv * float64(nest.Product(x.reduce)) / 2
+	}
+	return total + windowSpill*max(0, live-float64(t.CPU.VectorRegisters))
+}
+
+// tileExtents are those of a tile of one vector and one step of the reduction.
+func (x *Tile) tileExtents(z sizes) []int64 {
+	extents := make([]int64, len(x.extents)+len(x.reduce))
+	for k := range extents {
+		extents[k] = 1
+	}
+	if x.col >= 0 {
+		extents[x.col] = z.tw
+	}
+	if x.row >= 0 {
+		extents[x.row] = z.th
+	}
+	return extents
+}

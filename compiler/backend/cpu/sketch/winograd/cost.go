@@ -1,0 +1,157 @@
+package winograd
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// open are the knobs.
+func (x *winograd) open() []space.Parameter[parameters] {
+	type p = parameters
+	tiles := x.images * nest.CeilDiv(x.height, 2) * nest.CeilDiv(x.width, 2)
+	vectors := nest.CeilDiv(x.oc, x.lanes)
+	blocks := append([]int64{0}, nest.Below(tiles/x.images+1, 2, 4, 7, 8, 14, 16, 28, 49, 56, 112)...)
+	return []space.Parameter[p]{
+		nest.Knob("wt", func(p *p) *int64 { return &p.tiles }, nest.AtMost(tiles, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
+		nest.Knob("wv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(vectors, 1, 2, 3, 4, 6)...),
+		nest.Knob("wb", func(p *p) *int64 { return &p.block }, blocks...),
+		nest.Knob("wcb", func(p *p) *int64 { return &p.columns }, nest.AtMost(vectors, 1, 2, 4, 8, 64)...),
+		nest.Unrolling(nest.Knob("wku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(x.ic, 1, 2, 4, 8)...)),
+		nest.Knob("wimage", func(p *p) *int64 { return &p.image }, nest.Inline, nest.Alone, nest.InBlock),
+		nest.Knob("wpf", func(p *p) *int64 { return &p.prefetch }, 0, 512, 1024, 2048, 4096),
+	}
+}
+
+// seeds are register tiles of the product and sizes of blocks that are known to be good.
+func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[parameters]) {
+	tiles := [][2]int64{{6, 2}, {5, 2}, {4, 3}, {4, 2}}
+	if x.target.CPU.VectorRegisters >= 32 {
+		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {4, 6}, {4, 4}}
+	}
+	for _, t := range tiles {
+		for _, p := range []parameters{
+			{block: 0, columns: 4, unroll: 2, image: nest.Inline},
+			{block: 14, columns: 64, unroll: 2, image: nest.Inline},
+			{block: 28, columns: 64, unroll: 2, image: nest.InBlock},
+			{block: 112, columns: 64, unroll: 2, image: nest.Alone, prefetch: 1024},
+		} {
+			p.tiles, p.vectors = t[0], t[1]
+			list = append(list, space.Candidate[parameters]{By: by, Parameters: p})
+		}
+	}
+	return list
+}
+
+// maxScratch bounds the transformed data and its product that a schedule keeps, in bytes.
+const maxScratch = 256 << 20
+
+// Legal implements space.Structure. It also bounds what lies between the product and its transforms.
+func (x *tile) Legal(p parameters) error {
+	t, z := x.target, x.sizes(p)
+	if err := (nest.RegisterTile{Rows: z.tiles, Vectors: z.vectors, Unroll: z.ku}).Legal(t); err != nil {
+		return err
+	}
+	if bytes := x.scratch(t, z, x.filtering.Products); bytes > maxScratch {
+		return fmt.Errorf("space: transformed tiles take %.0f bytes, more than %d", bytes, maxScratch)
+	}
+	return nil
+}
+
+// covered is the number of tiles of a block, all without blocks.
+func (x *winograd) covered(z sizes) int64 {
+	if z.blocked() {
+		return z.rows * z.columns
+	}
+	return x.images * z.ty * z.tx
+}
+
+// scratch is the size of the transformed data and its product, in bytes.
+func (x *winograd) scratch(t *target.Target, z sizes, products int64) float64 {
+	bytes := float64(t.CPU.VectorBytes) / float64(x.lanes)
+	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
+}
+
+// Cost implements space.Structure, as the cost of a tile does, for the three steps: the transform of the data, the
+// product and the transform of the product, and for the bytes that they hand on to each other and the weights that
+// they read.
+func (x *tile) Cost(p parameters) float64 {
+	t, f, z := x.target, x.filtering, x.sizes(p)
+	workers := float64(machine.Workers(t))
+	covered := float64(x.covered(z))
+	blocks := float64(x.images*z.ty*z.tx) / covered
+	in, out := float64(nest.CeilDiv(x.ic, x.lanes)), float64(nest.CeilDiv(x.oc, x.lanes))
+	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
+	if p.image == nest.Inline {
+		transforms += covered * in * 1.2 * float64(f.Products)
+	} else {
+		transforms += covered * in * 4 * float64(f.Fetched)
+	}
+	product := x.productCycles(t, z, f.Products)
+	cycles := blocks * (transforms + product + x.handedOn(t, z, f.Products))
+	regions := 1.0
+	if z.blocked() {
+		cycles *= math.Ceil(blocks/workers) / blocks
+	} else {
+		chunks := float64(f.Products * (nest.CeilDiv(x.oc, z.vectors*x.lanes) / z.vecTiles))
+		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers)
+		regions = 3 // the data, the product and the output
+	}
+	if p.image != nest.Inline && !(p.image == nest.InBlock && z.blocked()) {
+		regions++
+	}
+	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, f.Products, blocks, workers)
+}
+
+// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills:
+// fitted to F(2x2, 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
+func dataCycles(f schedule.Filtering) float64 {
+	return 0.67*float64(f.InputOps) + 0.78*float64(f.Products)
+}
+
+func resultCycles(f schedule.Filtering) float64 {
+	return 0.49*float64(f.OutputOps) + 1.02*float64(f.Products)
+}
+
+// productCycles is the product of a block.
+func (x *winograd) productCycles(t *target.Target, z sizes, products int64) float64 {
+	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
+	loads += machine.Crowded(t, acc, float64(z.vectors), z.ku)
+	step := max(acc/2, loads/2, machine.Latency) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
+	tiles := float64(nest.CeilDiv(x.covered(z), z.tiles)) * float64(nest.CeilDiv(x.oc, x.lanes)) / float64(z.vectors)
+	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)
+}
+
+// handedOn is the traffic of the transformed data and the product of a block, each written and read once.
+func (x *winograd) handedOn(t *target.Target, z sizes, products int64) float64 {
+	bytes := x.scratch(t, z, products)
+	lines := 2 * bytes / float64(machine.Line(t))
+	switch {
+	case bytes <= 0.7*float64(t.CPU.L2Bytes):
+		return lines
+	case bytes <= 0.7*float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)):
+		return 3 * lines
+	}
+	return 10 * lines
+}
+
+// weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them
+// for every block. Without blocks workers share it.
+func (x *winograd) weightCycles(t *target.Target, z sizes, products int64, blocks, workers float64) float64 {
+	bytes := float64(products*x.ic*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
+	lines := bytes / float64(machine.Line(t))
+	first := 0.7 * machine.ColdLine * lines // the products hide the rest
+	if !z.blocked() {
+		return first / min(workers, 2)
+	}
+	again := 1.5 * lines
+	if bytes <= 0.5*float64(t.CPU.L2Bytes) {
+		again = 0.4 * lines
+	}
+	return first + max(0, math.Ceil(blocks/workers)-1)*again
+}

@@ -1,0 +1,118 @@
+package winograd
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the
+// weights are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or,
+// without blocks, each for all tiles at once, which reads everything once and divides the product among workers by
+// weights.
+type winograd struct {
+	target      *target.Target
+	unit        nest.Unit
+	lanes, line int64
+	constant    int
+	// batch, y, x and c are axes of the convolution.
+	batch   []int
+	y, x, c int
+	// images is the product of the batch axes; height, width, ic and oc are extents.
+	images, height, width, ic, oc int64
+}
+
+// tile is the sketch for one size of tiles: my x mx outputs.
+type tile struct {
+	*winograd
+	my, mx    int64
+	filtering schedule.Filtering
+}
+
+// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. The tall one reads fewer
+// weights than the largest and multiplies less than the smallest.
+var (
+	smallest = space.Algorithm{Name: "winograd 2x2", Number: 2}
+	Largest  = space.Algorithm{Name: "winograd 4x4", Number: 4}
+	tall     = space.Algorithm{Name: "winograd 4x2", Number: 42}
+)
+
+// parameters are the numbers that the sketch leaves open.
+type parameters struct {
+	// tiles x vectors are the register tile of the product.
+	tiles, vectors int64
+	// block is about how many tiles a block has, 0 for none, and columns the most register tiles of a chunk of the
+	// product along the channels.
+	block, columns int64
+	// unroll is how many steps of the reduction are written out.
+	unroll int64
+	// image is where the padded activation is computed.
+	image int64
+	// prefetch is how many bytes ahead weights are fetched.
+	prefetch int64
+}
+
+// New is the schedules of the reduction acc; nil when it is no convolution that the algorithm computes. The transforms
+// are computed for one output alone.
+func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, _ []reuse.Access) space.Family {
+	c, ok := s.Conv(acc.ID)
+	if !ok || len(u.Also) > 0 {
+		return nil
+	}
+	bytes := acc.Tensor.DType.Bytes()
+	x := &winograd{
+		target: t, unit: u,
+		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
+		batch: c.Batch, y: c.Y, x: c.X, c: c.OC, images: 1,
+		height: acc.Tensor.Shape[c.Y], width: acc.Tensor.Shape[c.X], ic: c.IC, oc: acc.Tensor.Shape[c.OC],
+	}
+	for _, k := range c.Batch {
+		x.images *= acc.Tensor.Shape[k]
+	}
+	k := &space.Sketch[parameters]{Open: x.open()}
+	for _, a := range []struct {
+		space.Algorithm
+		my, mx int64
+	}{{smallest, 2, 2}, {Largest, 4, 4}, {tall, 4, 2}} {
+		if f, ok := c.Filtering(a.my, a.mx); ok {
+			k.Variants = append(k.Variants, space.Variant[parameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f}})
+			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
+		}
+	}
+	if len(k.Variants) == 0 {
+		return nil
+	}
+	return k
+}
+
+// sizes are the numbers that follow from the parameters.
+type sizes struct {
+	// tiles x vectors is the register tile.
+	tiles, vectors, ku int64
+	// vecTiles is how many register tiles a chunk of the product has along the channels.
+	vecTiles int64
+	// rows x columns of tiles are a block; zero without blocks.
+	rows, columns int64
+	// ty x tx tiles cover an image.
+	ty, tx int64
+}
+
+func (z sizes) blocked() bool { return z.rows > 0 }
+
+func (x *tile) sizes(p parameters) sizes {
+	z := sizes{ty: nest.CeilDiv(x.height, x.my), tx: nest.CeilDiv(x.width, x.mx), ku: max(1, p.unroll)}
+	z.vectors = min(max(1, p.vectors), nest.CeilDiv(x.oc, x.lanes))
+	covered := x.images * z.ty * z.tx
+	if block := p.block; block >= z.tx {
+		z.rows, z.columns = nest.DivisorAtMost(z.ty, block/z.tx), z.tx
+		covered = z.rows * z.columns
+	} else if block > 0 {
+		z.rows, z.columns = 1, nest.DivisorAtMost(z.tx, block)
+		covered = z.columns
+	}
+	z.tiles = min(max(1, p.tiles), covered)
+	z.vecTiles = nest.DivisorAtMost(nest.CeilDiv(x.oc, z.vectors*x.lanes), max(1, p.columns))
+	return z
+}
