@@ -79,6 +79,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 	}
 	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &Local{own: own, scratch: scratch, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}}
+	cfg.Logger = slog.New(untilFailure{cfg.Logger.Handler(), life})
 	if err := l.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, l.Stop())
 	}
@@ -115,7 +116,7 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 		defer close(l.trackerDone)
 		err := RunTracker(l.life, TrackerConfig{
 			Records: cfg.Records, ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
-			Ready: func(net.Addr, net.Addr) { close(ready) },
+			Ready: func(net.Addr, net.Addr) { close(ready) }, Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
 		})
 		l.fail(err)
 	}()

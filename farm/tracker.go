@@ -49,6 +49,8 @@ type TrackerConfig struct {
 	Drift drift.Policy
 	// Ready, when set, is called once with the addresses that are served, before the first call can come.
 	Ready func(rpc, web net.Addr)
+	// Failing hears once that the records cannot be written, with which RunTracker ends; nil = it is logged.
+	Failing func(error)
 }
 
 // Patience is how long a tracker waits, and how often it tries; see tracker.Config.
@@ -86,7 +88,7 @@ func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security
 		Store: store, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
 		Security: security, Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
 		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
-		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups,
+		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

@@ -43,6 +43,8 @@ type Config struct {
 	Artifacts artifact.Options
 	// Logger hears of what happens to jobs, agents and leases; nil = nobody.
 	Logger *slog.Logger
+	// Failing hears once that the store cannot be written, with which Serve ends; nil = it is logged.
+	Failing func(error)
 	// Registerer takes the metrics; nil = none are kept.
 	Registerer prometheus.Registerer
 	// Now is the wall's clock, for stamps; nil = time.Now.
@@ -153,7 +155,7 @@ func New(cfg Config) (*Tracker, error) {
 	artifacts.Dir = cfg.ArtifactsDir
 	t.engine, err = engine.New(engine.Config{
 		State: cfg.state(), Store: cfg.Store, Artifacts: artifacts, Calls: cfg.Limits.Calls, Watches: cfg.Limits.Watches,
-		Observe: func(f state.Fact) { t.metrics.Observe(f) },
+		Observe: func(f state.Fact) { t.metrics.Observe(f) }, Failing: cfg.Failing,
 	})
 	if err != nil {
 		return nil, err

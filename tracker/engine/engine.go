@@ -24,6 +24,8 @@ type Config struct {
 	Calls, Watches int
 	// Observe hears of what happened. It is called under the engine's lock.
 	Observe func(state.Fact)
+	// Failing hears once that the store cannot be written, with which the engine ends; nil = it is logged.
+	Failing func(error)
 }
 
 // Engine runs a machine. Its methods may be called from many goroutines.
@@ -59,6 +61,9 @@ func New(cfg Config) (*Engine, error) {
 	}
 	options := cfg.Artifacts
 	options.Logger, options.Now, options.Damaged = e.log, cfg.State.Now, e.damaged
+	if e.cfg.Failing == nil {
+		e.cfg.Failing = func(err error) { e.log.Error("the records file cannot be written, stopping", "error", err) }
+	}
 	var err error
 	if e.artifacts, err = artifact.Open(options); err != nil {
 		return nil, err
@@ -144,7 +149,7 @@ func (e *Engine) Close() { e.closeOnce.Do(func() { close(e.closing) }) }
 // fail remembers that the store cannot be written: the memory is ahead of it for good.
 func (e *Engine) fail(err error) {
 	e.failOnce.Do(func() {
-		e.log.Error("the records file cannot be written, stopping", "error", err)
+		e.cfg.Failing(err)
 		e.failure = err
 		close(e.failed)
 	})
