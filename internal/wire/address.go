@@ -25,7 +25,7 @@ func CheckAddress(addr string) error {
 	if err != nil {
 		return fmt.Errorf("address %q is not host:port or unix:PATH", addr)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
 		return fmt.Errorf("address %q: %q is not a port: want 0 to 65535", addr, port)
 	}
 	return nil
