@@ -32,9 +32,15 @@ func Of(s *schedule.Schedule, t *target.Target) *Analysis {
 }
 
 // Cycles is the time of the kernel, in cycles of one core: that of its statements, each with its busiest worker, and
-// that of starting parallel regions.
+// that of starting parallel regions. A parallel loop that runs once starts none.
 func (a *Analysis) Cycles() float64 {
-	return a.Total.Elapsed + a.Total.Regions*machine.Region(a.Target)
+	cycles := a.Total.Elapsed
+	for k := range a.Statements {
+		if x := &a.Statements[k]; x.Consumer < 0 && x.Cycles.Chunks > 1 {
+			cycles += machine.Region(a.Target)
+		}
+	}
+	return cycles
 }
 
 // Run analyses a schedule in place of the last one.
