@@ -152,8 +152,26 @@ var stages = map[string][]string{
 	"compiler/frontend/emit":      {"compiler/array", "compiler/expr", "compiler/frontend/placement", "compiler/graph", "compiler/op", "compiler/program"},
 }
 
-func TestStagesOfTheFrontEndKnowOnlyTheGraph(t *testing.T) {
-	for pkg, knows := range stages {
+func TestStagesOfTheFrontEndKnowOnlyTheGraph(t *testing.T) { importsAreOf(t, stages) }
+
+// costs are the packages that price schedules of processors, lowest first. None knows a sketch.
+var costs = map[string][]string{
+	"compiler/backend/cpu/machine":   {"compiler/target"},
+	"compiler/backend/cpu/footprint": nil,
+	"compiler/backend/cpu/cost": {
+		"compiler/array", "compiler/backend/cpu/footprint", "compiler/backend/cpu/machine", "compiler/expr", "compiler/schedule", "compiler/target",
+	},
+	"compiler/backend/cpu/describe": {
+		"compiler/backend/cpu/cost", "compiler/backend/cpu/machine", "compiler/expr", "compiler/features", "compiler/schedule", "compiler/target",
+	},
+}
+
+func TestCostsOfSchedulesKnowNoSketch(t *testing.T) { importsAreOf(t, costs) }
+
+// importsAreOf checks that packages import, of the module's, only what is listed for them.
+func importsAreOf(t *testing.T, list map[string][]string) {
+	t.Helper()
+	for pkg, knows := range list {
 		listed, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, module+pkg).Output()
 		if err != nil {
 			t.Fatal(err)

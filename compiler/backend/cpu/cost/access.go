@@ -10,6 +10,7 @@ import (
 // Access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
 // constants are one.
 type Access struct {
+	// Tensor is an argument, a constant, or what another statement computes.
 	Tensor *expr.Tensor
 	// Producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
 	Producer int

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
@@ -101,12 +102,12 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 // TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of
 // 56, and what is padded inside of one is a box: all of two rows. Such candidates took ten times what was thought.
 func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
-	machine := parseTarget(t, "x86-64-v3", 1)
+	on := parseTarget(t, "x86-64-v3", 1)
 	for _, w := range builtin(t, "mobilenet-v2") {
 		if !strings.Contains(w.Text(), "f32[113,113,96]") || !strings.Contains(w.Text(), "f32[56,56,96]") {
 			continue
 		}
-		sp := sketch.New(w, machine, schedule.Default)
+		sp := sketch.New(w, on, schedule.Default)
 		waste := func(tile int) float64 {
 			p, ok := sp.Parse(fmt.Sprintf("tv=1 tw=%d th=1 hb=16 cb=8 outer=0 inner=0 ku=9 pf=0 joint=1 feed=3", tile))
 			if !ok {
@@ -116,7 +117,7 @@ func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total := cost.Of(s, machine).Total
+			total := cost.Of(s, on).Total
 			return total.Iterations / total.Useful
 		}
 		if whole, crossing := waste(7), waste(5); !(crossing > 4*whole) {
@@ -156,5 +157,31 @@ func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	}
 	if compared == 0 {
 		t.Error("no window was found")
+	}
+}
+
+// TestARegionCostsWhereSeveralWorkersShareALoop: where one worker does all, or the loop is one piece, nothing starts.
+func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
+	w := exprtest.Product(t, 96, 64, 128)
+	const tile = "tv=2 tw=6 th=1 cb=64 outer=0 inner=0 kb=0 ku=1 pf=0 hb="
+	for _, c := range []struct {
+		name    string
+		workers int
+		point   string
+		regions float64
+	}{
+		{"pieces of one worker", 1, tile + "1", 0},
+		{"pieces of two workers", 2, tile + "1", 1},
+		{"one piece", 2, tile + "16", 0},
+	} {
+		on := parseTarget(t, "x86-64-v3", c.workers)
+		a := analysed(t, w, on, c.point)
+		want := c.regions * machine.Region(on)
+		for k := range a.Statements {
+			want += a.Statements[k].Cycles.Total()
+		}
+		if got := a.Cycles(); math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%s: %.0f cycles, want %.0f", c.name, got, want)
+		}
 	}
 }

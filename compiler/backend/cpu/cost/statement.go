@@ -10,13 +10,15 @@ type Statement struct {
 	Result Access
 	// Consumer is the number of the statement in whose nest this one is computed, in the loop of number at; -1 when on
 	// its own.
-	Consumer, at int
+	Consumer int
+	at       int
 	// Times is how often the nest runs, Filled what part of its iterations these have on average: less than 1 where
 	// last tiles are partial.
 	Times, Filled float64
 	// needs has, for the loops of this nest, what one iteration of each asks of the statements inside, by number; nil
 	// for none.
-	needs   [][][]float64
+	needs [][][]float64
+	// Tile is the microkernel, Traffic what comes into each store, Cycles what both take in the whole kernel.
 	Tile    Tile
 	Traffic Traffic
 	Cycles  Cycles

@@ -24,11 +24,13 @@ type Traffic struct {
 type Loop struct {
 	// Iterations of the statement within the loop.
 	Iterations float64
-	Touch      Touch
+	// Touch is what these iterations touch together.
+	Touch Touch
 }
 
 // Buffer is a tensor that a statement reads or stores.
 type Buffer struct {
+	// Access is one of the statement's reads, or its result.
 	Access *Access
 	// shape is that of a buffer that holds a part of it; nil where it lies in memory whole.
 	shape []float64
@@ -38,7 +40,8 @@ type Buffer struct {
 	Distance float64
 	// Touched is all that is touched of it. On the way outwards it is what a loop touches, and outer what the next one
 	// does.
-	Touched, outer Touch
+	Touched Touch
+	outer   Touch
 }
 
 // traffic follows the loops around a statement outwards: what their iterations share stays in a store that holds all
