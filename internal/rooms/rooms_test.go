@@ -59,7 +59,7 @@ var rooms = []struct {
 	}},
 	{"bench", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",
-		"runner", "tracker/policy", "tuning", "farm",
+		"runner", "tuning", "farm",
 	}},
 	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
 	{"cmd/tilth/display", []string{"proto", "internal", "tuning"}},

@@ -33,7 +33,7 @@ func (x *strassen) seeds() (list []space.Candidate[parameters]) {
 	}
 	for _, t := range tiles {
 		p := parameters{rows: t[0], vectors: t[1], rowTiles: 1024, unroll: 2, prefetch: 1024}
-		for _, by := range []space.Algorithm{compiled, computed} {
+		for _, by := range []space.Algorithm{Compiled, Computed} {
 			list = append(list, space.Candidate[parameters]{By: by, Parameters: p})
 		}
 	}

@@ -35,8 +35,8 @@ type variant struct {
 
 // Strassen's algorithm with the sums of the right operand, a constant, compiled, or computed by the kernel.
 var (
-	compiled = space.Algorithm{Name: "strassen", Number: 7}
-	computed = space.Algorithm{Name: "strassen with computed sums", Number: 70}
+	Compiled = space.Algorithm{Name: "strassen", Number: 7}
+	Computed = space.Algorithm{Name: "strassen with computed sums", Number: 70}
 )
 
 // products is how many products of blocks the algorithm has.
@@ -72,8 +72,8 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 	return &space.Sketch[parameters]{
 		Open: x.open(),
 		Variants: []space.Variant[parameters]{
-			{By: compiled, Structure: &variant{x, schedule.Compiled}},
-			{By: computed, Structure: &variant{x, schedule.Computed}},
+			{By: Compiled, Structure: &variant{x, schedule.Compiled}},
+			{By: Computed, Structure: &variant{x, schedule.Computed}},
 		},
 		Good: x.seeds(),
 	}

@@ -31,12 +31,12 @@ type tile struct {
 	filtering schedule.Filtering
 }
 
-// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. The tall one reads fewer
-// weights than the largest and multiplies less than the smallest.
+// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. F4x2 reads fewer
+// weights than F4x4 and multiplies less than F2x2.
 var (
-	smallest = space.Algorithm{Name: "winograd 2x2", Number: 2}
-	Largest  = space.Algorithm{Name: "winograd 4x4", Number: 4}
-	tall     = space.Algorithm{Name: "winograd 4x2", Number: 42}
+	F2x2 = space.Algorithm{Name: "winograd 2x2", Number: 2}
+	F4x4 = space.Algorithm{Name: "winograd 4x4", Number: 4}
+	F4x2 = space.Algorithm{Name: "winograd 4x2", Number: 42}
 )
 
 // parameters are the numbers that the sketch leaves open.
@@ -75,7 +75,7 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 	for _, a := range []struct {
 		space.Algorithm
 		my, mx int64
-	}{{smallest, 2, 2}, {Largest, 4, 4}, {tall, 4, 2}} {
+	}{{F2x2, 2, 2}, {F4x4, 4, 4}, {F4x2, 4, 2}} {
 		if f, ok := c.Filtering(a.my, a.mx); ok {
 			k.Variants = append(k.Variants, space.Variant[parameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f}})
 			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
