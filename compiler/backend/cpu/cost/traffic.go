@@ -156,14 +156,10 @@ func (f *follower) loop(trips float64, axes []float64) {
 		}
 	}
 	for s, store := range f.a.Levels {
-		holds := f.sum.Of(store.Pages) <= store.Capacity
 		for i := range f.Traffic.Buffers {
 			b := &f.Traffic.Buffers[i]
-			if holds {
-				b.Fills[s] *= max(1, b.outer.Of(store.Pages)/b.Touched.Of(store.Pages))
-			} else {
-				b.Fills[s] *= trips
-			}
+			inner, outer := b.Touched.Of(store.Pages), b.outer.Of(store.Pages)
+			b.Fills[s] *= store.Growth(f.sum.Of(store.Pages), inner, max(inner, outer), trips)
 		}
 	}
 	for i := range f.Traffic.Buffers {

@@ -41,6 +41,17 @@ type Level struct {
 	Shared bool
 }
 
+// Growth is by what factor the fills of a tensor grow from one loop to the next one around it, which runs so many
+// times: what its iterations share stays in a store that holds all that one of them touches, and is filled anew each
+// time in one that does not. Inner and outer are the lines, or pages, of the tensor that each of both loops touches,
+// and touched those of all tensors within the inner one.
+func (l Level) Growth(touched, inner, outer, times float64) float64 {
+	if touched <= l.Capacity {
+		return outer / inner
+	}
+	return times
+}
+
 // The parts of caches that what a loop reads may fill, leaving room for all else. Fitted.
 const (
 	firstPart  = 0.8

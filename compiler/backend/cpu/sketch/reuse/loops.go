@@ -37,11 +37,7 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
 			grown := touch(l.Pages, list, extents, line, outer)
 			for k := range fills {
-				if sum <= l.Capacity {
-					fills[k] *= outer[k] / inner[k]
-				} else {
-					fills[k] *= float64(loop.Times)
-				}
+				fills[k] *= l.Growth(sum, inner[k], outer[k], float64(loop.Times))
 			}
 			sum = grown
 			inner, outer = outer, inner
