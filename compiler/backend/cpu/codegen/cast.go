@@ -6,53 +6,35 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// isHalf reports whether a type is one of the 16-bit floating point types, which are storage: arithmetic on them is
-// done in float32.
-func isHalf(d array.DType) bool { return d == array.Float16 || d == array.BFloat16 }
-
 // cast is a C expression of a value of another type, in scalars (lanes 1) or vectors.
 func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
+	if lanes == 1 {
+		return u.helpers().Cast(code, from, to)
+	}
+	via, indirect := ctext.Via(from, to)
 	switch {
 	case from == to:
 		return code
-	case to == array.Bool && lanes == 1 && !isHalf(from):
-		return fmt.Sprintf("(%s != 0)", code)
-	case isHalf(from) && (isHalf(to) || to != array.Float32):
-		return u.cast(u.cast(code, from, array.Float32, lanes), array.Float32, to, lanes)
-	case isHalf(to) && from != array.Float32:
-		return u.cast(u.cast(code, from, array.Float32, lanes), array.Float32, to, lanes)
+	case indirect:
+		return u.cast(u.cast(code, from, via, lanes), via, to, lanes)
 	case from == array.BFloat16, to == array.BFloat16:
 		return fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), to, lanes), code)
 	case from.IsFloat() && to.IsInt():
-		return u.truncate(code, from, to, lanes)
-	case lanes == 1:
-		return fmt.Sprintf("((%s)%s)", ctypes[to].scalar, code)
+		whole := ctext.Whole(to)
+		return u.cast(fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), whole, lanes), code), whole, to, lanes)
 	}
 	return fmt.Sprintf("__builtin_convertvector(%s, %s)", code, u.vector(to, lanes))
-}
-
-// truncate is a cast of float32 or float64 to an integer type: through the integer of 32 or 64 bits that package expr
-// asks for.
-func (u *Unit) truncate(code string, from, to array.DType, lanes int64) string {
-	wide := array.Int32
-	switch to {
-	case array.Int64, array.Uint32:
-		wide = array.Int64
-	case array.Uint64:
-		wide = array.Uint64
-	}
-	whole := fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), wide, lanes), code)
-	return u.cast(whole, wide, to, lanes)
 }
 
 // isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before
 // it is narrowed.
 func isClamped(e expr.Expr) bool {
 	outer, ok := e.(*expr.Binary)
-	if !ok || outer.Op != expr.Min || isHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
+	if !ok || outer.Op != expr.Min || ctext.IsHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
 		return false
 	}
 	inner, ok := outer.A.(*expr.Binary)
@@ -76,8 +58,8 @@ func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
 		return false
 	}
 	x := u.vector(from, lanes)
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
-		head, t, name, x, u.helper("select", from, lanes), u.vector(ctypes[from].mask, lanes), x, t))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
+		head, t, name, x, u.helper("select", from, lanes), u.vector(ctext.TypeOf(from).Mask, lanes), x, t))
 	return true
 }
 
@@ -93,31 +75,22 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 		body = u.fromBFloat16(lanes)
 	case d == array.BFloat16:
 		body = u.toBFloat16(lanes)
-	case lanes == 1 || d == array.Uint64:
+	case d == array.Uint64:
 		body = truncateLanes(d, lanes)
 	default:
 		body = u.truncateVector(from, d, lanes)
 	}
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) {\n%s}\n", head, t, name, u.vector(from, lanes), strings.ReplaceAll(body, "{t}", t)))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n%s}\n", head, t, name, u.vector(from, lanes), strings.ReplaceAll(body, "{t}", t)))
 	return true
 }
 
 // fromBFloat16 shifts the bits to where float has them.
 func (u *Unit) fromBFloat16(lanes int64) string {
-	if lanes == 1 {
-		return "  union { uint32_t u; float f; } v = {(uint32_t)x << 16};\n  return v.f;\n"
-	}
 	return fmt.Sprintf("  return ({t})(__builtin_convertvector((%s)x, %s) << 16);\n", u.vector(array.Uint16, lanes), u.vector(array.Uint32, lanes))
 }
 
 // toBFloat16 rounds to the nearest, ties to even; NaN stays NaN.
 func (u *Unit) toBFloat16(lanes int64) string {
-	if lanes == 1 {
-		return `  union { float f; uint32_t u; } v = {x};
-  if (x != x) return ({t})(v.u >> 16 | 0x40);
-  return ({t})((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
-`
-	}
 	bits := u.vector(array.Uint32, lanes)
 	return fmt.Sprintf(`  %[1]s v = (%[1]s)x, nan = (%[1]s)(x != x);
   %[1]s rounded = (v + 0x7fff + (v >> 16 & 1)) >> 16, kept = v >> 16 | 0x40;
@@ -125,36 +98,21 @@ func (u *Unit) toBFloat16(lanes int64) string {
 `, bits, u.vector(array.Uint16, lanes))
 }
 
-// limits are the bounds of an integer type: those of the floating point values that fit, and its least and greatest
-// value.
-type limits struct{ low, high, least, most string }
-
-var integerLimits = map[array.DType]limits{
-	array.Int32:  {"-0x1p+31", "0x1p+31", "INT32_MIN", "INT32_MAX"},
-	array.Int64:  {"-0x1p+63", "0x1p+63", "INT64_MIN", "INT64_MAX"},
-	array.Uint64: {"0", "0x1p+64", "(uint64_t)({x} < -0x1p+63 ? INT64_MIN : (int64_t){x})", "UINT64_MAX"},
-}
-
-// truncateLanes casts one number, or the lanes of a vector one by one.
+// truncateLanes casts the lanes of a vector one by one.
 func truncateLanes(d array.DType, lanes int64) string {
-	l := integerLimits[d]
-	text := fmt.Sprintf("{x} != {x} ? 0 : {x} >= %s ? %s : {x} < %s ? %s : (%s){x};\n", l.high, l.most, l.low, l.least, ctypes[d].scalar)
-	if lanes == 1 {
-		return strings.ReplaceAll("  return "+text, "{x}", "x")
-	}
-	each := strings.ReplaceAll("y[k] = "+text, "{x}", "x[k]")
+	each := strings.ReplaceAll("y[k] = "+ctext.Truncation(d), "{x}", "x[k]")
 	return fmt.Sprintf("  {t} y;\n  for (int k = 0; k < %d; k++) %s  return y;\n", lanes, each)
 }
 
 // truncateVector casts the lanes that fit, and enters the limits where they do not.
 func (u *Unit) truncateVector(from, d array.DType, lanes int64) string {
-	l := integerLimits[d]
-	suffix := ctypes[from].literal
-	mask := u.vector(ctypes[from].mask, lanes)
+	l := ctext.IntegerLimits[d]
+	suffix := ctext.TypeOf(from).Literal
+	mask := u.vector(ctext.TypeOf(from).Mask, lanes)
 	choose := u.helper("select", from, lanes)
 	return fmt.Sprintf(`  %[1]s over = (%[1]s)(x >= %[2]s), under = (%[1]s)(x < %[3]s), nan = (%[1]s)(x != x);
   {t} whole = __builtin_convertvector(%[4]s(over | under | nan, (%[7]s){0}, x), {t});
   {t} most = __builtin_convertvector(over, {t}) & %[5]s, least = __builtin_convertvector(under, {t}) & %[6]s;
   return whole | most | least;
-`, mask, l.high+suffix, l.low+suffix, choose, l.most, l.least, u.vector(from, lanes))
+`, mask, l.High+suffix, l.Low+suffix, choose, l.Most, l.Least, u.vector(from, lanes))
 }

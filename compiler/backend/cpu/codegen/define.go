@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // define prints a value that is kept in a variable.
 func (p *printer) define(n *ir.Define) {
-	t, code := ctypes[n.Buffer.Tensor.DType].scalar, ""
+	t, code := ctext.TypeOf(n.Buffer.Tensor.DType).Scalar, ""
 	if n.Lane == nil {
 		code = p.scalar(n.Value)
 	} else {

@@ -78,7 +78,7 @@ func armDot(name string) string {
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it.
 func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
-	if u.declarations.has(name) {
+	if u.declarations.Has(name) {
 		return name
 	}
 	form := dotInstructions[d]
@@ -99,7 +99,7 @@ func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 		body.WriteString("#else\n" + plain + "#endif\n")
 	}
 	text := strings.NewReplacer("{acc}", t, "{bits}", bits).Replace(body.String())
-	u.declarations.declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text))
+	u.declarations.Declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text))
 	return name
 }
 

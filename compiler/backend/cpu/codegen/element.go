@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -15,9 +16,9 @@ import (
 // loop, and compilers move it out by the cheapest of their passes.
 func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	if len(at.Terms) > 0 && p.guarded > 0 {
-		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), intLiteral(at.Const, array.Int64))
+		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), ctext.IntLiteral(at.Const, array.Int64))
 	}
-	return fmt.Sprintf("%s[%s]", p.origin(t, at.Terms), intLiteral(at.Const, array.Int64))
+	return fmt.Sprintf("%s[%s]", p.origin(t, at.Terms), ctext.IntLiteral(at.Const, array.Int64))
 }
 
 // origin is a variable that points as many elements behind a buffer's begin as the terms of an index add up to,
@@ -65,7 +66,7 @@ func (p *printer) sum(terms []expr.Term) (code string) {
 		}
 		code += p.scalar(t.Atom)
 		if t.Coef != 1 {
-			code += " * " + intLiteral(t.Coef, array.Int64)
+			code += " * " + ctext.IntLiteral(t.Coef, array.Int64)
 		}
 	}
 	return code

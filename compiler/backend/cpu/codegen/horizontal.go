@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -16,7 +17,7 @@ func (p *printer) combine(n *ir.Combine) {
 	p.lane, p.lanes = nil, 1
 	defer func() { p.lane, p.lanes = lane, lanes }()
 	element := p.scalar(n.Before)
-	value := p.unit.binary(n.Op, d, element, fmt.Sprintf("%s(%s)", p.unit.helper("across_"+n.Op.String(), d, lanes), term))
+	value := p.unit.helpers().Binary(n.Op, d, element, fmt.Sprintf("%s(%s)", p.unit.helper("across_"+n.Op.String(), d, lanes), term))
 	at := expr.Linearize(n.Index)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {
 		p.line("%s = %s;", reg.lane(at.Const), value)
@@ -30,20 +31,20 @@ var acrossOps = map[string]expr.BinaryOp{"add": expr.Add, "mul": expr.Mul, "min"
 
 // across declares the combination of a vector's lanes: halves are combined until two lanes are left.
 func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
-	t, scalar := u.vector(d, lanes), ctypes[d].scalar
+	t, scalar := u.vector(d, lanes), ctext.TypeOf(d).Scalar
 	if lanes == 2 {
-		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s; }\n", head, scalar, name, t, u.binary(acrossOps[op], d, "x[0]", "x[1]")))
+		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s; }\n", head, scalar, name, t, u.helpers().Binary(acrossOps[op], d, "x[0]", "x[1]")))
 		return
 	}
 	half := lanes / 2
 	inner := u.helper("across_"+op, d, half)
 	low := fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(0, half))
 	high := fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(half, half))
-	combined := fmt.Sprintf("(%s %s %s)", low, infix[acrossOps[op]], high)
+	combined := fmt.Sprintf("(%s %s %s)", low, ctext.Infix[acrossOps[op]], high)
 	if op == "min" || op == "max" {
 		combined = fmt.Sprintf("%s(%s, %s)", u.extremeHelper(acrossOps[op], d, half), low, high)
 	}
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined))
 }
 
 // indices lists n numbers from a first one.

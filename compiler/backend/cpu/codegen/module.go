@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -20,10 +21,11 @@ type Printed struct {
 // Print prints a kernel under a symbol that none of its module's others may have, as plain scalar C where there is no
 // target. The error says why the schedule cannot be lowered.
 func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
-	return printIn(NewUnit(t), symbol, k)
+	return PrintIn(NewUnit(t), symbol, k)
 }
 
-func printIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
+// PrintIn is Print into an empty unit.
+func PrintIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
 	p, err := u.kernel(symbol, k.Schedule)
 	if err != nil {
 		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
@@ -38,11 +40,15 @@ func (p *Printed) Size() int { return p.unit.code.Len() }
 // Link is a translation unit of printed kernels, with the functions that pack their constants and the table
 // tilth_module. All must be what Print made of w for t, which is nil for plain scalar C.
 func Link(w *expr.Workload, kernels []backend.Printed, t *target.Target) (string, error) {
-	u := NewUnit(t)
+	return LinkIn(NewUnit(t), w, kernels)
+}
+
+// LinkIn is Link into an empty unit, of what PrintIn made in units like it.
+func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error) {
 	var table []string
 	for _, k := range kernels {
 		p := k.(*Printed)
-		u.declarations.include(&p.unit.declarations)
+		u.declarations.Include(&p.unit.declarations)
 		u.code.WriteString(p.unit.code.String())
 		packs, err := u.packTable(p.symbol, len(w.Inputs), p.Prepared)
 		if err != nil {
@@ -77,5 +83,5 @@ func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
 	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))
 	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels, %s};\n",
-		len(args), len(kernels), floatLiteral(Tolerance(w), array.Float64))
+		len(args), len(kernels), ctext.FloatLiteral(Tolerance(w), array.Float64))
 }

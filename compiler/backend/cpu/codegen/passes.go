@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/across"
@@ -41,7 +42,7 @@ func (u *Unit) passes() []pass {
 		{"epilogues", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
 		{"transpose", always(transpose.Run)},
 		{"dot", always(func(f *ir.Func) *ir.Func { return dot.Run(f, dotTerms) })},
-		{"across", always(func(f *ir.Func) *ir.Func { return across.Run(f, computes) })},
+		{"across", always(func(f *ir.Func) *ir.Func { return across.Run(f, ctext.Computes) })},
 		{"lanewise", always(func(f *ir.Func) *ir.Func { return lanewise.Run(f, forms{}) })},
 		{"stream", always(func(f *ir.Func) *ir.Func { return stream.Run(f, u.lanes) })},
 		{"cse", always(cse.Run)},

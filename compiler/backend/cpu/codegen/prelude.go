@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -19,14 +20,14 @@ typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 // it a tenth of a millisecond.
 func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
-		return ctypes[d].scalar
+		return ctext.TypeOf(d).Scalar
 	}
 	name := vectorName(d, lanes)
-	if u.declarations.has(name) {
+	if u.declarations.Has(name) {
 		return name
 	}
-	t, bytes := ctypes[d], lanes*d.Bytes()
-	u.declarations.declare(name, fmt.Sprintf(`#ifdef __clang__
+	t, bytes := ctext.TypeOf(d), lanes*d.Bytes()
+	u.declarations.Declare(name, fmt.Sprintf(`#ifdef __clang__
 typedef %[2]s %[1]s __attribute__((ext_vector_type(%[3]d)));
 typedef %[2]s %[1]s_mem __attribute__((ext_vector_type(%[3]d), aligned(%[5]d), may_alias));
 #define %[1]s_splat(x) ((%[1]s)(%[2]s)(x))
@@ -35,7 +36,7 @@ typedef %[2]s %[1]s __attribute__((vector_size(%[4]d)));
 typedef %[2]s %[1]s_mem __attribute__((vector_size(%[4]d), aligned(%[5]d), may_alias));
 static inline __attribute__((unused, always_inline)) %[1]s %[1]s_splat(%[2]s x) { %[1]s v = {%[6]s}; return v; }
 #endif
-`, name, t.scalar, lanes, bytes, d.Bytes(), repeat("x", lanes)))
+`, name, t.Scalar, lanes, bytes, d.Bytes(), repeat("x", lanes)))
 	return name
 }
 
@@ -47,20 +48,26 @@ func repeat(x string, n int64) string {
 	return list
 }
 
+// helpers are the functions on scalars.
+func (u *Unit) helpers() *ctext.Helpers {
+	return &ctext.Helpers{Declarations: &u.declarations, Dialect: ctext.C}
+}
+
 // helper declares a function on a type (lanes 1: a scalar) once, and returns its name.
 func (u *Unit) helper(op string, d array.DType, lanes int64) string {
+	if lanes == 1 {
+		return u.helpers().Helper(op, d)
+	}
 	t := u.vector(d, lanes)
-	name := fmt.Sprintf("tilth_%s_%vx%d", op, d, lanes)
-	if u.declarations.has(name) {
+	name := ctext.HelperName(op, d, lanes)
+	if u.declarations.Has(name) {
 		return name
 	}
-	const head = "static inline __attribute__((unused, always_inline)) "
+	head := ctext.C.Head
 	switch {
-	case lanes == 1 && u.integerHelper(head, name, op, t, d), u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
+	case u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
 		u.extreme(head, name, op, t, d, lanes)
-	case op == "abs" && lanes == 1:
-		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a) { return a < 0 ? (%s)(0 - (%s)a) : a; }\n", head, t, name, t, t, unsignedOf(d)))
 	case op == "select":
 		u.vectorSelect(head, name, t, d, lanes)
 	case strings.HasPrefix(op, "across_"):
@@ -90,18 +97,10 @@ func (u *Unit) extremeHelper(op expr.BinaryOp, d array.DType, lanes int64) strin
 func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	base, counts := strings.CutSuffix(op, "_nan")
 	test := map[string]string{"min": "<", "max": ">"}[base]
-	if lanes == 1 {
-		nan := ""
-		if d.IsFloat() {
-			nan = " || a != a"
-		}
-		u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return a %s b%s ? a : b; }\n", head, t, name, t, t, test, nan))
-		return
-	}
-	choose, mask := u.helper("select", d, lanes), u.vector(ctypes[d].mask, lanes)
+	choose, mask := u.helper("select", d, lanes), u.vector(ctext.TypeOf(d).Mask, lanes)
 	value := fmt.Sprintf("%s((%s)(a %s b), a, b)", choose, mask, test)
 	if counts {
 		value = fmt.Sprintf("%s((%s)(a != a), a, %s)", choose, mask, value)
 	}
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return %s; }\n", head, t, name, t, t, value))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return %s; }\n", head, t, name, t, t, value))
 }

@@ -5,17 +5,19 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // printer prints one C function.
 type printer struct {
-	unit   *Unit
-	kernel *kernelPrinter
-	out    strings.Builder
-	indent int
-	names  map[*expr.Var]string
+	unit    *Unit
+	kernel  *kernelPrinter
+	scalars *ctext.Scalars
+	out     strings.Builder
+	indent  int
+	names   map[*expr.Var]string
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
@@ -91,6 +93,17 @@ func (p *printer) varName(v *expr.Var) string {
 		p.names[v] = name
 	}
 	return name
+}
+
+// scalar is a C expression for e; the lane variable, if any, must not occur in it.
+func (p *printer) scalar(e expr.Expr) string { return p.scalars.Text(e) }
+
+func (p *printer) scalarLoad(n *expr.Load) string {
+	at := expr.Linearize(n.Index[0])
+	if reg := p.registers[n.Tensor]; reg != nil {
+		return reg.lane(at.Const)
+	}
+	return p.element(n.Tensor, at)
 }
 
 func (p *printer) block(b ir.Block) {
@@ -174,7 +187,7 @@ func (p *printer) serial(n *ir.For) {
 // alloc declares a scratch buffer.
 func (p *printer) alloc(b *ir.Buffer) {
 	name := p.kernel.fresh("s")
-	t := ctypes[b.Tensor.DType].scalar
+	t := ctext.TypeOf(b.Tensor.DType).Scalar
 	delete(p.registers, b.Tensor) // another version of these loops may have it elsewhere
 	switch b.Space {
 	case ir.Register:
@@ -196,7 +209,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 // variables declares those of a buffer in registers.
 func (p *printer) variables(b *ir.Buffer, name string) {
 	for _, s := range b.Slots {
-		t := ctypes[b.Tensor.DType].scalar
+		t := ctext.TypeOf(b.Tensor.DType).Scalar
 		if s.Lanes > 1 {
 			t = p.unit.vector(b.Tensor.DType, s.Lanes)
 		}

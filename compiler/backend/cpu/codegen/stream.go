@@ -19,11 +19,11 @@ func (p *printer) endStreams(streams bool) {
 func (u *Unit) streaming(d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := "tilth_stream_" + t
-	if u.declarations.has(name) {
+	if u.declarations.Has(name) {
 		return name
 	}
-	u.declarations.declare("tilth_stream", streamPrelude)
-	u.declarations.declare(name, fmt.Sprintf(`#ifdef TILTH_STREAMS
+	u.declarations.Declare("tilth_stream", streamPrelude)
+	u.declarations.Declare(name, fmt.Sprintf(`#ifdef TILTH_STREAMS
 #define %[1]s(p, ...) __builtin_nontemporal_store((%[2]s)(__VA_ARGS__), (%[2]s *)(p))
 #else
 #define %[1]s(p, ...) (*(%[2]s_mem *)(p) = (__VA_ARGS__))

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
@@ -21,11 +22,28 @@ type Unit struct {
 	vectorBytes     int64
 	caches          prefetch.Caches
 	vectorRegisters int64
-	declarations    declarations
+	declarations    ctext.Declarations
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
 	packs map[string]string
 	code  strings.Builder
+	// prelude stands before everything else, and printing prints kernels, where another backend does.
+	prelude  string
+	printing Functions
 }
+
+// Functions prints into a unit what a kernel of the ABI is run by: the function SYMBOL_run and all that it needs.
+type Functions func(u *Unit, symbol string, s *schedule.Schedule) (backend.Info, error)
+
+// NewUnitOf is an empty translation unit whose kernels another backend prints, for a prelude of its own. Functions that
+// pack constants are plain scalar C.
+func NewUnitOf(prelude string, printing Functions) *Unit {
+	u := newUnit(0)
+	u.prelude, u.printing = prelude, printing
+	return u
+}
+
+// Write adds text to the unit.
+func (u *Unit) Write(text string) { u.code.WriteString(text) }
 
 // NewUnit is an empty translation unit for a target; without one (nil), for plain scalar C.
 func NewUnit(t *target.Target) *Unit {
@@ -93,11 +111,15 @@ type printed struct {
 // fields is the initialiser of its description.
 func (k printed) fields(id, packs string) string {
 	return fmt.Sprintf("{\"%s\", %d, %s, %s_run, %d, %d, %s}", id, len(k.Prepared), packs, k.symbol, k.WorkspaceBytes, k.WorkerBytes,
-		floatLiteral(k.growth, array.Float64))
+		ctext.FloatLiteral(k.growth, array.Float64))
 }
 
 // kernel prints a kernel's functions.
 func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
+	if u.printing != nil {
+		info, err := u.printing(u, symbol, s)
+		return printed{info, symbol, s.ErrorGrowth()}, err
+	}
 	f, err := lowered(s, u.kernelPasses(), observe)
 	if err != nil {
 		return printed{}, err
@@ -117,7 +139,7 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 
 // Source is the whole translation unit.
 func (u *Unit) Source() string {
-	return abi.Header + commonPrelude + u.declarations.text() + u.code.String()
+	return abi.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }
 
 // Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's

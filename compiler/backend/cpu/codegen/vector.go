@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -103,8 +104,8 @@ func (p *printer) spread(n *ir.Spread) string {
 
 func (p *printer) vectorBinary(n *expr.Binary) string {
 	d := n.A.DType()
-	if isHalf(d) {
-		return p.vectorForm(inFloat32(n))
+	if ctext.IsHalf(d) {
+		return p.vectorForm(ctext.InFloat32(n))
 	}
 	if code, ok := p.byLogistic(n); ok {
 		return code
@@ -115,7 +116,7 @@ func (p *printer) vectorBinary(n *expr.Binary) string {
 	case expr.Min, expr.Max:
 		return p.vectorExtreme(n)
 	}
-	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), infix[n.Op], p.vector(n.B))
+	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), ctext.Infix[n.Op], p.vector(n.B))
 }
 
 // vectorExtreme is Min or Max. A number that is not NaN, such as the zero of a ReLU, comes first, which is cheaper.
@@ -139,8 +140,8 @@ func isNumber(e expr.Expr) bool {
 func (p *printer) vectorUnary(n *expr.Unary) string {
 	d := n.A.DType()
 	switch {
-	case isHalf(d):
-		return p.vectorForm(inFloat32(n))
+	case ctext.IsHalf(d):
+		return p.vectorForm(ctext.InFloat32(n))
 	case n.Op == expr.Neg:
 		return fmt.Sprintf("(-%s)", p.vector(n.A))
 	case n.Op == expr.Not:

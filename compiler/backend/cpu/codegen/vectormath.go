@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ctext"
 )
 
 // vectorFunctions are mathematical functions on float vectors, written with the compilers' generic vector arithmetic
@@ -193,13 +194,13 @@ func (u *Unit) vectorMath(head, name, op string, lanes int64) {
 	if strings.HasPrefix(text, "static") {
 		head = ""
 	}
-	u.declarations.declare(name, head+strings.NewReplacer(marks...).Replace(text))
+	u.declarations.Declare(name, head+strings.NewReplacer(marks...).Replace(text))
 }
 
 // vectorSelect declares the choice between two vectors by a mask whose lanes are 0 or -1.
 func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
-	mask := u.vector(ctypes[d].mask, lanes)
-	u.declarations.declare(name, fmt.Sprintf(`%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
+	mask := u.vector(ctext.TypeOf(d).Mask, lanes)
+	u.declarations.Declare(name, fmt.Sprintf(`%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
 #ifdef __clang__
   return m ? a : b;
 #else
@@ -211,7 +212,7 @@ func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
 
 // anyLane declares whether any lane of a mask is set.
 func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
-	u.declarations.declare(name, fmt.Sprintf(`%sint %s(%s m) {
+	u.declarations.Declare(name, fmt.Sprintf(`%sint %s(%s m) {
 #ifdef __clang__
   return __builtin_reduce_or(m) != 0;
 #else
@@ -220,7 +221,7 @@ func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
   return any != 0;
 #endif
 }
-`, head, name, t, ctypes[d].scalar, lanes))
+`, head, name, t, ctext.TypeOf(d).Scalar, lanes))
 }
 
 // lanewiseBuiltins are the functions of the C library that vectors go through lane by lane.
@@ -235,15 +236,15 @@ var lanewiseBuiltins = map[string]string{
 var wholeBuiltins = map[string]string{"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "round": "rint"}
 
 func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
-	loop := fmt.Sprintf("%s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y;", t, lanes, lanewiseBuiltins[op], ctypes[d].builtin)
+	loop := fmt.Sprintf("%s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y;", t, lanes, lanewiseBuiltins[op], ctext.TypeOf(d).Builtin)
 	if whole := wholeBuiltins[op]; whole != "" && lanes > 1 {
 		loop = fmt.Sprintf("\n#ifdef __clang__\n  return __builtin_elementwise_%s(x);\n#else\n  %s\n#endif\n", whole, loop)
 	}
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x) { %s }\n", head, t, name, t, loop))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { %s }\n", head, t, name, t, loop))
 }
 
 // lanewisePow is x to the power of y, lane by lane.
 func (u *Unit) lanewisePow(head, name, t string, d array.DType, lanes int64) {
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
-		head, t, name, t, t, t, lanes, ctypes[d].builtin))
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
+		head, t, name, t, t, t, lanes, ctext.TypeOf(d).Builtin))
 }

@@ -1,4 +1,4 @@
-package codegen
+package ctext
 
 import (
 	"fmt"
@@ -7,67 +7,77 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// scalar is a C expression for e; the lane variable, if any, must not occur in it.
-func (p *printer) scalar(e expr.Expr) string {
+// Scalars prints scalar expressions, with the names that a printer of kernels has for what they use.
+type Scalars struct {
+	Helpers
+	// Var is the name of a variable, Load the element that is loaded, as C.
+	Var  func(*expr.Var) string
+	Load func(*expr.Load) string
+	// Guard marks what is only computed under a condition, until the function that it returns is called; may be nil.
+	Guard func() (release func())
+}
+
+func (s *Scalars) guard() (release func()) {
+	if s.Guard == nil {
+		return func() {}
+	}
+	return s.Guard()
+}
+
+// Text is a C expression for e.
+func (s *Scalars) Text(e expr.Expr) string {
 	switch n := e.(type) {
 	case *expr.Var:
-		return p.varName(n)
+		return s.Var(n)
 	case *expr.Int:
-		return intLiteral(n.Value, n.Type)
+		return IntLiteral(n.Value, n.Type)
 	case *expr.Float:
-		return floatLiteral(n.Value, n.Type)
+		return FloatLiteral(n.Value, n.Type)
 	case *expr.Load:
-		return p.scalarLoad(n)
+		return s.Load(n)
 	case *expr.Binary:
-		return p.scalarBinary(n)
+		return s.binary(n)
 	case *expr.Unary:
-		return p.scalarUnary(n)
+		return s.unary(n)
 	case *expr.Select:
-		cond := p.scalar(n.Cond)
-		release := p.guard()
-		code := fmt.Sprintf("(%s ? %s : %s)", cond, p.scalar(n.A), p.scalar(n.B))
+		cond := s.Text(n.Cond)
+		release := s.guard()
+		code := fmt.Sprintf("(%s ? %s : %s)", cond, s.Text(n.A), s.Text(n.B))
 		release()
 		return code
 	case *expr.Cast:
-		return p.scalarCast(n)
+		return s.Cast(s.Text(n.A), n.A.DType(), n.Type)
 	default:
-		panic(fmt.Sprintf("codegen: unknown expression %T", e))
+		panic(fmt.Sprintf("ctext: unknown expression %T", e))
 	}
 }
 
-func (p *printer) scalarLoad(n *expr.Load) string {
-	at := expr.Linearize(n.Index[0])
-	if reg := p.registers[n.Tensor]; reg != nil {
-		return reg.lane(at.Const)
-	}
-	return p.element(n.Tensor, at)
-}
-
-var infix = map[expr.BinaryOp]string{
+// Infix are the operators that C has between their operands.
+var Infix = map[expr.BinaryOp]string{
 	expr.Add: "+", expr.Sub: "-", expr.Mul: "*", expr.Div: "/", expr.And: "&", expr.Or: "|", expr.Xor: "^",
 	expr.ShiftLeft: "<<", expr.ShiftRight: ">>", expr.Lt: "<", expr.Le: "<=", expr.Eq: "==", expr.Ne: "!=",
 }
 
-func (p *printer) scalarBinary(n *expr.Binary) string {
+func (s *Scalars) binary(n *expr.Binary) string {
 	d := n.A.DType()
-	if isHalf(d) {
-		return p.scalar(inFloat32(n))
+	if IsHalf(d) {
+		return s.Text(InFloat32(n))
 	}
 	if n.Op == expr.And || n.Op == expr.Or {
 		if d == array.Bool { // the right side may only be read where the left side allows it
-			a := p.scalar(n.A)
-			defer p.guard()()
-			return fmt.Sprintf("(%s %s %s)", a, infix[n.Op]+infix[n.Op], p.scalar(n.B))
+			a := s.Text(n.A)
+			defer s.guard()()
+			return fmt.Sprintf("(%s %s %s)", a, Infix[n.Op]+Infix[n.Op], s.Text(n.B))
 		}
 	}
-	if code, ok := p.indexBinary(n); ok {
+	if code, ok := s.indexBinary(n); ok {
 		return code
 	}
-	return p.unit.binary(n.Op, d, p.scalar(n.A), p.scalar(n.B))
+	return s.Binary(n.Op, d, s.Text(n.A), s.Text(n.B))
 }
 
-// inFloat32 is an operator on 16-bit floats as it is computed. The result, unless it is a Bool, is narrowed again.
-func inFloat32(e expr.Expr) expr.Expr {
+// InFloat32 is an operator on 16-bit floats as it is computed. The result, unless it is a Bool, is narrowed again.
+func InFloat32(e expr.Expr) expr.Expr {
 	wide := func(x expr.Expr) expr.Expr { return expr.To(array.Float32, x) }
 	switch n := e.(type) {
 	case *expr.Binary:
@@ -87,11 +97,11 @@ func narrowed(e expr.Expr, d array.DType) expr.Expr {
 }
 
 // indexBinary prints arithmetic on loop variables, which neither overflows nor divides by zero, plainly.
-func (p *printer) indexBinary(n *expr.Binary) (string, bool) {
+func (s *Scalars) indexBinary(n *expr.Binary) (string, bool) {
 	if n.A.DType() != array.Int64 || !isIndex(n) {
 		return "", false
 	}
-	sign, ok := infix[n.Op]
+	sign, ok := Infix[n.Op]
 	switch {
 	case n.Op == expr.FloorDiv && nonNegative(n.A) && positive(n.B):
 		sign = "/"
@@ -100,7 +110,7 @@ func (p *printer) indexBinary(n *expr.Binary) (string, bool) {
 	case !ok || n.Op == expr.Div || n.Op == expr.ShiftLeft || n.Op == expr.ShiftRight:
 		return "", false
 	}
-	return fmt.Sprintf("(%s %s %s)", p.scalar(n.A), sign, p.scalar(n.B)), true
+	return fmt.Sprintf("(%s %s %s)", s.Text(n.A), sign, s.Text(n.B)), true
 }
 
 // isIndex reports whether an expression is made of loop variables and integers alone.
@@ -120,23 +130,23 @@ func positive(e expr.Expr) bool {
 	return ok && n.Value > 0
 }
 
-// binary is a C expression of an operator on two scalars of a type that C computes with, or of Bool.
-func (u *Unit) binary(op expr.BinaryOp, d array.DType, a, b string) string {
-	sign, isInfix := infix[op]
+// Binary is a C expression of an operator on two scalars of a type that C computes with, or of Bool.
+func (h *Helpers) Binary(op expr.BinaryOp, d array.DType, a, b string) string {
+	sign, isInfix := Infix[op]
 	switch {
 	case d.IsInt() && (op == expr.Add || op == expr.Sub || op == expr.Mul):
 		return wrapping(op, d, a, b)
 	case d.IsInt() && integerBodies[op.String()] != [2]string{}:
 	case isInfix && d.IsInt() && !op.IsComparison() && d.Bytes() < 4: // C computes in int: come back to the type
-		return fmt.Sprintf("((%s)(%s %s %s))", ctypes[d].scalar, a, sign, b)
+		return fmt.Sprintf("((%s)(%s %s %s))", types[d].Scalar, a, sign, b)
 	case isInfix:
 		return fmt.Sprintf("(%s %s %s)", a, sign, b)
 	case op == expr.Pow && d.IsFloat():
-		return fmt.Sprintf("__builtin_pow%s(%s, %s)", ctypes[d].builtin, a, b)
+		return fmt.Sprintf("%s(%s, %s)", h.Math("pow", d), a, b)
 	case op == expr.Mod && d.IsFloat():
-		return fmt.Sprintf("__builtin_fmod%s(%s, %s)", ctypes[d].builtin, a, b)
+		return fmt.Sprintf("%s(%s, %s)", h.Math("fmod", d), a, b)
 	}
-	return fmt.Sprintf("%s(%s, %s)", u.helper(op.String(), d, 1), a, b)
+	return fmt.Sprintf("%s(%s, %s)", h.Helper(op.String(), d), a, b)
 }
 
 func nonNegative(e expr.Expr) bool {
@@ -151,12 +161,12 @@ var mathBuiltins = map[expr.UnaryOp]string{
 	expr.Acosh: "acosh", expr.Atanh: "atanh",
 }
 
-func (p *printer) scalarUnary(n *expr.Unary) string {
+func (s *Scalars) unary(n *expr.Unary) string {
 	d := n.A.DType()
-	if isHalf(d) {
-		return p.scalar(inFloat32(n))
+	if IsHalf(d) {
+		return s.Text(InFloat32(n))
 	}
-	a, t := p.scalar(n.A), ctypes[d]
+	a, t := s.Text(n.A), types[d]
 	switch n.Op {
 	case expr.Neg:
 		if d.IsInt() {
@@ -167,22 +177,18 @@ func (p *printer) scalarUnary(n *expr.Unary) string {
 		if d == array.Bool {
 			return fmt.Sprintf("(!%s)", a)
 		}
-		return fmt.Sprintf("((%s)~%s)", t.scalar, a)
+		return fmt.Sprintf("((%s)~%s)", t.Scalar, a)
 	case expr.Abs:
 		if d.IsFloat() {
-			return fmt.Sprintf("__builtin_fabs%s(%s)", t.builtin, a)
+			return fmt.Sprintf("%s(%s)", s.Math("fabs", d), a)
 		}
-		return fmt.Sprintf("%s(%s)", p.unit.helper("abs", d, 1), a)
+		return fmt.Sprintf("%s(%s)", s.Helper("abs", d), a)
 	case expr.Rsqrt:
-		return fmt.Sprintf("(1 / __builtin_sqrt%s(%s))", t.builtin, a)
+		return fmt.Sprintf("(1 / %s(%s))", s.Math("sqrt", d), a)
 	case expr.IsNaN:
 		return fmt.Sprintf("(__builtin_isnan(%s) != 0)", a)
 	case expr.IsInf:
 		return fmt.Sprintf("(__builtin_isinf(%s) != 0)", a)
 	}
-	return fmt.Sprintf("__builtin_%s%s(%s)", mathBuiltins[n.Op], t.builtin, a)
-}
-
-func (p *printer) scalarCast(n *expr.Cast) string {
-	return p.unit.cast(p.scalar(n.A), n.A.DType(), n.Type, 1)
+	return fmt.Sprintf("%s(%s)", s.Math(mathBuiltins[n.Op], d), a)
 }

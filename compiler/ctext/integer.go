@@ -1,4 +1,4 @@
-package codegen
+package ctext
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 // arithmetic on data goes through unsigned types. Index arithmetic cannot overflow, since tensors are smaller than the
 // address space, and is printed plainly.
 
-// unsignedOf is the C type in which arithmetic on an integer type wraps; at least as wide as int, to which C promotes.
-func unsignedOf(d array.DType) string {
+// UnsignedOf is the C type in which arithmetic on an integer type wraps; at least as wide as int, to which C promotes.
+func UnsignedOf(d array.DType) string {
 	if d.Bytes() == 8 {
 		return "uint64_t"
 	}
@@ -25,11 +25,11 @@ func isSigned(d array.DType) bool { return d >= array.Int8 && d <= array.Int64 }
 
 // wrapping is a C expression of a sum, difference or product of two integers.
 func wrapping(op expr.BinaryOp, d array.DType, a, b string) string {
-	u := unsignedOf(d)
-	if ctypes[d].scalar == u {
-		return fmt.Sprintf("(%s %s %s)", a, infix[op], b)
+	u := UnsignedOf(d)
+	if types[d].Scalar == u {
+		return fmt.Sprintf("(%s %s %s)", a, Infix[op], b)
 	}
-	return fmt.Sprintf("((%s)((%s)%s %s (%s)%s))", ctypes[d].scalar, u, a, infix[op], u, b)
+	return fmt.Sprintf("((%s)((%s)%s %s (%s)%s))", types[d].Scalar, u, a, Infix[op], u, b)
 }
 
 // integerBodies are the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and has
@@ -66,7 +66,7 @@ var integerBodies = map[string][2]string{
 }
 
 // integerHelper declares a function of integerBodies; false when op is none.
-func (u *Unit) integerHelper(head, name, op, t string, d array.DType) bool {
+func (h *Helpers) integerHelper(name, op string, d array.DType) bool {
 	bodies, ok := integerBodies[op]
 	if !ok || !d.IsInt() {
 		return false
@@ -75,7 +75,8 @@ func (u *Unit) integerHelper(head, name, op, t string, d array.DType) bool {
 	if isSigned(d) {
 		body = bodies[0]
 	}
-	body = strings.NewReplacer("{t}", t, "{u}", unsignedOf(d), "{bits}", fmt.Sprint(8*d.Bytes())).Replace(body)
-	u.declarations.declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { %s }\n", head, t, name, t, t, body))
+	t := types[d].Scalar
+	body = strings.NewReplacer("{t}", t, "{u}", UnsignedOf(d), "{bits}", fmt.Sprint(8*d.Bytes())).Replace(body)
+	h.function(name, "%s %s(%s a, %s b) { %s }\n", t, name, t, t, body)
 	return true
 }

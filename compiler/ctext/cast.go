@@ -1,0 +1,75 @@
+package ctext
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Via is the type through which a cast between two others goes; ok is false when it goes straight. Halves are converted
+// to and from float32 alone.
+func Via(from, to array.DType) (d array.DType, ok bool) {
+	through := IsHalf(from) && to != array.Float32 || IsHalf(to) && from != array.Float32
+	return array.Float32, from != to && through
+}
+
+// Whole is the integer type of 32 or 64 bits through which package expr casts floating point numbers to another one.
+func Whole(to array.DType) array.DType {
+	switch to {
+	case array.Int64, array.Uint32:
+		return array.Int64
+	case array.Uint64:
+		return array.Uint64
+	}
+	return array.Int32
+}
+
+// Cast is a C expression of a scalar of another type.
+func (h *Helpers) Cast(code string, from, to array.DType) string {
+	via, indirect := Via(from, to)
+	switch {
+	case from == to:
+		return code
+	case to == array.Bool && !IsHalf(from):
+		return fmt.Sprintf("(%s != 0)", code)
+	case indirect:
+		return h.Cast(h.Cast(code, from, via), via, to)
+	case from == array.BFloat16, to == array.BFloat16:
+		return fmt.Sprintf("%s(%s)", h.Helper("from_"+from.String(), to), code)
+	case from.IsFloat() && to.IsInt():
+		whole := Whole(to)
+		return h.Cast(fmt.Sprintf("%s(%s)", h.Helper("from_"+from.String(), whole), code), whole, to)
+	}
+	return fmt.Sprintf("((%s)%s)", types[to].Scalar, code)
+}
+
+// fromBFloat16 shifts the bits to where float has them.
+const fromBFloat16 = "  union { uint32_t u; float f; } v = {(uint32_t)x << 16};\n  return v.f;\n"
+
+// toBFloat16 rounds to the nearest, ties to even; NaN stays NaN.
+const toBFloat16 = `  union { float f; uint32_t u; } v = {x};
+  if (x != x) return ({t})(v.u >> 16 | 0x40);
+  return ({t})((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
+`
+
+// Limits are the bounds of an integer type: those of the floating point values that fit, and its least and greatest
+// value.
+type Limits struct{ Low, High, Least, Most string }
+
+// IntegerLimits are those of the types that floating point numbers are cast to.
+var IntegerLimits = map[array.DType]Limits{
+	array.Int32:  {"-0x1p+31", "0x1p+31", "INT32_MIN", "INT32_MAX"},
+	array.Int64:  {"-0x1p+63", "0x1p+63", "INT64_MIN", "INT64_MAX"},
+	array.Uint64: {"0", "0x1p+64", "(uint64_t)({x} < -0x1p+63 ? INT64_MIN : (int64_t){x})", "UINT64_MAX"},
+}
+
+// Truncation is the expression that casts a floating point number {x} to an integer, with a semicolon.
+func Truncation(d array.DType) string {
+	l := IntegerLimits[d]
+	return fmt.Sprintf("{x} != {x} ? 0 : {x} >= %s ? %s : {x} < %s ? %s : (%s){x};\n", l.High, l.Most, l.Low, l.Least, types[d].Scalar)
+}
+
+func fromFloat(d array.DType) string {
+	return strings.ReplaceAll("  return "+Truncation(d), "{x}", "x")
+}
