@@ -13,7 +13,8 @@ const MaxStatements = 1 << 14
 type Space uint8
 
 // The memory spaces. Scratch is what a kernel allocates where an Alloc stands, before it is decided where: in named
-// variables, on the stack, in the worker's part of the workspace, or in the part that all workers share.
+// variables, on the stack, in the worker's part of the workspace, or in the part that all workers share; on a GPU, in
+// the registers of each thread (Private), in the memory that a block shares, or in the workspace.
 const (
 	Argument Space = iota
 	Prepared
@@ -22,6 +23,8 @@ const (
 	Stack
 	Worker
 	Workspace
+	Shared
+	Private
 )
 
 // Allocated reports whether buffers of a space stand behind an Alloc.
@@ -37,12 +40,17 @@ type Kind uint8
 
 // The kinds of loops. Parallel iterations may run at once, on different workers; those of a vector loop are the lanes
 // of one vector; an unrolled loop is written out; a dot loop sums products of neighbours, as instructions for it do.
+// Iterations on blocks are those of a GPU's grid, in which they are a launch; iterations on threads are those of a
+// block. All threads of a block take the same way through what is between the two, and the threads of a loop whose
+// extent is less than the block's threads are the first ones.
 const (
 	Serial Kind = iota
 	Parallel
 	Vector
 	Unrolled
 	Dot
+	Blocks
+	Threads
 )
 
 // Buffer is flat memory.
@@ -113,8 +121,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch or
-// *Fence. Loads and stores have one flat index.
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
+// *Fence or *Barrier. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -234,6 +242,9 @@ type Prefetch struct {
 // Fence keeps the statements behind it from being moved before it by a compiler.
 type Fence struct{}
 
+// Barrier is where the threads of a block wait for one another. What each wrote before it the others read behind it.
+type Barrier struct{}
+
 func (*For) stmt()        {}
 func (*If) stmt()         {}
 func (*Let) stmt()        {}
@@ -245,3 +256,4 @@ func (*DotProduct) stmt() {}
 func (*Transpose) stmt()  {}
 func (*Prefetch) stmt()   {}
 func (*Fence) stmt()      {}
+func (*Barrier) stmt()    {}

@@ -8,13 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot"}
+var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
+	Blocks: "blocks", Threads: "threads"}
 
 // String is the word that a loop of the kind begins with in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
 
 var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch", Register: "register", Stack: "stack",
-	Worker: "worker", Workspace: "workspace"}
+	Worker: "worker", Workspace: "workspace", Shared: "shared", Private: "private"}
 
 // String is the space's name in the text of a kernel.
 func (s Space) String() string { return spaceNames[s] }
@@ -128,6 +129,8 @@ func (t *texter) block(b Block) {
 			t.define(n)
 		case *Fence:
 			t.line("fence")
+		case *Barrier:
+			t.line("barrier")
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:

@@ -9,7 +9,9 @@ import (
 
 // Verify says what is wrong with a kernel, if anything: that a variable is used where it is not bound or bound twice,
 // a buffer where it is not there, or by another number of indices than one; that a loop has no iterations; that a
-// vector loop holds anything but stores, or a parallel one lies inside another. Passes must leave this as it is.
+// vector loop holds anything but stores, or a parallel one lies inside another; that a loop on blocks lies inside of
+// one on blocks or threads, or one on threads inside of another, or a barrier where single threads may be. Passes must
+// leave this as it is.
 func (f *Func) Verify() error {
 	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {
@@ -30,8 +32,8 @@ type verifier struct {
 	// buffers and bound are what may be used at the statement at hand.
 	buffers map[*expr.Tensor]bool
 	bound   map[*expr.Var]bool
-	// parallel and vector are set inside of such loops.
-	parallel, vector bool
+	// parallel and vector are set inside of such loops, blocks and threads inside of those of a GPU.
+	parallel, vector, blocks, threads bool
 }
 
 // block verifies a block. What it binds ends with it.
@@ -85,6 +87,11 @@ func (v *verifier) stmt(st Stmt) error {
 		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
 	case *Fence:
 		return nil
+	case *Barrier:
+		if v.threads || !v.blocks {
+			return errors.New("a barrier stands where the threads of a block are not together")
+		}
+		return nil
 	case *Combine:
 		if !v.vector {
 			return fmt.Errorf("lanes of %s are combined outside of a vector loop", n.Buffer.Tensor.Name)
@@ -135,14 +142,18 @@ func (v *verifier) loop(n *For) error {
 	if n.Kind == Parallel && v.parallel {
 		return fmt.Errorf("the parallel loop over %s lies inside another", n.Var.Name)
 	}
-	parallel, vector := v.parallel, v.vector
-	v.parallel, v.vector = parallel || n.Kind == Parallel, vector || n.Kind == Vector
+	if n.Kind == Blocks && (v.blocks || v.threads) || n.Kind == Threads && v.threads {
+		return fmt.Errorf("the loop over %s lies inside another of its kind, or one on threads", n.Var.Name)
+	}
+	around := *v
+	v.parallel, v.vector = v.parallel || n.Kind == Parallel, v.vector || n.Kind == Vector
+	v.blocks, v.threads = v.blocks || n.Kind == Blocks, v.threads || n.Kind == Threads
 	err := v.bind(n.Var)
 	if err == nil {
 		err = v.block(n.Body)
 	}
 	delete(v.bound, n.Var)
-	v.parallel, v.vector = parallel, vector
+	v.parallel, v.vector, v.blocks, v.threads = around.parallel, around.vector, around.blocks, around.threads
 	return err
 }
 

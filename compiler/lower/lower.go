@@ -20,7 +20,12 @@ const maxWork = 1 << 21
 // kinds are those of loops by how the schedule annotates them.
 var kinds = map[schedule.Kind]ir.Kind{
 	schedule.Serial: ir.Serial, schedule.Parallel: ir.Parallel, schedule.Vectorized: ir.Vector, schedule.Unrolled: ir.Unrolled,
-	schedule.Dotted: ir.Dot,
+	schedule.Dotted: ir.Dot, schedule.Block: ir.Blocks, schedule.Thread: ir.Threads,
+}
+
+// spaces are the memory that stages ask for.
+var spaces = map[schedule.Scope]ir.Space{
+	schedule.ByPlace: ir.Scratch, schedule.Shared: ir.Shared, schedule.Registers: ir.Private,
 }
 
 type lowerer struct {
@@ -177,7 +182,7 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 		stored = slices.Clone(extents)
 		stored[len(stored)-1] += g.StorageAlign
 	}
-	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: ir.Scratch})
+	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope]})
 	b.buffer.AheadBytes, b.extents = g.FetchBytes, stored
 	if mins != nil {
 		b.mins = mins
@@ -207,10 +212,15 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 	if it.Kind == schedule.Vectorized && extent > 1 && pos != len(n.g.Leaves)-1 {
 		return nil, fmt.Errorf("lower: stage %d: vectorized iterator %d is not innermost", n.g.ID, it.ID)
 	}
-	if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Peel && it.Kind != schedule.Parallel && n.partial(sp) {
+	if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Peel && !atOnce(it) && n.partial(sp) {
 		return l.peel(n, pos, sp)
 	}
 	return l.loop(n, pos, extent)
+}
+
+// atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its own.
+func atOnce(it *schedule.Iter) bool {
+	return it.Kind == schedule.Parallel || it.Kind == schedule.Block || it.Kind == schedule.Thread
 }
 
 // startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.

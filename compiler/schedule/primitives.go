@@ -34,6 +34,8 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
+	case tail == Shift && g.Bound():
+		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:
 		return 0, 0, fmt.Errorf("split: stage %d has too many iterators", stageID)
 	}
@@ -124,8 +126,10 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 		return fmt.Errorf("compute-at: stage %d is an output that no other output reads element by element", stageID)
 	case it.Kind == Vectorized:
 		return fmt.Errorf("compute-at: iterator %d of stage %d is vectorized", iterID, consumerID)
-	case g.hasParallel():
+	case g.has(Parallel):
 		return fmt.Errorf("compute-at: stage %d has a parallel iterator", stageID)
+	case g.has(Block):
+		return fmt.Errorf("compute-at: stage %d has blocks of its own", stageID)
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
 	}
@@ -247,10 +251,6 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	return c.ID, nil
 }
 
-func (g *Stage) hasParallel() bool {
-	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == Parallel })
-}
-
 // Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another
 // stage's nest.
 func (s *Schedule) Parallel(stageID, iterID int) error {
@@ -280,7 +280,7 @@ func (s *Schedule) annotate(name string, stageID, iterID int, kind Kind) error {
 		return fmt.Errorf("%s: iterator %d of stage %d is a reduction", name, iterID, stageID)
 	case kind == Parallel && g.Consumer != nil:
 		return fmt.Errorf("%s: stage %d is computed inside another", name, stageID)
-	case kind == Parallel && g.hasParallel():
+	case kind == Parallel && g.has(Parallel):
 		return fmt.Errorf("%s: stage %d already has a parallel iterator", name, stageID)
 	case kind == Vectorized && s.attachedAt(it):
 		return fmt.Errorf("%s: a stage is computed at iterator %d of stage %d", name, iterID, stageID)

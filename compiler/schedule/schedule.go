@@ -46,6 +46,8 @@ type Stage struct {
 	StorageAlign int64
 	// Streamed is set for an output whose vectors are stored past the caches.
 	Streamed bool
+	// Scope is the memory of a GPU that the stage's buffer lies in.
+	Scope Scope
 	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
 	FetchBytes int64
 }
@@ -82,13 +84,15 @@ type Fuse struct {
 // Kind is how a leaf's loop is executed.
 type Kind uint8
 
-// The kinds of loops.
+// The kinds of loops. Blocks and threads are those of a GPU.
 const (
 	Serial Kind = iota
 	Parallel
 	Vectorized
 	Unrolled
 	Dotted
+	Block
+	Thread
 )
 
 // Tail says how to handle the last, partial tile of a split that does not divide.

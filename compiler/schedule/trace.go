@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -90,7 +91,7 @@ func (s *Schedule) apply(line string) error {
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
-	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1,
+	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "scope": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -153,6 +154,10 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.StorageAlign(a[0], int64(a[1]))
 	case "stream":
 		err = s.Stream(a[0])
+	case "bind":
+		err = s.Bind(a[0], a[1], Level(min(a[2], math.MaxUint8)))
+	case "scope":
+		err = s.SetScope(a[0], Scope(min(a[1], math.MaxUint8)))
 	}
 	return err
 }

@@ -18,14 +18,20 @@ func (t *Target) Fingerprint() string {
 }
 
 // DeviceClass names the hardware and the threads used on it, whatever makes code for it: two devices of one class
-// measure the same.
+// measure the same. A GPU that is only simulated is no hardware.
 func (t *Target) DeviceClass() string {
 	hardware := t.WithToolchain("").WithBackend(Default)
+	if t.GPU != nil && t.GPU.Simulated {
+		hardware.GPU = nil
+	}
 	return hardware.readable() + "-" + hardware.hash()
 }
 
 func (t *Target) readable() string {
 	name := t.CPU.readable()
+	if t.GPU != nil {
+		name = t.GPU.readable() + "-" + name
+	}
 	if t.Backend != Default {
 		name = t.Backend + "-" + name
 	}

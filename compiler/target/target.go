@@ -13,8 +13,10 @@ import (
 type Target struct {
 	// Backend names what makes code for the device; see the package backend.
 	Backend string
-	// CPU is the processor that kernels run on.
+	// CPU is the processor that kernels run on, or the host of the GPU.
 	CPU *CPU
+	// GPU is the graphics processor that kernels run on; nil for targets without one.
+	GPU *GPU
 	// Toolchain names the compiler and its version, e.g. "clang-19.1.7"; empty until one is chosen.
 	Toolchain string
 }
@@ -30,6 +32,7 @@ var backendName = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 type form struct {
 	Backend string `json:"backend,omitempty"`
 	*CPU
+	GPU       *GPU   `json:"gpu,omitempty"`
 	Toolchain string `json:"toolchain,omitempty"`
 }
 
@@ -51,6 +54,10 @@ func (t *Target) WithBackend(name string) *Target {
 func (t *Target) Clone() *Target {
 	c, cpu := *t, *t.CPU
 	c.CPU = &cpu
+	if t.GPU != nil {
+		gpu := *t.GPU
+		c.GPU = &gpu
+	}
 	return &c
 }
 
@@ -69,12 +76,17 @@ func (t *Target) Check() error {
 	if t.CPU == nil {
 		return errors.New("target: the description has no device")
 	}
+	if t.GPU != nil {
+		if err := t.GPU.check(); err != nil {
+			return err
+		}
+	}
 	return t.CPU.check()
 }
 
 // MarshalJSON implements json.Marshaler.
 func (t *Target) MarshalJSON() ([]byte, error) {
-	f := form{CPU: t.CPU, Toolchain: t.Toolchain}
+	f := form{CPU: t.CPU, GPU: t.GPU, Toolchain: t.Toolchain}
 	if t.Backend != Default {
 		f.Backend = t.Backend
 	}
@@ -89,7 +101,7 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	if err := dec.Decode(&f); err != nil {
 		return err
 	}
-	*t = Target{Backend: f.Backend, CPU: f.CPU, Toolchain: f.Toolchain}
+	*t = Target{Backend: f.Backend, CPU: f.CPU, GPU: f.GPU, Toolchain: f.Toolchain}
 	return nil
 }
 

@@ -65,7 +65,9 @@ func (a *Analysis) tile(x *Statement) Tile {
 	return w
 }
 
-func writtenOut(k schedule.Kind) bool { return k != schedule.Serial && k != schedule.Parallel }
+func writtenOut(k schedule.Kind) bool {
+	return k == schedule.Vectorized || k == schedule.Unrolled || k == schedule.Dotted
+}
 
 // LanesOf is how many elements of a stage's type fit a vector.
 func (a *Analysis) LanesOf(g *schedule.Stage) float64 {
