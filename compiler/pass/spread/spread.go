@@ -1,0 +1,92 @@
+package spread
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Run gives the buffers of launches their places: what is allocated inside of a loop on threads lies in the registers
+// of each thread, what is allocated outside in the memory that the block shares, unless the schedule asks for
+// registers. Of such a buffer each thread keeps the elements that it uses, which must be no other's; the error says
+// which buffer is used by several.
+func Run(f *ir.Func) (*ir.Func, error) {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			launch, err := block(n.Body)
+			if err != nil {
+				return nil, err
+			}
+			st = n.With(launch)
+		}
+		body[k] = st
+	}
+	return f.With(body), nil
+}
+
+// block rewrites what all threads of a block do in the same way.
+func block(b ir.Block) (ir.Block, error) {
+	out := make(ir.Block, 0, len(b))
+	for k := 0; k < len(b); k++ {
+		switch n := b[k].(type) {
+		case *ir.Alloc:
+			if n.Buffer.Space != ir.Private {
+				rest := ir.Rebind(b[k:], func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
+					if a != n {
+						return a.Buffer
+					}
+					return moved(a.Buffer, ir.Shared)
+				})
+				out, b = append(out, rest[0]), append(b[:k:k], rest...)
+				continue
+			}
+			own, rest, err := owned(n.Buffer, b[k+1:])
+			if err != nil {
+				return nil, err
+			}
+			out, b = append(out, &ir.Alloc{Buffer: own}), append(b[:k+1:k+1], rest...)
+		case *ir.For:
+			loop, err := inside(n)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, loop)
+		case *ir.If:
+			then, err := block(n.Then)
+			if err != nil {
+				return nil, err
+			}
+			other, err := block(n.Else)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, &ir.If{Cond: n.Cond, Then: then, Else: other})
+		default:
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// inside rewrites a loop of a launch.
+func inside(n *ir.For) (*ir.For, error) {
+	if n.Kind != ir.Threads {
+		body, err := block(n.Body)
+		return n.With(body), err
+	}
+	var err error
+	body := ir.Rebind(n.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
+		if a.Buffer.Space == ir.Shared {
+			err = fmt.Errorf("spread: buffer %s is asked for in shared memory by each thread; compute its stage outside of the loop on threads", a.Buffer.Tensor.Name)
+		}
+		return moved(a.Buffer, ir.Private)
+	})
+	return n.With(body), err
+}
+
+func moved(b *ir.Buffer, to ir.Space) *ir.Buffer {
+	c := *b
+	c.Space = to
+	return &c
+}
