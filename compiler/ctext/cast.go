@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Via is the type through which a cast between two others goes; ok is false when it goes straight. Halves are converted
-// to and from float32 alone.
+// Via is the type through which a cast between two others goes; ok is false when it goes straight. Halves are
+// converted to and from float32 alone.
 func Via(from, to array.DType) (d array.DType, ok bool) {
 	through := IsHalf(from) && to != array.Float32 || IsHalf(to) && from != array.Float32
 	return array.Float32, from != to && through

@@ -218,7 +218,8 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 	return l.loop(n, pos, extent)
 }
 
-// atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its own.
+// atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its
+// own.
 func atOnce(it *schedule.Iter) bool {
 	return it.Kind == schedule.Parallel || it.Kind == schedule.Block || it.Kind == schedule.Thread
 }

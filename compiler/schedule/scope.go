@@ -14,8 +14,8 @@ const (
 )
 
 // SetScope says where the buffer of a stage lies that is computed inside another. Registers of a stage whose threads
-// are bound are spread over them: each thread keeps the elements that it computes, and nobody else may read them, which
-// is found when the schedule is lowered.
+// are bound are spread over them: each thread keeps the elements that it computes, and nobody else may read them,
+// which is found when the schedule is lowered.
 func (s *Schedule) SetScope(stageID int, scope Scope) error {
 	g, err := s.stage(stageID)
 	switch {

@@ -1,3 +1,3 @@
-// Package barrier is the pass that makes the threads of a GPU's blocks wait for one another where they must. Begin with
-// Run.
+// Package barrier is the pass that makes the threads of a GPU's blocks wait for one another where they must. Begin
+// with Run.
 package barrier

@@ -26,8 +26,8 @@ const (
 	maxElements = 1 << 18
 )
 
-// owned is a buffer of which each thread has its own part, with the statements that use it changed to that. Elements of
-// a thread are numbered in their order in the buffer.
+// owned is a buffer of which each thread has its own part, with the statements that use it changed to that. Elements
+// of a thread are numbered in their order in the buffer.
 func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
 	var uses []use
 	var err error

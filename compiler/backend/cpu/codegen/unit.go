@@ -34,8 +34,8 @@ type Unit struct {
 // Functions prints into a unit what a kernel of the ABI is run by: the function SYMBOL_run and all that it needs.
 type Functions func(u *Unit, symbol string, s *schedule.Schedule) (backend.Info, error)
 
-// NewUnitOf is an empty translation unit whose kernels another backend prints, for a prelude of its own. Functions that
-// pack constants are plain scalar C.
+// NewUnitOf is an empty translation unit whose kernels another backend prints, for a prelude of its own. Functions
+// that pack constants are plain scalar C.
 func NewUnitOf(prelude string, printing Functions) *Unit {
 	u := newUnit(0)
 	u.prelude, u.printing = prelude, printing

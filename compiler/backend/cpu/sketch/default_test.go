@@ -3,9 +3,7 @@ package sketch
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -29,26 +27,6 @@ func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 			if s.Algorithm(q) == s.Algorithm(p) && s.Cost(q) < s.Cost(p) {
 				t.Errorf("%s costs less than %s", s.Format(q), s.Format(p))
 			}
-		}
-	}
-}
-
-// TestFunctionsAreComputedOnce where two readers want them, whatever function it is.
-func TestFunctionsAreComputedOnce(t *testing.T) {
-	for _, op := range []expr.UnaryOp{expr.Exp, expr.Sin, expr.Atanh, expr.Neg} {
-		x := expr.NewInput("x", array.Float32, 64)
-		f := expr.Compute("f", x.Shape, func(i []expr.Expr) expr.Expr { return expr.Un(op, x.At(i...)) })
-		var outputs []*expr.Tensor
-		for _, name := range []string{"a", "b"} {
-			outputs = append(outputs, expr.Compute(name, []int64{2, 64}, func(i []expr.Expr) expr.Expr { return expr.AddE(f.At(i[1]), f.At(i[1])) }))
-		}
-		w, err := expr.NewWorkload(outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inlined := len(analyse(w, sketchtest.Target(t, "x86-64-v3")).inline) > 0
-		if want := op.Work() == expr.Simple; inlined != want {
-			t.Errorf("%v is computed by each reader: %v, want %v", op, inlined, want)
 		}
 	}
 }

@@ -4,9 +4,10 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
@@ -69,7 +70,7 @@ func (a *attention) tileOf(p parameters) (th, tv, block int64) {
 // Legal implements space.Structure.
 func (a *attention) Legal(p parameters) error {
 	th, tv, _ := a.tileOf(p)
-	return nest.RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
+	return core.RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
 }
 
 // Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of

@@ -4,9 +4,10 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -20,7 +21,7 @@ type flat struct {
 	lanes   int64
 	extents []int64
 	loads   int
-	results nest.Streaming
+	results core.Streaming
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -36,7 +37,7 @@ type parameters struct {
 // New is the schedules of a unit without a reduction.
 func New(s *schedule.Schedule, u nest.Unit, t *target.Target) space.Family {
 	g := s.Stages[u.Out]
-	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: nest.NewStreaming(s, g)}
+	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: core.NewStreaming(s, g)}
 	for k, e := range f.extents {
 		if e > 1 {
 			f.vec = k
@@ -60,7 +61,7 @@ func (f *flat) open() []space.Parameter[parameters] {
 		nest.Knob("rows", func(p *p) *int64 { return &p.rows }, nest.AtMost(outer, 1, 2, 4, 8, 16, 64, 256)...),
 	}
 	if f.results.Open(f.target) {
-		open = append(open, nest.Knob(nest.StreamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
+		open = append(open, nest.Knob(core.StreamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
 	}
 	return space.Worth(open)
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // Access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each

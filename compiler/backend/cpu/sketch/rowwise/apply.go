@@ -5,9 +5,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 

@@ -3,8 +3,8 @@ package rowwise
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // Nests makes the nests of stages within rows.

@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -43,7 +44,7 @@ func (x *strassen) seeds() (list []space.Candidate[parameters]) {
 // Legal implements space.Structure.
 func (x *variant) Legal(p parameters) error {
 	z := x.sizes(p)
-	return nest.RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.ku}.Legal(x.target)
+	return core.RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.ku}.Legal(x.target)
 }
 
 // What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and

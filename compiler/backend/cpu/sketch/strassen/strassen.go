@@ -1,9 +1,9 @@
 package strassen
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )

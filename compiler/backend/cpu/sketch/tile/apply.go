@@ -3,8 +3,8 @@ package tile
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // loops are the iterators of the unit's outer stage after tiling.

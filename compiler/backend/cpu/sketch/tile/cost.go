@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 

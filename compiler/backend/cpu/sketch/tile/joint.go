@@ -3,8 +3,8 @@ package tile
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 

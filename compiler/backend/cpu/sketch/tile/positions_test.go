@@ -3,11 +3,11 @@ package tile
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // of is the tile of a workload's only reduction.

@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // streamedSteps is how many terms the sums of results may have that are stored past the caches: stores hide behind the
@@ -18,7 +19,7 @@ func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 	if x.lanes < 2 || x.loadsOwn || !x.loadsShared || nest.Product(x.reduce) > streamedSteps {
 		return
 	}
-	x.results = nest.NewStreaming(s, out)
+	x.results = core.NewStreaming(s, out)
 	if x.joined != nil {
 		x.joined.results = x.results
 	}

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -74,7 +75,7 @@ type Tile struct {
 	// axes that it is made of; col is the last of them, which has all the positions.
 	joined  *Tile
 	joint   []int
-	results nest.Streaming
+	results core.Streaming
 }
 
 // packable is a constant that the reduction reads along the vectorized axis.
@@ -308,7 +309,7 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 		open = append(open, nest.Knob("joint", func(p *p) *int64 { return &p.Joint }, 0, 1))
 	}
 	if x.results.Open(x.target) {
-		open = append(open, nest.Knob(nest.StreamKnob, func(p *p) *int64 { return &p.Stream }, 0, 1))
+		open = append(open, nest.Knob(core.StreamKnob, func(p *p) *int64 { return &p.Stream }, 0, 1))
 	}
 	places := []int64{nest.Inline, nest.Alone, nest.InBlock, nest.InTile}
 	if x.dot != nil { // the terms of a step must lie side by side
@@ -368,7 +369,7 @@ func (x *Tile) Legal(p Parameters) error {
 		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
 	}
 	z := x.sizes(p)
-	r := nest.RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == nest.Product(x.steps)}
+	r := core.RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == nest.Product(x.steps)}
 	if x.dot != nil {
 		r.More = x.dot.registers
 	}

@@ -3,8 +3,8 @@ package winograd
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // nests builds the loop nests of one schedule.

@@ -5,8 +5,9 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -54,7 +55,7 @@ const maxScratch = 256 << 20
 // Legal implements space.Structure. It also bounds what lies between the product and its transforms.
 func (x *tile) Legal(p parameters) error {
 	t, z := x.target, x.sizes(p)
-	if err := (nest.RegisterTile{Rows: z.tiles, Vectors: z.vectors, Unroll: z.ku}).Legal(t); err != nil {
+	if err := (core.RegisterTile{Rows: z.tiles, Vectors: z.vectors, Unroll: z.ku}).Legal(t); err != nil {
 		return err
 	}
 	if bytes := x.scratch(t, z, x.filtering.Products); bytes > maxScratch {

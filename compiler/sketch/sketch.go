@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// New derives the space of a workload on a target, with the algorithms that numerics allow. Its knobs are those of the
-// heaviest nest.
-func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
-	p := analyse(w, t)
+// New derives the space of a workload on a target from the sketches for it, with the algorithms that numerics allow.
+// Its knobs are those of the heaviest nest.
+func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics, k Sketches) *space.Space {
+	p := analyse(w, k)
 	u := p.heaviest()
 	if u == nil {
 		u = &unit{direct: &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: nothing{}}}}}

@@ -3,18 +3,10 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/attention"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/nest"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/strassen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/winograd"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that
@@ -36,22 +28,22 @@ type unit struct {
 	direct, other space.Family
 }
 
-// wholes are the sketches of all stages of a workload, in the order in which they are tried.
-func wholes() []func(*expr.Workload, *target.Target) *nest.Whole {
-	return []func(*expr.Workload, *target.Target) *nest.Whole{attention.New, rowwise.New}
+// Sketches are those of a kind of device, by what they are for.
+type Sketches struct {
+	// Wholes are the sketches of all stages of a workload, in the order in which they are tried; nil where one does
+	// not apply.
+	Wholes []func(*expr.Workload) *nest.Whole
+	// Reduction is the schedules of a unit with a reduction, g: those that compute its direct sum, and those of other
+	// algorithms; nil when there are none.
+	Reduction func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family)
+	// Map is the schedules of a unit without a reduction.
+	Map func(s *schedule.Schedule, u nest.Unit) space.Family
 }
 
-// reduction is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose nest the
-// ends are given; nil when there are none.
-type reduction func(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, ends []reuse.Access) space.Family
-
-// reductions are the sketches of algorithms, in the order in which they are tried.
-func reductions() []reduction { return []reduction{winograd.New, strassen.New} }
-
 // analyse applies the rules. Stage numbers are those of schedule.New.
-func analyse(w *expr.Workload, t *target.Target) *plan {
-	for _, sketch := range wholes() {
-		if x := sketch(w, t); x != nil {
+func analyse(w *expr.Workload, k Sketches) *plan {
+	for _, sketch := range k.Wholes {
+		if x := sketch(w); x != nil {
 			return &plan{inline: x.Inline, units: []*unit{{Unit: nest.Unit{Out: x.Out, Acc: -1}, direct: x.Family, flop: w.Flop()}}}
 		}
 	}
@@ -77,13 +69,8 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 			taken[f] = true
 		}
 		p.units = append(p.units, u)
-		direct := tile.New(s, g, u.Unit, t)
-		u.direct, u.flop = direct.Family(), nest.Operations(g)
-		for _, sketch := range reductions() {
-			if u.other = sketch(s, g, u.Unit, t, direct.Ends()); u.other != nil {
-				break
-			}
-		}
+		u.direct, u.other = k.Reduction(s, g, u.Unit)
+		u.flop = nest.Operations(g)
 	}
 	for _, g := range s.Stages {
 		if g.Inlined || taken[g.ID] {
@@ -92,7 +79,7 @@ func analyse(w *expr.Workload, t *target.Target) *plan {
 		u := &unit{Unit: nest.Unit{Out: g.ID, Acc: -1}, flop: nest.Operations(g)}
 		u.follow(s, taken)
 		taken[u.Out] = true
-		u.direct = elementwise.New(s, u.Unit, t)
+		u.direct = k.Map(s, u.Unit)
 		p.units = append(p.units, u)
 	}
 	return p

@@ -1,9 +1,10 @@
-package nest
+package core
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -48,7 +49,7 @@ func (x Streaming) Cost(t *target.Target, choice int64) float64 {
 }
 
 // Apply stores the results of a stage past the caches if the choice is 1.
-func (x Streaming) Apply(b *Builder, out int, choice int64) {
+func (x Streaming) Apply(b *nest.Builder, out int, choice int64) {
 	if choice == 1 && b.Err == nil {
 		b.Do(b.S.Stream(out))
 	}
