@@ -35,6 +35,8 @@ type Devices interface {
 	Targets() []string
 	// Target finds a target by its name. Zero threads means the target's own number.
 	Target(name string, threads int) (*target.Target, error)
+	// Check says what a description of a target lacks that the backend needs, if anything.
+	Check(t *target.Target) error
 	// Measure finds what a target does at most, while nothing else computes on it. It builds in dir, which must be
 	// there; launcher, which may be empty, stands before the command.
 	Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error)

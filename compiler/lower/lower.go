@@ -303,6 +303,9 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	v := &expr.Var{Name: "f", Extent: full}
 	most.values[sp.Outer] = v
 	last.values[sp.Outer] = expr.I(full)
+	if onThreads(sp.Outer) {
+		last.values[sp.Outer] = outer // the number is known, but that it is a thread's would not be
+	}
 	then, err := l.enter(most, pos)
 	if err != nil {
 		return nil, err
@@ -310,6 +313,17 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	then = append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, then...)
 	tail, err := l.enter(last, pos)
 	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+}
+
+// onThreads reports whether an iterator's value comes from the number of a thread.
+func onThreads(it *schedule.Iter) bool {
+	switch {
+	case it.Fuse != nil:
+		return onThreads(it.Fuse.Into)
+	case it.Split != nil:
+		return onThreads(it.Split.Outer) || onThreads(it.Split.Inner)
+	}
+	return it.Kind == schedule.Thread
 }
 
 func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {

@@ -32,6 +32,9 @@ func (Backend) Target(name string, threads int) (*target.Target, error) {
 	return target.Parse(name, threads)
 }
 
+// Check implements backend.Devices.
+func (Backend) Check(*target.Target) error { return nil }
+
 // Measure implements backend.Devices.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
 	return rates.Measure(ctx, tc, t, dir, launcher)

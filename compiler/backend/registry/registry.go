@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/backend/reference"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/features"
@@ -16,13 +17,15 @@ import (
 )
 
 // All are the backends.
-func All() []backend.Backend { return []backend.Backend{cpu.Backend{}, reference.Backend{}} }
+func All() []backend.Backend {
+	return []backend.Backend{cpu.Backend{}, gpusim.Backend{}, reference.Backend{}}
+}
 
-// Of is a target's backend.
+// Of is a target's backend. The error says that there is none, or what it misses in the target.
 func Of(t *target.Target) (backend.Backend, error) {
 	for _, b := range All() {
 		if b.Name() == t.Backend {
-			return b, nil
+			return b, b.Check(t)
 		}
 	}
 	return nil, fmt.Errorf("backend %q is not known; this program has %s", t.Backend, strings.Join(names(), ", "))

@@ -80,17 +80,23 @@ func parts(file *ast.File) (names []string) {
 			return true
 		}
 		// x.CPU.Field, where the field is one of target.CPU's.
-		if inner, ok := outer.X.(*ast.SelectorExpr); ok && inner.Sel.Name == "CPU" && hasField(outer.Sel.Name) {
-			names = append(names, "CPU."+outer.Sel.Name)
+		if inner, ok := outer.X.(*ast.SelectorExpr); ok && hasField(devices[inner.Sel.Name], outer.Sel.Name) {
+			names = append(names, inner.Sel.Name+"."+outer.Sel.Name)
 		}
 		return true
 	})
 	return names
 }
 
-func hasField(name string) bool {
-	_, field := reflect.TypeFor[target.CPU]().FieldByName(name)
-	_, method := reflect.TypeFor[*target.CPU]().MethodByName(name)
+// devices are the parts of targets.
+var devices = map[string]reflect.Type{"CPU": reflect.TypeFor[*target.CPU](), "GPU": reflect.TypeFor[*target.GPU]()}
+
+func hasField(device reflect.Type, name string) bool {
+	if device == nil {
+		return false
+	}
+	_, field := device.Elem().FieldByName(name)
+	_, method := device.MethodByName(name)
 	return field || method
 }
 
@@ -116,7 +122,11 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 0)
 	var first map[string]*array.Array
 	for _, b := range registry.All() {
-		on := machine.WithBackend(b.Name())
+		on, err := b.Target(b.Targets()[0], machine.Threads())
+		if err != nil {
+			t.Fatal(err)
+		}
+		on = on.WithToolchain(machine.Toolchain)
 		defaults := func(tasks []program.Task) ([]aot.Choice, error) {
 			var list []aot.Choice
 			for _, task := range tasks {
@@ -146,6 +156,17 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTargetsLackNothingThatTheirBackendNeeds: the description of a processor does for a GPU's backend only with one.
+func TestTargetsLackNothingThatTheirBackendNeeds(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Of(machine.WithBackend("gpusim")); err == nil || !strings.Contains(err.Error(), "has no GPU") {
+		t.Errorf("a simulated GPU that is none: %v", err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Unrolled is the program of a workload's text by a trace's, with its loops written out for vectors of 32 bytes.
-func Unrolled(t *testing.T, workload, trace string) *ir.Func {
+// Replayed is the program of a workload's text by a trace's.
+func Replayed(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
 	w, err := expr.Parse("tilth-workload 1\n" + workload)
 	if err != nil {
@@ -21,7 +21,13 @@ func Unrolled(t *testing.T, workload, trace string) *ir.Func {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := unroll.Run(Lower(t, s), func(d array.DType) int64 { return 32 / d.Bytes() })
+	return Lower(t, s)
+}
+
+// Unrolled is the program of a workload's text by a trace's, with its loops written out for vectors of 32 bytes.
+func Unrolled(t *testing.T, workload, trace string) *ir.Func {
+	t.Helper()
+	f, err := unroll.Run(Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package barrier
 
 import (
+	"math"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -21,15 +23,41 @@ func Run(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// pending is what was used since the last barrier, by tensor: whether it was written.
-type pending map[*expr.Tensor]bool
+// pending is what was used since the last barrier, by tensor.
+type pending map[*expr.Tensor]extent
+
+// extent is the parts of a buffer that were read and written: from the first element to the last.
+type extent struct{ read, written part }
+
+// part is the elements lo <= i < hi; none where hi is 0.
+type part struct{ lo, hi int64 }
+
+// all stands for elements of which nothing is known.
+var all = part{0, math.MaxInt64}
+
+func (p part) plus(q part) part {
+	switch {
+	case p.hi == 0:
+		return q
+	case q.hi == 0:
+		return p
+	}
+	return part{min(p.lo, q.lo), max(p.hi, q.hi)}
+}
+
+// meets reports whether two parts may have an element in common.
+func (p part) meets(q part) bool { return p.lo < q.hi && q.lo < p.hi }
+
+func (p pending) add(t *expr.Tensor, e extent) {
+	p[t] = extent{p[t].read.plus(e.read), p[t].written.plus(e.written)}
+}
 
 // plus is what is pending in either.
 func (p pending) plus(q pending) pending {
 	sum := pending{}
 	for _, x := range []pending{p, q} {
-		for t, written := range x {
-			sum[t] = sum[t] || written
+		for t, e := range x {
+			sum.add(t, e)
 		}
 	}
 	return sum
@@ -37,8 +65,8 @@ func (p pending) plus(q pending) pending {
 
 // within reports whether all that is pending in p is so in q.
 func (p pending) within(q pending) bool {
-	for t, written := range p {
-		if w, ok := q[t]; !ok || written && !w {
+	for t, e := range p.plus(q) {
+		if q[t] != e {
 			return false
 		}
 	}
@@ -47,8 +75,8 @@ func (p pending) within(q pending) bool {
 
 // conflicts reports whether what is used next must wait for what is pending.
 func (p pending) conflicts(next pending) bool {
-	for t, written := range next {
-		if before, used := p[t]; used && (before || written) {
+	for t, e := range next {
+		if before := p[t]; before.written.meets(e.read) || before.written.meets(e.written) || before.read.meets(e.written) {
 			return true
 		}
 	}
@@ -111,14 +139,20 @@ func (p *placer) uses(st ir.Stmt) pending {
 	}
 	b := ir.Block{st}
 	ir.VisitExprs(b, func(e expr.Expr) {
-		for t := range p.read(e) {
-			used[t] = used[t] || false
+		for t, x := range p.read(e) {
+			used.add(t, x)
 		}
 	})
 	ir.Visit(b, func(st ir.Stmt) {
-		if w := ir.Written(st); w != nil && !p.own[w.Tensor] {
-			used[w.Tensor] = true
+		w := ir.Written(st)
+		if w == nil || p.own[w.Tensor] {
+			return
 		}
+		written := all
+		if store, ok := st.(*ir.Store); ok {
+			written = within(store.Index)
+		}
+		used.add(w.Tensor, extent{written: written})
 	})
 	return used
 }
@@ -127,10 +161,19 @@ func (p *placer) read(e expr.Expr) pending {
 	used := pending{}
 	for _, l := range expr.Loads(e) {
 		if !p.own[l.Tensor] {
-			used[l.Tensor] = false
+			used.add(l.Tensor, extent{read: within(l.Index[0])})
 		}
 	}
 	return used
+}
+
+// within is the part of a buffer in which an index lies, whatever the loops around it.
+func within(index expr.Expr) part {
+	lo, hi, ok := expr.Linearize(index).Bounds()
+	if !ok || lo < 0 {
+		return all
+	}
+	return part{lo, hi + 1}
 }
 
 // private are the tensors that lie in registers.

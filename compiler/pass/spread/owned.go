@@ -166,13 +166,13 @@ func (d digits) withConstants(uses []use) digits {
 
 // local is the number of an element among those of its thread.
 func (d digits) local(rest expr.Linear) expr.Expr {
-	index, weight := expr.Expr(expr.I(0)), int64(1)
+	index, weight := expr.I(0), int64(1)
 	for k, x := range d {
 		part := rest.Const / x.coef
 		if k+1 < len(d) {
 			part = rest.Const % d[k+1].coef / x.coef
 		}
-		sum := expr.Expr(expr.I(part))
+		sum := expr.I(part)
 		for _, t := range rest.Terms {
 			if t.Coef == x.coef {
 				sum = expr.AddE(sum, t.Atom)

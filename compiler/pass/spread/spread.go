@@ -3,6 +3,7 @@ package spread
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
@@ -14,7 +15,7 @@ func Run(f *ir.Func) (*ir.Func, error) {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			launch, err := block(n.Body)
+			launch, err := block(plain(n.Body, false))
 			if err != nil {
 				return nil, err
 			}
@@ -23,6 +24,28 @@ func Run(f *ir.Func) (*ir.Func, error) {
 		body[k] = st
 	}
 	return f.With(body), nil
+}
+
+// plain is a block in whose loops on threads no names stand for what a thread's number makes of them.
+func plain(b ir.Block, threads bool) ir.Block {
+	out := make(ir.Block, 0, len(b))
+	for k := 0; k < len(b); k++ {
+		st := b[k]
+		switch n := st.(type) {
+		case *ir.Let:
+			if threads && len(expr.Loads(n.Value)) == 0 {
+				value := map[*expr.Var]expr.Expr{n.Var: n.Value}
+				b = append(b[:k+1:k+1], ir.Rewrite(b[k+1:], func(e expr.Expr) expr.Expr { return expr.Substitute(e, value) })...)
+				continue
+			}
+		case *ir.For:
+			st = n.With(plain(n.Body, threads || n.Kind == ir.Threads))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: plain(n.Then, threads), Else: plain(n.Else, threads)}
+		}
+		out = append(out, st)
+	}
+	return out
 }
 
 // block rewrites what all threads of a block do in the same way.

@@ -68,7 +68,7 @@ func together(b ir.Block) (ir.Block, error) {
 	for _, st := range b {
 		_, isAlloc := st.(*ir.Alloc)
 		_, isLet := st.(*ir.Let)
-		if !isAlloc && !isLet && !contains(ir.Block{st}, ir.Threads) {
+		if !isAlloc && !isLet && !contains(ir.Block{st}, ir.Threads) && !allocates(ir.Block{st}) {
 			run = append(run, st)
 			continue
 		}
@@ -83,7 +83,7 @@ func together(b ir.Block) (ir.Block, error) {
 	return out, nil
 }
 
-// divided rewrites a statement in which there are loops on threads, or one that stores nothing.
+// divided rewrites a statement in which there are loops on threads or shared buffers, or one that stores nothing.
 func divided(st ir.Stmt) (ir.Stmt, error) {
 	switch n := st.(type) {
 	case *ir.For:
@@ -106,6 +106,16 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 		return &ir.If{Cond: n.Cond, Then: then, Else: other}, err
 	}
 	return st, nil
+}
+
+// allocates reports whether a block allocates what all threads of a block use.
+func allocates(b ir.Block) bool {
+	found := false
+	ir.Visit(b, func(st ir.Stmt) {
+		a, ok := st.(*ir.Alloc)
+		found = found || ok && a.Buffer.Space == ir.Shared
+	})
+	return found
 }
 
 // contains reports whether a block has a loop of a kind.

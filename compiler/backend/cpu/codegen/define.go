@@ -10,9 +10,9 @@ import (
 
 // define prints a value that is kept in a variable.
 func (p *printer) define(n *ir.Define) {
-	t, code := ctext.TypeOf(n.Buffer.Tensor.DType).Scalar, ""
+	var t, code string
 	if n.Lane == nil {
-		code = p.scalar(n.Value)
+		t, code = ctext.TypeOf(n.Buffer.Tensor.DType).Scalar, p.scalar(n.Value)
 	} else {
 		p.lane, p.lanes = n.Lane, n.Lane.Extent
 		t, code = p.unit.vector(n.Buffer.Tensor.DType, p.lanes), p.vector(n.Value)

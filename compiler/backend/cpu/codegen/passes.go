@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -72,6 +74,9 @@ var observe func(step string, f *ir.Func)
 // lowered is a schedule as the program that is printed, after the passes. Each is told to see.
 func lowered(s *schedule.Schedule, passes []pass, see func(step string, f *ir.Func)) (*ir.Func, error) {
 	f, err := lower.Schedule(s)
+	if err == nil && slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.Scope != schedule.ByPlace }) {
+		f = withoutScopes(f)
+	}
 	step := "lower"
 	for k := 0; err == nil; k++ {
 		if see != nil {
@@ -84,6 +89,16 @@ func lowered(s *schedule.Schedule, passes []pass, see func(step string, f *ir.Fu
 		f, err = passes[k].run(f)
 	}
 	return f, err
+}
+
+// withoutScopes is a kernel whose buffers lie where a processor has room for them, whatever memory of a GPU was asked
+// for.
+func withoutScopes(f *ir.Func) *ir.Func {
+	return f.With(ir.Rebind(f.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
+		b := *a.Buffer
+		b.Space = ir.Scratch
+		return &b
+	}))
 }
 
 // Dump is a kernel after each step, and its source, for whoever debugs it; without a target (nil), as plain scalar C.

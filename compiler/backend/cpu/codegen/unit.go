@@ -42,6 +42,9 @@ func NewUnitOf(prelude string, printing Functions) *Unit {
 	return u
 }
 
+// Declarations are the types and helper functions that the unit has so far.
+func (u *Unit) Declarations() *ctext.Declarations { return &u.declarations }
+
 // Write adds text to the unit.
 func (u *Unit) Write(text string) { u.code.WriteString(text) }
 

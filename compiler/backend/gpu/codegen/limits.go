@@ -1,0 +1,97 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// maxBlocks is the most blocks of a grid along its first dimension, of any GPU.
+const maxBlocks = 1<<31 - 1
+
+// maxElements is the most elements of a buffer: indices have 32 bits.
+const maxElements = 1<<31 - 1
+
+// checkLimits says which limit of a GPU a program breaks, if any, before a compiler sees it.
+func checkLimits(f *ir.Func, g *target.GPU) error {
+	all, _ := globals(f)
+	for _, b := range all {
+		if b.Elements() > maxElements {
+			return fmt.Errorf("gpu: %s has %d elements, more than the %d that kernels can count", b.name, b.Elements(), maxElements)
+		}
+	}
+	for _, l := range launchesOf(f) {
+		switch {
+		case l.loop.Extent > maxBlocks:
+			return fmt.Errorf("gpu: a launch has %d blocks, more than %d", l.loop.Extent, maxBlocks)
+		case l.threads > int64(g.BlockThreads):
+			return fmt.Errorf("gpu: a block has %d threads, more than the %d of %s", l.threads, g.BlockThreads, g.Model)
+		case l.sharedBytes > g.BlockSharedBytes:
+			return fmt.Errorf("gpu: a block takes %d bytes of shared memory, more than the %d of %s", l.sharedBytes, g.BlockSharedBytes, g.Model)
+		case l.privateBytes/4 > int64(g.ThreadRegisters):
+			return fmt.Errorf("gpu: a thread keeps %d bytes, more than the %d registers of %s", l.privateBytes, g.ThreadRegisters, g.Model)
+		}
+	}
+	return nil
+}
+
+// launch is a loop on blocks with what it takes.
+type launch struct {
+	loop    *ir.For
+	threads int64
+	// sharedBytes is the shared memory of a block, privateBytes what a thread keeps at most at a time, without what a
+	// compiler needs besides.
+	sharedBytes, privateBytes int64
+}
+
+// launchesOf are the launches of a program, in order.
+func launchesOf(f *ir.Func) []launch {
+	var list []launch
+	for _, st := range f.Body {
+		n, ok := st.(*ir.For)
+		if !ok || n.Kind != ir.Blocks {
+			continue
+		}
+		l := launch{loop: n, threads: 1, privateBytes: mostPrivate(n.Body)}
+		ir.Visit(n.Body, func(st ir.Stmt) {
+			switch x := st.(type) {
+			case *ir.For:
+				if x.Kind == ir.Threads {
+					l.threads = max(l.threads, x.Extent)
+				}
+			case *ir.Alloc:
+				if x.Buffer.Space == ir.Shared {
+					l.sharedBytes += aligned(x.Buffer.Bytes())
+				}
+			}
+		})
+		list = append(list, l)
+	}
+	return list
+}
+
+// sharedAlign is the alignment of arrays in shared memory, in bytes.
+const sharedAlign = 16
+
+func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign * sharedAlign }
+
+// mostPrivate is how many bytes of a thread's own are in scope at most at a time.
+func mostPrivate(b ir.Block) (most int64) {
+	own := int64(0)
+	for _, st := range b {
+		inner := int64(0)
+		switch n := st.(type) {
+		case *ir.Alloc:
+			if n.Buffer.Space == ir.Private {
+				own += n.Buffer.Bytes()
+			}
+		case *ir.For:
+			inner = mostPrivate(n.Body)
+		case *ir.If:
+			inner = max(mostPrivate(n.Then), mostPrivate(n.Else))
+		}
+		most = max(most, own+inner)
+	}
+	return most
+}

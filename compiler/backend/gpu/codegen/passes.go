@@ -1,0 +1,50 @@
+package codegen
+
+import (
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/pass/barrier"
+	"github.com/tilth-dev/tilth/compiler/pass/spread"
+	"github.com/tilth-dev/tilth/compiler/pass/storage"
+	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// pass is a step from a program to another that computes the same.
+type pass struct {
+	name string
+	run  func(*ir.Func) (*ir.Func, error)
+}
+
+// passes are what a kernel goes through between lowering and printing, in this order.
+func passes(g *target.GPU) []pass {
+	return []pass{
+		{"threads", threads.Run},
+		{"spread", spread.Run},
+		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
+		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},
+		{"limits", func(f *ir.Func) (*ir.Func, error) { return f, checkLimits(f, g) }},
+	}
+}
+
+// workspace is where buffers lie that outlive a launch.
+var workspace = storage.Limits{AlignBytes: 64}
+
+// Lower is the program that a schedule is printed as: launches on a GPU. Each step is told to see, which may be nil.
+// The error says why there is none, or which limit of the GPU it breaks.
+func Lower(s *schedule.Schedule, g *target.GPU, see func(step string, f *ir.Func)) (*ir.Func, error) {
+	f, err := lower.Schedule(s)
+	step := "lower"
+	for k, p := 0, passes(g); err == nil; k++ {
+		if see != nil {
+			see(step, f)
+		}
+		if k == len(p) {
+			break
+		}
+		step = p[k].name
+		f, err = p[k].run(f)
+	}
+	return f, err
+}

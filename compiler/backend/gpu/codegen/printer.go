@@ -1,0 +1,211 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// printer prints one launch.
+type printer struct {
+	scalars *ctext.Scalars
+	name    string
+	launch  launch
+	out     strings.Builder
+	indent  int
+	counter int
+	names   map[*expr.Var]string
+	// buffers has the names of the buffers in scope, private which of them are a thread's own.
+	buffers map[*expr.Tensor]string
+	private map[*expr.Tensor]bool
+	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel.
+	shared strings.Builder
+}
+
+func (p *printer) line(format string, args ...any) {
+	p.out.WriteString(strings.Repeat("  ", p.indent))
+	fmt.Fprintf(&p.out, format, args...)
+	p.out.WriteByte('\n')
+}
+
+func (p *printer) fresh(prefix string) string {
+	p.counter++
+	return fmt.Sprintf("%s_%d", strings.NewReplacer(".", "_", "-", "_").Replace(prefix), p.counter)
+}
+
+func (p *printer) variable(v *expr.Var) string {
+	name, ok := p.names[v]
+	if !ok {
+		name = p.fresh(v.Name)
+		p.names[v] = name
+	}
+	return name
+}
+
+// load is an element of a buffer.
+func (p *printer) load(n *expr.Load) string {
+	return p.element(n.Tensor, n.Index[0], "LOAD(%s, %s)")
+}
+
+// element is a use of an element: of a thread's own it is a variable, and of others what the words say.
+func (p *printer) element(t *expr.Tensor, index expr.Expr, words string) string {
+	name, ok := p.buffers[t]
+	if !ok {
+		panic(fmt.Sprintf("gpu: buffer %s is not in scope", t.Name))
+	}
+	at := p.index(index)
+	if p.private[t] {
+		return fmt.Sprintf("%s[%s]", name, at)
+	}
+	return fmt.Sprintf(words, name, at)
+}
+
+// index is an index as C: a sum of terms, which a compiler takes apart in its own way.
+func (p *printer) index(e expr.Expr) string {
+	at := expr.Linearize(e)
+	var terms []string
+	for _, t := range at.Terms {
+		text := p.scalars.Text(t.Atom)
+		if t.Coef != 1 {
+			text += fmt.Sprintf(" * %d", t.Coef)
+		}
+		terms = append(terms, text)
+	}
+	if at.Const != 0 || len(terms) == 0 {
+		terms = append(terms, fmt.Sprint(at.Const))
+	}
+	return strings.Join(terms, " + ")
+}
+
+func (p *printer) block(b ir.Block) {
+	p.indent++
+	for _, st := range b {
+		p.stmt(st)
+	}
+	p.indent--
+}
+
+func (p *printer) stmt(st ir.Stmt) {
+	switch n := st.(type) {
+	case *ir.Alloc:
+		p.alloc(n.Buffer)
+	case *ir.Let:
+		p.line("const %s %s = %s;", p.scalars.Index, p.variable(n.Var), p.scalars.Text(n.Value))
+	case *ir.If:
+		p.line("if (%s) {", p.scalars.Text(n.Cond))
+		p.block(n.Then)
+		if len(n.Else) > 0 {
+			p.line("} else {")
+			p.block(n.Else)
+		}
+		p.line("}")
+	case *ir.For:
+		p.loop(n)
+	case *ir.Store:
+		p.store(n)
+	case *ir.Barrier:
+		p.line("BARRIER();")
+	default:
+		panic(fmt.Sprintf("gpu: unknown statement %T", st))
+	}
+}
+
+func (p *printer) loop(n *ir.For) {
+	if n.Kind == ir.Threads {
+		p.threads(n)
+		return
+	}
+	if n.Kind == ir.Unrolled || n.Kind == ir.Vector {
+		p.line("UNROLL")
+	}
+	v := p.variable(n.Var)
+	p.line("for (%s %s = 0; %s < %d; %s++) {", p.scalars.Index, v, v, n.Extent, v)
+	p.block(n.Body)
+	p.line("}")
+}
+
+// threads prints what each thread does, or each of the first ones.
+func (p *printer) threads(n *ir.For) {
+	if n.Extent < p.launch.threads {
+		p.line("if (TID < %d) {", n.Extent)
+	} else {
+		p.line("{")
+	}
+	p.indent++
+	p.line("const %s %s = TID;", p.scalars.Index, p.variable(n.Var))
+	p.indent--
+	p.block(n.Body)
+	p.line("}")
+}
+
+// alloc declares a buffer.
+func (p *printer) alloc(b *ir.Buffer) {
+	name := p.fresh(b.Tensor.Name)
+	p.buffers[b.Tensor] = name
+	delete(p.private, b.Tensor) // another version of these loops may have it elsewhere
+	switch b.Space {
+	case ir.Private:
+		p.private[b.Tensor] = true
+		p.line("%s %s[%d];", ctext.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
+	case ir.Shared:
+		fmt.Fprintf(&p.shared, "  SHARED_ARRAY(%s, %s, %d);\n", ctext.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
+	default:
+		panic(fmt.Sprintf("gpu: buffer %s lies in %v", b.Tensor.Name, b.Space))
+	}
+}
+
+func (p *printer) store(n *ir.Store) {
+	value := p.scalars.Text(n.Value)
+	if p.private[n.Buffer.Tensor] {
+		p.line("%s = %s;", p.element(n.Buffer.Tensor, n.Index, ""), value)
+		return
+	}
+	p.line("%s;", p.element(n.Buffer.Tensor, n.Index, "STORE(%s, %s, "+strings.ReplaceAll(value, "%", "%%")+")"))
+}
+
+// global is a buffer in global memory that a launch uses.
+type global struct {
+	*ir.Buffer
+	name    string
+	written bool
+}
+
+// globalsOf are the buffers in global memory that a launch uses, among all of its kernel's, in their order.
+func globalsOf(n *ir.For, all []global) (used []global) {
+	for _, g := range all {
+		if !ir.Uses(n.Body, g.Tensor) {
+			continue
+		}
+		ir.Visit(n.Body, func(st ir.Stmt) {
+			b := ir.Written(st)
+			g.written = g.written || b != nil && b.Tensor == g.Tensor
+		})
+		used = append(used, g)
+	}
+	return used
+}
+
+// kernel prints a launch as a function.
+func kernel(name string, l launch, globals []global, u *ctext.Declarations, d ctext.Dialect) string {
+	p := &printer{name: name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{}}
+	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load}
+	params := make([]string, len(globals))
+	arrays := ""
+	for k, g := range globals {
+		p.buffers[g.Tensor] = g.name
+		constant := "const "
+		if g.written {
+			constant = ""
+		}
+		params[k] = fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
+		arrays += fmt.Sprintf("  GLOBAL_ARRAY(%s, %d);\n", g.name, g.Elements())
+	}
+	p.indent++
+	p.line("const %s %s = BID;", d.Index, p.variable(l.loop.Var))
+	p.indent--
+	p.block(l.loop.Body)
+	return fmt.Sprintf("TILTH_KERNEL(%s, %d)(%s) {\n%s%s%s}\n", name, l.threads, strings.Join(params, ", "), arrays, p.shared.String(), p.out.String())
+}

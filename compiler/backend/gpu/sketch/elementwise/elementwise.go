@@ -1,0 +1,124 @@
+package elementwise
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// flat is the sketch: all axes are one, which is cut into blocks of threads, each with a few results side by side.
+type flat struct {
+	unit nest.Unit
+	gpu  *target.GPU
+	axes int
+	// results is how many there are, work what one takes, in operations and loads.
+	results int64
+	work    float64
+}
+
+// parameters are the numbers that the sketch leaves open.
+type parameters struct {
+	// threads is those of a block, items the results of a thread.
+	threads, items int64
+}
+
+// New is the schedules of a unit: of a map, or of a reduction each of whose results is the sum of one thread.
+func New(s *schedule.Schedule, u nest.Unit, g *target.GPU) space.Family {
+	out := s.Stages[u.Out]
+	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: nest.Product(out.Tensor.Shape), work: work(s, u)}
+	open := []space.Parameter[parameters]{
+		nest.Knob("threads", func(p *parameters) *int64 { return &p.threads }, nest.AtMost(nest.CeilDiv(f.results, 32)*32, 32, 64, 128, 256, 512)...),
+		nest.Knob("items", func(p *parameters) *int64 { return &p.items }, nest.AtMost(f.results, 1, 2, 4, 8)...),
+	}
+	return &space.Sketch[parameters]{Open: space.Worth(open), Fixed: parameters{threads: 32, items: 1},
+		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: f}}}
+}
+
+// work is about how many cycles a result takes a thread.
+func work(s *schedule.Schedule, u nest.Unit) float64 {
+	total := float64(1 + len(expr.Loads(s.Stages[u.Out].Body)))
+	for _, g := range s.Stages {
+		if g.Combiner == expr.None || g.Inlined {
+			continue
+		}
+		if g.ID == u.Acc || g.ID == u.Out {
+			steps := 1.0
+			for _, r := range g.Reduce {
+				steps *= float64(r.Extent)
+			}
+			total += steps * float64(1+len(expr.Loads(g.Body)))
+		}
+	}
+	return total
+}
+
+// Legal implements space.Structure.
+func (f *flat) Legal(p parameters) error { return nil }
+
+// Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
+// and as many blocks after one another as do not fit side by side.
+func (f *flat) Cost(p parameters) float64 {
+	blocks := nest.CeilDiv(f.results, p.threads*p.items)
+	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
+	waves := nest.CeilDiv(blocks, resident*int64(f.gpu.Multiprocessors))
+	together := min(resident, nest.CeilDiv(blocks, int64(f.gpu.Multiprocessors)))
+	const lanes, latency = 128, 400
+	perBlock := f.work * float64(p.items*p.threads) / lanes
+	return float64(waves)*(perBlock*float64(together)+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
+}
+
+// Apply implements space.Structure.
+func (f *flat) Apply(s *schedule.Schedule, p parameters) error {
+	b := &nest.Builder{S: s}
+	thread := Spread(b, f.unit.Out, f.axes, p.threads, p.items)
+	if f.axes > 0 {
+		if f.unit.Acc >= 0 {
+			b.ComputeAt(f.unit.Acc, f.unit.Out, thread)
+		}
+		for k := len(f.unit.Also) - 1; k >= 0; k-- {
+			b.ComputeAt(f.unit.Also[k], f.unit.Out, thread)
+		}
+	}
+	for _, feed := range f.unit.Feeds {
+		if b.Err == nil {
+			Alone(b, feed)
+		}
+	}
+	return b.Err
+}
+
+// Alone computes a stage that others read in a launch of its own.
+func Alone(b *nest.Builder, stage int) { Spread(b, stage, len(b.S.Stages[stage].Axes), 256, 1) }
+
+// Spread cuts all axes of a stage, as one, into blocks of threads with a few results each, and returns the loop on
+// threads.
+func Spread(b *nest.Builder, stage, axes int, threads, items int64) (thread int) {
+	if axes == 0 {
+		return 0
+	}
+	all := make([]int, axes)
+	for k := range all {
+		all[k] = k
+	}
+	rest := b.Fuse(stage, all)
+	if items > 1 {
+		var own int
+		rest, own = b.Split(stage, rest, items, schedule.Peel)
+		b.Mark(b.S.Unroll, stage, own)
+	}
+	block, thread := b.Split(stage, rest, threads, schedule.Peel)
+	Bind(b, stage, block, thread)
+	return thread
+}
+
+// Bind runs a loop on blocks and one on threads.
+func Bind(b *nest.Builder, stage, block, thread int) {
+	if b.Err == nil {
+		b.Do(b.S.Bind(stage, block, schedule.BlockLevel))
+	}
+	if b.Err == nil {
+		b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
+	}
+}

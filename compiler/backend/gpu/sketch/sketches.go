@@ -1,0 +1,25 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tile"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// New derives the space of a workload on a GPU, with the algorithms that numerics allow.
+func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+	return sketch.New(w, t, numerics, sketch.Sketches{
+		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
+			if f := tile.New(s, g, u, t.GPU); f != nil {
+				return f, nil
+			}
+			return elementwise.New(s, u, t.GPU), nil
+		},
+		Map: func(s *schedule.Schedule, u nest.Unit) space.Family { return elementwise.New(s, u, t.GPU) },
+	})
+}

@@ -1,0 +1,221 @@
+package tile
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// product is the sketch. Of the results' axes, columns is the last one that is longer than one, and rows the longest
+// before it: both are tiled. The others are the blocks'.
+type product struct {
+	unit          nest.Unit
+	gpu           *target.GPU
+	extents       []int64
+	rows, columns int
+	// step is the reduction axis that is cut, by its place among the reduction's.
+	step   int
+	reduce []*expr.Var
+	axes   []*expr.Var
+	// operands are what a tile reads again and again.
+	operands []operand
+	bytes    int64
+}
+
+// operand is a tensor that the reduction reads.
+type operand struct {
+	load *expr.Load
+	// place is the tensor's among those that the reduction's body loads, feed the stage that computes it; -1 when it
+	// is no stage that only the reduction reads.
+	place, feed int
+}
+
+// parameters are the numbers that the sketch leaves open.
+type parameters struct {
+	// tall and wide are the threads of a block along rows and columns, rows and columns the results of each.
+	tall, wide, rows, columns int64
+	// depth is how many steps of the reduction operands are fetched for at a time.
+	depth int64
+	// unroll is how many of them are written out.
+	unroll int64
+}
+
+// New is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that there
+// is nothing to share.
+func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) space.Family {
+	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
+		return nil
+	}
+	p := &product{unit: u, gpu: gpu, extents: g.Tensor.Shape, rows: -1, columns: -1, reduce: g.Reduce, axes: g.Axes, bytes: g.Tensor.DType.Bytes()}
+	for k, e := range p.extents {
+		if e > 1 {
+			p.columns = k
+		}
+	}
+	for k := range max(p.columns, 0) {
+		if p.extents[k] > 1 && (p.rows < 0 || p.extents[k] >= p.extents[p.rows]) {
+			p.rows = k
+		}
+	}
+	if p.rows < 0 {
+		return nil
+	}
+	for k, r := range g.Reduce {
+		if r.Extent >= g.Reduce[p.step].Extent {
+			p.step = k
+		}
+	}
+	if !p.findOperands(s, g) {
+		return nil
+	}
+	return &space.Sketch[parameters]{Open: space.Worth(p.open()), Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1},
+		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: p}}}
+}
+
+// findOperands finds what a tile shares; false when it shares nothing.
+func (p *product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
+	seen := map[*expr.Tensor]int{}
+	for _, l := range expr.Loads(g.Body) {
+		if _, known := seen[l.Tensor]; known {
+			p.operands = dropTensor(p.operands, l.Tensor) // read in two ways: as it lies
+			continue
+		}
+		place := len(seen)
+		seen[l.Tensor] = place
+		o := operand{load: l, place: place, feed: -1}
+		if f := s.Producer(l.Tensor); f != nil {
+			o.feed = -1
+			for _, id := range p.unit.Feeds {
+				if id == f.ID {
+					o.feed = id
+				}
+			}
+		}
+		if p.shared(l) && p.boxed(l) {
+			p.operands = append(p.operands, o)
+		}
+	}
+	return len(p.operands) > 0
+}
+
+func dropTensor(list []operand, t *expr.Tensor) (kept []operand) {
+	for _, o := range list {
+		if o.load.Tensor != t {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// shared reports whether several results of a tile read the same elements.
+func (p *product) shared(l *expr.Load) bool {
+	for _, axis := range []int{p.rows, p.columns} {
+		used := false
+		for _, x := range l.Index {
+			used = used || expr.Uses(x, p.axes[axis])
+			if expr.Uses(x, p.axes[axis]) && nest.UsesAny(x, p.reduce) {
+				return true // windows that overlap
+			}
+		}
+		if !used {
+			return true
+		}
+	}
+	return false
+}
+
+// boxed reports whether the elements that a tile reads are a box, so that its size is known.
+func (p *product) boxed(l *expr.Load) bool {
+	for _, x := range l.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			if _, ok := t.Atom.(*expr.Var); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// open are the knobs.
+func (p *product) open() []space.Parameter[parameters] {
+	type q = parameters
+	rows, columns, steps := p.extents[p.rows], p.extents[p.columns], p.reduce[p.step].Extent
+	return []space.Parameter[q]{
+		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8, 16, 32)...),
+		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 4, 8, 16, 32, 64)...),
+		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8, 16)...),
+		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
+		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 4, 8, 16, 32)...),
+		nest.Unrolling(nest.Knob("unroll", func(p *q) *int64 { return &p.unroll }, nest.AtMost(steps, 1, 4, 8)...)),
+	}
+}
+
+// ranges is how many values each axis takes while a block computes one step.
+func (p *product) ranges(q parameters) map[*expr.Var]int64 {
+	r := map[*expr.Var]int64{}
+	for k, v := range p.axes {
+		switch k {
+		case p.rows:
+			r[v] = min(v.Extent, q.tall*q.rows)
+		case p.columns:
+			r[v] = min(v.Extent, q.wide*q.columns)
+		default:
+			r[v] = 1
+		}
+	}
+	for k, v := range p.reduce {
+		r[v] = v.Extent
+		if k == p.step {
+			r[v] = min(v.Extent, q.depth)
+		}
+	}
+	return r
+}
+
+// elements is how many of an operand a block reads in a step.
+func (o operand) elements(ranges map[*expr.Var]int64) int64 {
+	n := int64(1)
+	for d, x := range o.load.Index {
+		extent := int64(1)
+		for _, t := range expr.Linearize(x).Terms {
+			coef := max(t.Coef, -t.Coef)
+			extent += coef * (ranges[t.Atom.(*expr.Var)] - 1)
+		}
+		n *= min(extent, o.load.Tensor.Shape[d])
+	}
+	return n
+}
+
+// sharedBytes is the shared memory of a block.
+func (p *product) sharedBytes(q parameters) (bytes int64) {
+	ranges := p.ranges(q)
+	for _, o := range p.operands {
+		bytes += (o.elements(ranges)*o.load.Tensor.DType.Bytes() + 15) / 16 * 16
+	}
+	return bytes
+}
+
+// tileRegisters bounds what a thread keeps of the results, so that operands and addresses have room.
+const tileRegisters = 160
+
+// Legal implements space.Structure.
+func (p *product) Legal(q parameters) error {
+	threads := q.tall * q.wide
+	switch {
+	case threads > int64(p.gpu.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", threads)
+	case threads < int64(p.gpu.WarpThreads) && threads < p.extents[p.rows]*p.extents[p.columns]/4:
+		return fmt.Errorf("space: %d threads are less than a warp", threads)
+	case q.rows*q.columns*p.bytes > 4*tileRegisters:
+		return fmt.Errorf("space: a thread keeps %d results, more than registers hold", q.rows*q.columns)
+	case p.sharedBytes(q) > p.gpu.BlockSharedBytes:
+		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.sharedBytes(q), p.gpu.BlockSharedBytes)
+	case q.unroll*q.rows*q.columns > 1024:
+		return fmt.Errorf("space: %d results for %d steps are too much code", q.rows*q.columns, q.unroll)
+	}
+	return nil
+}
