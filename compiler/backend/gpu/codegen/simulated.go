@@ -59,7 +59,7 @@ func thread(name string, used []global) string {
 		fmt.Fprintf(&fields, " %s *%s;", ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
 		fmt.Fprintf(&values, ", of->%s", g.name)
 	}
-	return fmt.Sprintf("struct %[1]s_arguments {%[2]s };\nstatic void %[1]s_thread(struct sim_block *sim, void *closure) {\n"+
+	return fmt.Sprintf("struct %[1]s_arguments {%[2]s };\nstatic void %[1]s_thread(struct sim_thread *sim, void *closure) {\n"+
 		"  const struct %[1]s_arguments *const of = closure;\n  %[1]s(sim%[3]s);\n}\n", name, fields.String(), values.String())
 }
 

@@ -10,13 +10,16 @@ import (
 //go:embed simulated/*.h
 var files embed.FS
 
-// parts are the headers of the simulation, each of which uses those before it.
-var parts = []string{"memory.h", "fibers.h", "block.h", "access.h", "warp.h", "words.h", "launch.h"}
+// simulated are the headers of the simulation, each of which uses those before it.
+var simulated = []string{
+	"memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "warp.h", "fragments.h", "words.h", "launch.h",
+}
 
 // Simulated is the C text that makes a processor play a GPU: it stands before kernels, behind the header of the ABI.
+// Lines behind it are counted from 1, as in reports.
 func Simulated() string {
 	var b strings.Builder
-	for _, name := range parts {
+	for _, name := range simulated {
 		text, err := files.ReadFile("simulated/" + name)
 		if err != nil {
 			panic(err) // they are part of the program

@@ -1,33 +1,47 @@
-/* The simulation of a GPU: what each element of memory was last used for. */
+/* The simulation of a GPU on a processor. Here: arrays, and what each of their elements was last used for. */
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SIM_STATIC static __attribute__((unused))
 #define SIM_INLINE static inline __attribute__((unused, always_inline))
-#define SIM_RARE static __attribute__((unused, cold, noinline))
+/* What kernels call everywhere: inlined, it would take long to compile. */
+#define SIM_CALLED static __attribute__((unused, noinline))
+#define SIM_RARE static __attribute__((unused, cold, noinline, noreturn))
 
-/* An access: by which thread of the block, at which line of the text, and when by the block's clock. 0 = never. */
-struct sim_access {
-  uint32_t time;
-  int16_t thread;
-  uint16_t line;
-};
+enum { SIM_WARP = 32, SIM_MOST_THREADS = 1024, SIM_MOST_ARRAYS = 64, SIM_SHARED_BYTES = 256 << 10 };
 
-/* No thread in particular: several have read the element at the same time. */
-#define SIM_SEVERAL (-1)
-
-/* An element of shared memory. */
+/* An element of shared memory. Times are those of the block's clock, 0 is never. */
 struct sim_cell {
-  struct sim_access write, read;
+  uint32_t wrote, read;
+  uint16_t writer, reader;
+  /* Another thread, plus 1, that has read the element since the last barrier with nothing between it and the reader: if
+   * possible one of another warp. */
+  uint16_t other;
+  /* The thread, plus 1, whose asynchronous copy to the element is under way. */
+  uint16_t copier;
+  uint16_t write_line, read_line, other_line;
 };
 
-/* An element of global memory that a launch writes: blocks may use it from several workers. An access is the thread
- * among those of the grid, plus 1, and the time. */
+/* An element of global memory that a launch writes. Blocks use it from several workers. Accesses are those of
+ * sim_global_access, 0 is none; other is a read with nothing between it and the last one, if possible of another block. */
 struct sim_global_cell {
-  _Atomic uint64_t write, read;
+  uint64_t write, read, other;
+  uint16_t write_line, read_line, other_line;
+};
+
+/* An array as a kernel knows it. */
+struct sim_array {
+  const char *name;
+  char *memory;
+  int32_t elements, element_bytes;
+  /* An array has one of them. Global memory that the launch only reads has none. */
+  struct sim_cell *cells;
+  struct sim_global_cell *global_cells;
 };
 
 /* An array in global memory that a launch writes. */
@@ -36,10 +50,11 @@ struct sim_output {
   int64_t elements;
 };
 
+/* Fresh memory, all zero. It takes room when it is used. */
 SIM_STATIC void *sim_map(size_t bytes) {
   void *p = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) {
-    fprintf(stderr, "gpu-sim: no memory for a block: %zu bytes\n", bytes);
+    fprintf(stderr, "gpu-sim: there is no memory for a launch: %zu bytes\n", bytes);
     abort();
   }
   return p;

@@ -1,29 +1,41 @@
-/* What the threads of a warp do together. */
+/* What the lanes of a warp do together. Only a barrier orders their accesses of memory. */
 
-/* Takes part in a collective: gives a value and an argument, and gets what the scheduler makes of all of them. */
-SIM_STATIC uint64_t sim_collective(struct sim_block *sim, const char *name, uint64_t value, int argument, int line) {
-  struct sim_fiber *f = &sim->fibers[sim->thread];
-  f->collective = name, f->value = value, f->argument = argument;
-  sim_wait(sim, SIM_IN_WARP, line);
-  return f->result;
+/* Takes part in a collective, which the last lane to come does for all. */
+SIM_CALLED void sim_collective(struct sim_thread *sim, const char *name, void (*all)(struct sim_thread *first, struct sim_warp *w), struct sim_lane lane,
+                               int line) {
+  struct sim_warp *w = sim->warp;
+  if (all && w->lanes < SIM_WARP) sim_fail(sim->block, "the %s of line %d needs a whole warp, and that of thread %d has %d lanes", name, line, sim->number, w->lanes);
+  if (w->arrived && (w->line != line || strcmp(w->collective, name) != 0))
+    sim_fail(sim->block, "divergence: thread %d is at the %s of line %d, but %d others of the warp wait at the %s of line %d", sim->number, name, line,
+             w->arrived, w->collective, w->line);
+  w->collective = name, w->line = line;
+  w->lane[sim->lane] = lane;
+  if (++w->arrived < w->lanes) {
+    sim_wait(sim, SIM_IN_WARP, line);
+    return;
+  }
+  w->arrived = 0;
+  struct sim_thread *first = sim - sim->lane;
+  if (all)
+    all(first, w);
+  else
+    w->time = sim_tick(sim->block);
+  for (int k = 1; k < w->lanes; k++) sim_wake(first + (sim->lane + k) % w->lanes);
 }
 
-/* Gives each lane what it asked for: the value of the lane in its argument, or its own where there is no such lane. */
-SIM_STATIC void sim_exchange(struct sim_block *sim, int first, int lanes) {
-  for (int l = 0; l < lanes; l++) {
-    struct sim_fiber *f = &sim->fibers[first + l];
-    f->result = f->argument >= 0 && f->argument < lanes ? sim->fibers[first + f->argument].value : f->value;
+/* Gives each lane the value of the lane in its argument, or its own where there is no such lane. */
+SIM_STATIC void sim_exchange(struct sim_thread *first, struct sim_warp *w) {
+  (void)first;
+  uint64_t values[SIM_WARP];
+  for (int l = 0; l < SIM_WARP; l++) memcpy(&values[l], w->lane[l].a, sizeof values[l]);
+  for (int l = 0; l < SIM_WARP; l++) {
+    uint64_t from = (uint64_t)w->lane[l].argument;
+    memcpy(w->lane[l].result, &values[from < SIM_WARP ? from : (uint64_t)l], sizeof values[l]);
   }
 }
 
-SIM_INLINE uint32_t sim_bits(float x) {
-  uint32_t u;
-  memcpy(&u, &x, 4);
-  return u;
-}
-
-SIM_INLINE float sim_float(uint32_t u) {
-  float x;
-  memcpy(&x, &u, 4);
-  return x;
+SIM_STATIC uint64_t sim_shuffle(struct sim_thread *sim, uint64_t value, int64_t from, int line) {
+  uint64_t result;
+  sim_collective(sim, "shuffle", sim_exchange, (struct sim_lane){.a = &value, .result = &result, .argument = from}, line);
+  return result;
 }

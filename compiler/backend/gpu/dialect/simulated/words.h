@@ -1,30 +1,90 @@
 /* The words of kernels. */
+typedef uint16_t tilth_bfloat16; /* the bits of one */
+
 #define GLOBAL
 #define UNROLL
 #define TILTH_KERNEL(name, threads) static __attribute__((unused)) void name SIM_PARAMETERS
-#define SIM_PARAMETERS(...) (struct sim_block *const sim, __VA_ARGS__)
+#define SIM_PARAMETERS(...) (struct sim_thread *const sim, __VA_ARGS__)
 
-#define TID (sim->thread)
-#define BID ((int)sim->block)
+#define TID (sim->number)
+#define BID ((int)sim->block->number)
 
-#define GLOBAL_ARRAY(a, n)                                                               \
-  struct sim_global_cell *const a##_cells = sim_cells_of(sim, a);                        \
-  enum { a##_elements = (n), a##_is_shared = 0 };                                        \
-  (void)a##_cells
-#define SHARED_ARRAY(type, a, n)                                                         \
-  struct sim_cell *a##_cells;                                                            \
-  enum { a##_elements = (n), a##_is_shared = 1 };                                        \
-  type *const a = sim_declare(sim, (int64_t)sizeof(type) * (n), (n), &a##_cells)
+/* A vector of neighbours; its lanes are v[k]. */
+#define V(type, n) __typeof__(type __attribute__((vector_size(sizeof(type) * (n)))))
 
-#define LOAD(a, i)                                                                                                          \
-  ((a)[a##_is_shared ? sim_shared_read(sim, #a, (struct sim_cell *)a##_cells, (i), a##_elements, __LINE__)                  \
-                     : sim_global_read(sim, #a, (struct sim_global_cell *)a##_cells, (i), a##_elements, __LINE__)])
-#define STORE(a, i, v)                                                                                                      \
-  ((a)[a##_is_shared ? sim_shared_write(sim, #a, (struct sim_cell *)a##_cells, (i), a##_elements, __LINE__)                 \
-                     : sim_global_write(sim, #a, (struct sim_global_cell *)a##_cells, (i), a##_elements, __LINE__)] = (v))
+#define GLOBAL_ARRAY(a, n)                                                                      \
+  enum { a##_is_shared = 0 };                                                                   \
+  const struct sim_array a##_global = sim_declare_global(sim, #a, a, (n), sizeof *(a));         \
+  const struct sim_array *const a##_array __attribute__((unused)) = &a##_global
+#define SHARED_ARRAY(type, a, n)                                                                \
+  enum { a##_is_shared = 1 };                                                                   \
+  const struct sim_array *const a##_array = sim_declare_shared(sim, #a, (n), sizeof(type));     \
+  type *const a __attribute__((unused)) = (type *)a##_array->memory
 
-#define BARRIER() sim_wait(sim, SIM_AT_BARRIER, __LINE__)
-#define WARP_BARRIER() ((void)sim_collective(sim, "barrier", 0, -1, __LINE__))
-#define SHUFFLE(v, lane) sim_float((uint32_t)sim_collective(sim, "shuffle", sim_bits(v), (lane), __LINE__))
-#define SHUFFLE_XOR(v, mask) SHUFFLE(v, (sim->thread % SIM_WARP) ^ (mask))
-#define SHUFFLE_DOWN(v, n) SHUFFLE(v, (sim->thread % SIM_WARP) + (n))
+#define SIM_READ(a, i, n) (a##_is_shared ? sim_read_shared(sim, a##_array, (i), (n), __LINE__) : sim_read_global(sim, a##_array, (i), (n), __LINE__))
+#define SIM_WRITE(a, i, n) \
+  (a##_is_shared ? sim_write_shared(sim, a##_array, (i), (n), __LINE__) : sim_write_global(sim, a##_array, (i), (n), 0, __LINE__))
+
+#define LOAD(a, i) ((a)[SIM_READ(a, i, 1)])
+#define STORE(a, i, v)                        \
+  do {                                        \
+    __typeof__(*(a)) sim_stored = (v);        \
+    (a)[SIM_WRITE(a, i, 1)] = sim_stored;     \
+  } while (0)
+#define LOADV(type, n, a, i)                                                                             \
+  ({                                                                                                     \
+    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "vectors are elements of their array, of 16 bytes at most"); \
+    V(type, n) sim_loaded;                                                                               \
+    int64_t sim_place = SIM_READ(a, i, n);                                                               \
+    sim_check_aligned(sim, a##_array, sim_place, sizeof sim_loaded, __LINE__);                           \
+    memcpy(&sim_loaded, (a) + sim_place, sizeof sim_loaded);                                             \
+    sim_loaded;                                                                                          \
+  })
+#define STOREV(type, n, a, i, v)                                                                         \
+  do {                                                                                                   \
+    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "vectors are elements of their array, of 16 bytes at most"); \
+    V(type, n) sim_stored = (v);                                                                         \
+    int64_t sim_place = SIM_WRITE(a, i, n);                                                              \
+    sim_check_aligned(sim, a##_array, sim_place, sizeof sim_stored, __LINE__);                           \
+    memcpy((a) + sim_place, &sim_stored, sizeof sim_stored);                                             \
+  } while (0)
+#define ATOMIC_ADD(a, i, v)                                                                                                  \
+  _Generic((a), float *: sim_add_float, int32_t *: sim_add_int)((a) + sim_write_global(sim, a##_array, (i), 1, 1, __LINE__), (v))
+
+#define BARRIER() sim_barrier(sim, __LINE__)
+#define WARP_BARRIER() sim_collective(sim, "warp's barrier", 0, (struct sim_lane){0}, __LINE__)
+#define SHUFFLE(v, from)                                                  \
+  ({                                                                      \
+    __typeof__((0, (v))) sim_mine = (v);                                  \
+    uint64_t sim_bits = 0;                                                \
+    memcpy(&sim_bits, &sim_mine, sizeof sim_mine);                        \
+    sim_bits = sim_shuffle(sim, sim_bits, (from), __LINE__);              \
+    memcpy(&sim_mine, &sim_bits, sizeof sim_mine);                        \
+    sim_mine;                                                             \
+  })
+#define SHUFFLE_XOR(v, mask) SHUFFLE(v, sim->lane ^ (mask))
+#define SHUFFLE_DOWN(v, n) SHUFFLE(v, sim->lane + (n))
+
+#define COPY_ASYNC(bytes, s, i, g, j, valid)                                                                                                \
+  do {                                                                                                                                      \
+    _Static_assert(((bytes) == 4 || (bytes) == 8 || (bytes) == 16) && sizeof *(s) == sizeof *(g), "a copy is of 4, 8 or 16 bytes of like elements"); \
+    sim_copy(sim, (bytes), s##_array, (i), g##_array, (j), (valid), __LINE__);                                                              \
+  } while (0)
+#define COPY_COMMIT() ((void)sim->copies.committed++)
+#define COPY_WAIT(n) sim_wait_for_copies(sim, (n))
+
+#define SIM_LDMATRIX(name, all, r, s, i) sim_collective(sim, name, all, (struct sim_lane){.a = s##_array, .result = (r), .argument = (i)}, __LINE__)
+#define LDMATRIX_X1(r, s, i) SIM_LDMATRIX("LDMATRIX_X1", sim_ldmatrix_x1, r, s, i)
+#define LDMATRIX_X2(r, s, i) SIM_LDMATRIX("LDMATRIX_X2", sim_ldmatrix_x2, r, s, i)
+#define LDMATRIX_X4(r, s, i) SIM_LDMATRIX("LDMATRIX_X4", sim_ldmatrix_x4, r, s, i)
+#define LDMATRIX_X1_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X1_TRANS", sim_ldmatrix_x1_trans, r, s, i)
+#define LDMATRIX_X2_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X2_TRANS", sim_ldmatrix_x2_trans, r, s, i)
+#define LDMATRIX_X4_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X4_TRANS", sim_ldmatrix_x4_trans, r, s, i)
+
+#define SIM_PRODUCT(all, d, a_, b_) sim_collective(sim, "product", all, (struct sim_lane){.a = (a_), .b = (b_), .result = (d)}, __LINE__)
+#define MMA_M16N8K16_BF16(d, a, b) SIM_PRODUCT(sim_mma_bf16, d, a, b)
+#define MMA_M16N8K16_F16(d, a, b) SIM_PRODUCT(sim_mma_f16, d, a, b)
+#define MMA_M16N8K8_TF32(d, a, b) SIM_PRODUCT(sim_mma_tf32, d, a, b)
+#define MMA_M16N8K32_S8(d, a, b) SIM_PRODUCT(sim_mma_s8, d, a, b)
+#define MMA_M16N8K32_U8(d, a, b) SIM_PRODUCT(sim_mma_u8, d, a, b)
+#define TF32(x) sim_round_tf32(x)

@@ -1,0 +1,57 @@
+package dialect
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
+	for _, b := range builds {
+		for _, name := range kernelNames(t) {
+			for _, workers := range []int{1, 3} {
+				t.Run(fmt.Sprintf("%s/%s/%d workers", b.name, name, workers), func(t *testing.T) {
+					t.Parallel()
+					if out, err := b.run(t, read(t, "kernels", name+".c"), read(t, "hosts", name+".c"), workers); err != nil {
+						t.Errorf("%v: %s", err, out)
+					}
+				})
+			}
+		}
+	}
+}
+
+// waits are the words that a correct kernel has none of in vain.
+var waits = []string{"BARRIER();", "WARP_BARRIER();", "COPY_WAIT(1);", "COPY_COMMIT();"}
+
+// missing is a report of what may happen without one of them.
+var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited)`)
+
+// TestEveryWaitThatIsRemovedIsFound takes each line that waits out of each correct kernel.
+func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
+	removed := 0
+	for _, name := range kernelNames(t) {
+		lines := strings.Split(read(t, "kernels", name+".c"), "\n")
+		for k, line := range lines {
+			word := strings.TrimSpace(line)
+			if !slices.Contains(waits, word) {
+				continue
+			}
+			removed++
+			changed := slices.Clone(lines)
+			changed[k] = ";"
+			t.Run(fmt.Sprintf("%s line %d without %s", name, k+1, word), func(t *testing.T) {
+				t.Parallel()
+				out, err := clang.run(t, strings.Join(changed, "\n"), read(t, "hosts", name+".c"), 1)
+				if err == nil || !missing.MatchString(out) {
+					t.Errorf("it is not found: %v, %s", err, out)
+				}
+			})
+		}
+	}
+	if removed < 9 {
+		t.Errorf("%d lines wait", removed)
+	}
+}
