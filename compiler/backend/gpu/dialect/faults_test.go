@@ -108,6 +108,9 @@ var faults = []struct {
 		"if (TID < 20) v = SHUFFLE_DOWN(v, 1);",
 		"BARRIER();",
 	}, "divergence: thread 0 waits at the shuffle of line 3 with 19 others, but thread 20 of the same warp waits at the barrier of line 4"},
+	{"a shuffle from a lane that no warp has", 1, []string{
+		"STORE(y, TID, SHUFFLE(1.0f, TID % 32 + 1));",
+	}, "thread 31 wants the value of lane 32 of its warp (line 2)"},
 	{"different collectives of a warp", 1, []string{
 		"if (TID % 2 == 0) WARP_BARRIER();",
 		"else WARP_BARRIER();",

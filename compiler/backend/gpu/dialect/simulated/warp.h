@@ -23,14 +23,15 @@ SIM_CALLED void sim_collective(struct sim_thread *sim, const char *name, void (*
   for (int k = 1; k < w->lanes; k++) sim_wake(first + (sim->lane + k) % w->lanes);
 }
 
-/* Gives each lane the value of the lane in its argument, or its own where there is no such lane. */
+/* Gives each lane the value of the lane in its argument. */
 SIM_STATIC void sim_exchange(struct sim_thread *first, struct sim_warp *w) {
-  (void)first;
   uint64_t values[SIM_WARP];
   for (int l = 0; l < SIM_WARP; l++) memcpy(&values[l], w->lane[l].a, sizeof values[l]);
   for (int l = 0; l < SIM_WARP; l++) {
-    uint64_t from = (uint64_t)w->lane[l].argument;
-    memcpy(w->lane[l].result, &values[from < SIM_WARP ? from : (uint64_t)l], sizeof values[l]);
+    int64_t from = w->lane[l].argument;
+    if (from < 0 || from >= SIM_WARP)
+      sim_fail(first->block, "thread %d wants the value of lane %lld of its warp (line %d)", first[l].number, (long long)from, w->line);
+    memcpy(w->lane[l].result, &values[from], sizeof values[l]);
   }
 }
 
@@ -39,3 +40,6 @@ SIM_STATIC uint64_t sim_shuffle(struct sim_thread *sim, uint64_t value, int64_t 
   sim_collective(sim, "shuffle", sim_exchange, (struct sim_lane){.a = &value, .result = &result, .argument = from}, line);
   return result;
 }
+
+/* The lane that is n behind a thread's, or its own where there is none. */
+SIM_INLINE int64_t sim_lane_below(const struct sim_thread *sim, int64_t n) { return sim->lane + n < SIM_WARP ? sim->lane + n : sim->lane; }

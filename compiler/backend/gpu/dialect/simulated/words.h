@@ -63,7 +63,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
     sim_mine;                                                             \
   })
 #define SHUFFLE_XOR(v, mask) SHUFFLE(v, sim->lane ^ (mask))
-#define SHUFFLE_DOWN(v, n) SHUFFLE(v, sim->lane + (n))
+#define SHUFFLE_DOWN(v, n) SHUFFLE(v, sim_lane_below(sim, (n)))
 
 #define COPY_ASYNC(bytes, s, i, g, j, valid)                                                                                                \
   do {                                                                                                                                      \

@@ -1,0 +1,118 @@
+package dialect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// instructions are what the PTX of each file of kernels must have, and what its machine code has where an assembler
+// is there.
+var instructions = map[string]struct{ ptx, sass []string }{
+	"copy":      {[]string{"ld.global.nc.v4.f32", "st.global.v4.f32", ".maxntid 64, 1, 1"}, []string{"LDG.E.128", "STG.E.128"}},
+	"sums":      {[]string{"shfl.sync.down.b32", "shfl.sync.bfly.b32", "bar.sync", "red.global.add.f32", "red.global.add.s32"}, []string{"SHFL.DOWN", "RED"}},
+	"simt":      {[]string{"ld.shared.v4.f32", "fma.rn.f32", "bar.sync"}, []string{"LDS.128", "FFMA"}},
+	"tensor":    {[]string{"cp.async.cg.shared.global", "ldmatrix.sync.aligned.m8n8.x4", "m16n8k16.row.col.f32.bf16"}, []string{"LDGSTS", "LDSM", "HMMA"}},
+	"fragments": {[]string{"f32.f16.f16.f32", "f32.tf32.tf32.f32", "s32.s8.s8.s32", "s32.u8.u8.s32", "x2.trans", "bar.warp.sync"}, []string{"HMMA", "IMMA"}},
+}
+
+// memoryOfThreads is what PTX has where variables of a thread do not lie in registers.
+var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)
+
+// ptxOf compiles a file of kernels to PTX.
+func ptxOf(t *testing.T, name, arch string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, object := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".ptx")
+	if err := os.WriteFile(source, []byte(NVPTX()+read(t, "kernels", name+".c")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(NVPTXFlags(arch), "-Wall", "-Werror", source, "-o", object)
+	if out, err := exec.CommandContext(t.Context(), "clang-19", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := BoundThreads(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound
+}
+
+func TestKernelsCompileToPTXInRegistersAlone(t *testing.T) {
+	requireNVPTX(t)
+	for _, arch := range []string{"sm_80", "sm_90a"} {
+		for _, name := range kernelNames(t) {
+			t.Run(arch+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				ptx := ptxOf(t, name, arch)
+				for _, want := range instructions[name].ptx {
+					if !strings.Contains(ptx, want) {
+						t.Errorf("there is no %s in\n%s", want, ptx)
+					}
+				}
+				if at := memoryOfThreads.FindString(ptx); at != "" {
+					t.Errorf("there is %s in\n%s", at, ptx)
+				}
+			})
+		}
+	}
+}
+
+// requireNVPTX skips where no clang can make PTX.
+func requireNVPTX(t *testing.T) {
+	t.Helper()
+	targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output()
+	if err != nil || !strings.Contains(string(targets), "nvptx64") {
+		t.Skip("there is no clang-19 with the target nvptx64")
+	}
+}
+
+// TestKernelsAssembleWithoutSpills needs NVIDIA's assembler, which Debian has outside of its main part.
+func TestKernelsAssembleWithoutSpills(t *testing.T) {
+	requireNVPTX(t)
+	ptxas, err := exec.LookPath("ptxas")
+	if err != nil {
+		t.Skip("there is no ptxas")
+	}
+	for _, name := range kernelNames(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			text, cubin := filepath.Join(dir, "k.ptx"), filepath.Join(dir, "k.cubin")
+			if err := os.WriteFile(text, []byte(ptxOf(t, name, "sm_80")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), ptxas, "-v", "-arch=sm_80", text, "-o", cubin).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, line := range strings.Split(string(out), "\n") {
+				if strings.Contains(line, "spill") && !strings.Contains(line, "0 bytes spill stores, 0 bytes spill loads") {
+					t.Error(line)
+				}
+			}
+			sass, err := exec.CommandContext(t.Context(), "cuobjdump", "-sass", cubin).Output()
+			if err != nil {
+				t.Skip("there is no cuobjdump")
+			}
+			for _, want := range instructions[name].sass {
+				if !strings.Contains(string(sass), want) {
+					t.Errorf("there is no %s in\n%s", want, sass)
+				}
+			}
+		})
+	}
+}
+
+func TestBoundThreadsSaysWhichKernelHasNoEntry(t *testing.T) {
+	if _, err := BoundThreads("// kernel k has 32 threads\n"); err == nil || err.Error() != "bounding the threads of kernel k: its PTX has no such entry" {
+		t.Error(err)
+	}
+}
