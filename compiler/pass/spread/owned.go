@@ -14,6 +14,8 @@ type use struct {
 	// mine is what the index owes to the thread, with thread in place of the loop's variable; rest is what varies in
 	// the thread.
 	mine, rest expr.Linear
+	// guards are the conditions under which it is done.
+	guards []expr.Expr
 }
 
 // thread stands for the variable of all loops on threads.
@@ -31,15 +33,17 @@ const (
 func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
 	var uses []use
 	var err error
-	eachAccess(scope, b.Tensor, nil, func(loop *ir.For, index expr.Expr) {
-		switch {
-		case err != nil:
-		case loop == nil:
+	walker{b.Tensor, func(in place, index expr.Expr) {
+		if in.loop == nil {
 			err = fmt.Errorf("spread: buffer %s in registers is used outside of loops on threads", b.Tensor.Name)
-		default:
-			uses = append(uses, newUse(loop, index))
+			return
 		}
-	})
+		u := newUse(in.loop, index)
+		for _, g := range in.guards {
+			u.guards = append(u.guards, expr.Substitute(g, map[*expr.Var]expr.Expr{in.loop.Var: thread}))
+		}
+		uses = append(uses, u)
+	}}.block(scope, place{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,35 +55,50 @@ func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
 	return own, rewrite(scope, b, own, d), nil
 }
 
-// eachAccess calls f on the index of each load and store of a tensor, with the loop on threads around it.
-func eachAccess(b ir.Block, t *expr.Tensor, loop *ir.For, f func(loop *ir.For, index expr.Expr)) {
+// place is where an access stands: in a loop on threads, or none, and under conditions.
+type place struct {
+	loop   *ir.For
+	guards []expr.Expr
+}
+
+func (p place) under(cond expr.Expr) place {
+	return place{p.loop, append(slices.Clip(p.guards), cond)}
+}
+
+// walker tells of each load and store of a tensor.
+type walker struct {
+	tensor *expr.Tensor
+	found  func(in place, index expr.Expr)
+}
+
+func (w walker) block(b ir.Block, in place) {
 	for _, st := range b {
 		switch n := st.(type) {
 		case *ir.For:
-			inner := loop
+			inner := in
 			if n.Kind == ir.Threads {
-				inner = n
+				inner.loop = n
 			}
-			eachAccess(n.Body, t, inner, f)
+			w.block(n.Body, inner)
 			continue
 		case *ir.If:
-			loads(n.Cond, t, loop, f)
-			eachAccess(n.Then, t, loop, f)
-			eachAccess(n.Else, t, loop, f)
+			w.loads(n.Cond, in)
+			w.block(n.Then, in.under(n.Cond))
+			w.block(n.Else, in.under(expr.Un(expr.Not, n.Cond)))
 			continue
 		case *ir.Store:
-			if n.Buffer.Tensor == t {
-				f(loop, n.Index)
+			if n.Buffer.Tensor == w.tensor {
+				w.found(in, n.Index)
 			}
 		}
-		ir.VisitExprs(ir.Block{st}, func(e expr.Expr) { loads(e, t, loop, f) })
+		ir.VisitExprs(ir.Block{st}, func(e expr.Expr) { w.loads(e, in) })
 	}
 }
 
-func loads(e expr.Expr, t *expr.Tensor, loop *ir.For, f func(*ir.For, expr.Expr)) {
+func (w walker) loads(e expr.Expr, in place) {
 	for _, l := range expr.Loads(e) {
-		if l.Tensor == t {
-			f(loop, l.Index[0])
+		if l.Tensor == w.tensor {
+			w.found(in, l.Index[0])
 		}
 	}
 }
@@ -193,30 +212,40 @@ func (d digits) checkOwners(b *ir.Buffer, uses []use) error {
 	if threads > maxThreads || d.elements() > maxElements/threads {
 		return fmt.Errorf("spread: buffer %s in registers has too many elements to be spread over %d threads", b.Tensor.Name, threads)
 	}
-	owner := map[int64]int64{}
+	first := make([]int64, threads)
 	for t := range threads {
-		first, ok := mine(uses[0].mine, t)
-		if !ok {
+		at := expr.Linearize(atThread(uses[0].mine.Expr(), t))
+		if len(at.Terms) > 0 {
 			return fmt.Errorf("spread: buffer %s in registers is not spread by a plain index", b.Tensor.Name)
 		}
-		for _, at := range d.offsets() {
-			if other, taken := owner[first+at]; taken && other != t {
-				return fmt.Errorf("spread: element %d of buffer %s in registers is used by threads %d and %d", first+at, b.Tensor.Name, other, t)
+		first[t] = at.Const
+	}
+	owner := map[int64]int64{}
+	for _, u := range uses {
+		offsets := u.offsets()
+		for t := range u.loop.Extent {
+			if !u.doneBy(t) {
+				continue
 			}
-			owner[first+at] = t
+			for _, at := range offsets {
+				if other, taken := owner[first[t]+at]; taken && other != t {
+					return fmt.Errorf("spread: element %d of buffer %s in registers is used by threads %d and %d", first[t]+at, b.Tensor.Name, other, t)
+				}
+				owner[first[t]+at] = t
+			}
 		}
 	}
 	return nil
 }
 
-// offsets are all elements that a thread may use, from its first one on.
-func (d digits) offsets() []int64 {
-	list := []int64{0}
-	for _, x := range d {
+// offsets are the elements that a thread uses, from its first one on.
+func (u use) offsets() []int64 {
+	list := []int64{u.rest.Const}
+	for _, t := range u.rest.Terms {
 		var next []int64
 		for _, at := range list {
-			for k := range x.extent {
-				next = append(next, at+k*x.coef)
+			for k := range t.Atom.(*expr.Var).Extent {
+				next = append(next, at+k*t.Coef)
 			}
 		}
 		list = next
@@ -224,10 +253,17 @@ func (d digits) offsets() []int64 {
 	return list
 }
 
-// mine is the first element of a thread.
-func mine(l expr.Linear, t int64) (int64, bool) {
-	at := expr.Linearize(expr.Substitute(l.Expr(), map[*expr.Var]expr.Expr{thread: expr.I(t)}))
-	return at.Const, len(at.Terms) == 0
+// doneBy reports whether a thread may do it: not where a condition on its number says otherwise.
+func (u use) doneBy(t int64) bool {
+	return !slices.ContainsFunc(u.guards, func(g expr.Expr) bool {
+		v, known := expr.Simplify(atThread(g, t)).(*expr.Int)
+		return known && v.Value == 0
+	})
+}
+
+// atThread is an expression for the thread of a number.
+func atThread(e expr.Expr, t int64) expr.Expr {
+	return expr.Substitute(e, map[*expr.Var]expr.Expr{thread: expr.I(t)})
 }
 
 // sameTerms reports whether two sums are of the same terms, in any order.

@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -26,50 +27,15 @@ var dotModes = []mode{
 		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
 }
 
-// integerProduct is a convolution or a matrix product of small integers, requantised as quantised models do.
-func (g *dag) integerProduct() {
-	small := []array.DType{array.Uint8, array.Int8, array.Int8, array.Int16}
-	data, weights := rapid.SampledFrom(small).Draw(g.t, "data"), rapid.SampledFrom(small).Draw(g.t, "weights")
-	size, kernel := g.int("size", 3, 7), g.int("kernel", 1, 3)
-	in, out := g.int("in", 1, 3)*rapid.SampledFrom([]int64{1, 2, 4, 4, 8}).Draw(g.t, "channels"), g.int("out", 1, 40)
-	pad := kernel / 2
-	x, w := g.source(data, false, size, size, in), g.source(weights, rapid.IntRange(0, 5).Draw(g.t, "constant") > 0, kernel, kernel, in, out)
-	to := size + 2*pad - kernel + 1
-	padded := x
-	if pad > 0 || rapid.Bool().Draw(g.t, "copied") {
-		padded = g.add(expr.Compute("pad", []int64{size + 2*pad, size + 2*pad, in}, func(i []expr.Expr) expr.Expr {
-			at := []expr.Expr{expr.SubE(i[0], expr.I(pad)), expr.SubE(i[1], expr.I(pad)), i[2]}
-			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.F(data, 3))
-		}))
-	}
-	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{to, to, out}, []int64{kernel, kernel, in}, func(i, r []expr.Expr) expr.Expr {
-		a := padded.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), r[2])
-		return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, w.At(r[0], r[1], r[2], i[2])))
-	}))
-	scale, f := g.source(array.Float32, true, out), array.Float32
-	to8 := rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "to")
-	low, high := expr.To(f, expr.Lowest(to8)), expr.To(f, expr.Highest(to8))
-	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
-		scaled := expr.MulE(expr.To(f, sum.At(i...)), scale.At(i[2]))
-		return expr.To(to8, expr.MinE(expr.MaxE(expr.AddE(expr.Un(expr.Round, scaled), expr.F(f, 5)), low), high))
-	}))
-}
-
 // drawIntegerPoint draws a product of small integers and a point of its space.
-func drawIntegerPoint(t *rapid.T, d *target.Target) testCase {
-	g := &dag{t: t}
-	g.integerProduct()
-	w, err := expr.NewWorkload(g.tensors[len(g.tensors)-1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	w = w.Merge()
+func drawIntegerPoint(t *rapid.T, d *target.Target) kerneltest.Case {
+	w := kerneltest.DrawIntegerProduct(t).Merge()
 	s := sketch.New(w, d, schedule.Strict)
 	p := s.Default()
 	if q, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok && rapid.Bool().Draw(t, "random") {
 		p = q
 	}
-	return testCase{workload: w, schedule: applied(t, s, p), workers: rapid.IntRange(1, 2).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
 // TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
@@ -78,7 +44,7 @@ func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	for _, m := range slices.Concat(modes, dotModes) {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) testCase { return drawIntegerPoint(t, d) })
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawIntegerPoint(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
 				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 6).Draw(rt, "cases"))
 			})
@@ -90,7 +56,7 @@ func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 // saturate.
 func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	w := integerMatMul(t, array.Uint8, array.Int8)
-	args := fillArgs(w, 1)
+	args := kerneltest.Fill(w, 1)
 	for i := range args[0].Len() {
 		args[0].SetInt(i, 255)
 	}
@@ -104,7 +70,7 @@ func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkCases(t, t, m, []testCase{{workload: w, schedule: applied, workers: 1, args: args}})
+			checkCases(t, t, m, []kerneltest.Case{{Workload: w, Schedule: applied, Workers: 1, Args: args}})
 		})
 	}
 }

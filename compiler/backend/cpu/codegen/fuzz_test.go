@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
@@ -35,13 +36,13 @@ func FuzzReplay(f *testing.F) {
 	cases := rapid.Custom(drawCase)
 	for seed := range 40 {
 		c := cases.Example(seed)
-		f.Add(c.workload.Text(), string(c.schedule.Trace()))
+		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
 	}
 	avx512 := modes[0].description(f)
-	convs := rapid.Custom(func(t *rapid.T) testCase { return drawWinograd(t, avx512) })
+	convs := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawWinograd(t, avx512) })
 	for seed := range 10 {
 		c := convs.Example(seed)
-		f.Add(c.workload.Text(), string(c.schedule.Trace()))
+		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
 	}
 	f.Fuzz(func(t *testing.T, text, trace string) {
 		begin := time.Now()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -15,7 +16,7 @@ func TestLogistic(t *testing.T) {
 	sigmoid := func(x expr.Expr) expr.Expr {
 		return expr.DivE(one, expr.AddE(one, expr.Un(expr.Exp, expr.Un(expr.Neg, x))))
 	}
-	cases := []testCase{
+	cases := []kerneltest.Case{
 		operatorCase(t, array.Float32, "sigmoid", func(a, _ expr.Expr) expr.Expr { return sigmoid(a) }),
 		operatorCase(t, array.Float32, "swish", func(a, _ expr.Expr) expr.Expr { return expr.MulE(a, sigmoid(a)) }),
 		operatorCase(t, array.Float32, "gate", func(a, b expr.Expr) expr.Expr { return expr.MulE(sigmoid(b), a) }),

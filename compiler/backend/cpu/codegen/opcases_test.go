@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -23,7 +24,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 			continue // the instrumented kernels take a compiler minutes; TestEveryPointIsRight has sanitized ones of each kind
 		}
 		t.Run(m.name, func(t *testing.T) {
-			var kernels []testCase
+			var kernels []kerneltest.Case
 			seen := map[string]bool{}
 			for _, c := range cases {
 				kernels = append(kernels, kernelsOf(t, c, m.description(t), seen)...)
@@ -38,7 +39,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 const maxKernels = 2
 
 // kernelsOf are the kernels of a case that were not seen yet, with the data that they run on.
-func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]bool) []testCase {
+func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]bool) []kerneltest.Case {
 	t.Helper()
 	model, inputs, err := c.Model()
 	if err != nil {
@@ -48,18 +49,18 @@ func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}
-	var kernels []testCase
+	var kernels []kerneltest.Case
 	if len(p.Tasks) > maxKernels {
 		return nil
 	}
 	_, err = p.EvaluateCalls(inputs, func(call program.Call, args, _ []*array.Array) {
-		k := testCase{workload: p.Tasks[call.Task].Workload, workers: 2, args: args}
-		if seen[k.workload.Digest()] {
+		k := kerneltest.Case{Workload: p.Tasks[call.Task].Workload, Workers: 2, Args: args}
+		if seen[k.Workload.Digest()] {
 			return
 		}
-		seen[k.workload.Digest()] = true
-		s := sketch.New(k.workload, d, schedule.Default)
-		if k.schedule, err = s.Apply(s.Default()); err != nil {
+		seen[k.Workload.Digest()] = true
+		s := sketch.New(k.Workload, d, schedule.Default)
+		if k.Schedule, err = s.Apply(s.Default()); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
 		kernels = append(kernels, k)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -13,7 +14,7 @@ import (
 // TestOperators compares every operator on every element type with the evaluator, in vectors and, in the last
 // element, in scalars.
 func TestOperators(t *testing.T) {
-	var cases []testCase
+	var cases []kerneltest.Case
 	for d := array.Float32; d <= array.Bool; d++ {
 		for op := expr.Neg; op <= expr.IsInf; op++ {
 			if unaryHasMeaning(op, d) {
@@ -87,7 +88,7 @@ func operatorArgs(d array.DType, n int64) []*array.Array {
 	return []*array.Array{a, b}
 }
 
-func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr.Expr) expr.Expr) testCase {
+func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr.Expr) expr.Expr) kerneltest.Case {
 	n := max(39, 96/d.Bytes()+1) // whole vectors, halves and a rest of one
 	x, y := expr.NewInput("x", d, n), expr.NewInput("y", d, n)
 	z := expr.Compute(name, x.Shape, func(i []expr.Expr) expr.Expr { return apply(x.At(i...), y.At(i...)) })
@@ -99,10 +100,10 @@ func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr
 	if err := s.Vectorize(0, 0); err != nil {
 		t.Fatal(err)
 	}
-	return testCase{w, s, 1, operatorArgs(d, n)}
+	return kerneltest.Case{Workload: w, Schedule: s, Workers: 1, Args: operatorArgs(d, n)}
 }
 
-func reductionCase(t *testing.T, d array.DType, c expr.Combiner) testCase {
+func reductionCase(t *testing.T, d array.DType, c expr.Combiner) kerneltest.Case {
 	x := expr.NewInput("x", d, 3, 40)
 	z := expr.ReduceOver(fmt.Sprint(c), c, []int64{40}, []int64{3}, func(i, r []expr.Expr) expr.Expr { return x.At(r[0], i[0]) })
 	w, err := expr.NewWorkload([]*expr.Tensor{z})
@@ -118,5 +119,5 @@ func reductionCase(t *testing.T, d array.DType, c expr.Combiner) testCase {
 	}
 	a := operatorArgs(d, 120)[0]
 	a.Shape = []int64{3, 40}
-	return testCase{w, s, 1, []*array.Array{a}}
+	return kerneltest.Case{Workload: w, Schedule: s, Workers: 1, Args: []*array.Array{a}}
 }

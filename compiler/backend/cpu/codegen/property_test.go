@@ -6,9 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
 )
@@ -17,11 +16,11 @@ import (
 // several.
 const batchSize = 40
 
-func drawCase(t *rapid.T) testCase {
-	w := drawWorkload(t)
-	return testCase{
-		workload: w, schedule: drawSchedule(t, w), workers: rapid.IntRange(1, 3).Draw(t, "workers"),
-		args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed")),
+func drawCase(t *rapid.T) kerneltest.Case {
+	w := kerneltest.DrawWorkload(t)
+	return kerneltest.Case{
+		Workload: w, Schedule: drawSchedule(t, w), Workers: rapid.IntRange(1, 3).Draw(t, "workers"),
+		Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed")),
 	}
 }
 
@@ -42,38 +41,27 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-func checkCases(t testing.TB, f failer, m mode, cases []testCase) {
+func checkCases(t testing.TB, f failer, m mode, cases []kerneltest.Case) {
 	outputs, refused, at, err := m.execute(t, cases)
 	if err != nil {
 		if at < 0 {
 			f.Fatalf("compiling: %v", err)
 		}
-		f.Fatalf("%v\n%s", err, cases[at].text())
+		f.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
 		if refused[k] != nil {
 			continue
 		}
-		if text := c.wrong(outputs[k]); text != "" {
-			f.Fatalf("%s\n%s", text, c.text())
+		if text := c.Wrong(outputs[k], tolerance(c)); text != "" {
+			f.Fatalf("%s\n%s", text, c.Text())
 		}
 	}
 	f.Logf("%d of %d schedules ran", len(cases)-len(refused), len(cases))
 }
 
-// wrong says what differs from the evaluator's answer; empty when nothing does.
-func (c testCase) wrong(got []*array.Array) string {
-	want, err := expr.Evaluate(c.workload, c.args)
-	if err != nil {
-		return fmt.Sprintf("the evaluator fails: %v", err)
-	}
-	for k, o := range want {
-		if text := difference(got[k], o, Tolerance(c.workload)*c.schedule.ErrorGrowth()); text != "" {
-			return fmt.Sprintf("output %d: %s", k, text)
-		}
-	}
-	return ""
-}
+// tolerance is how far a case's outputs may be from the evaluator's.
+func tolerance(c kerneltest.Case) float64 { return Tolerance(c.Workload) * c.Schedule.ErrorGrowth() }
 
 // seedVariable is what the environment may set to draw other cases than the usual ones.
 const seedVariable = "TILTH_TEST_SEED"
@@ -102,14 +90,14 @@ func TestReplayedSchedulesPrintTheSameText(t *testing.T) {
 	d := modes[0].description(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCase(t)
-		replayed, err := schedule.Replay(c.workload, c.schedule.Trace())
+		replayed, err := schedule.Replay(c.Workload, c.Schedule.Trace())
 		if err != nil {
-			t.Fatalf("%v\n%s", err, c.text())
+			t.Fatalf("%v\n%s", err, c.Text())
 		}
-		first, errFirst := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: c.schedule}}, d)
-		second, errSecond := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: replayed}}, d)
+		first, errFirst := Module(c.Workload, []backend.Kernel{{ID: "k", Schedule: c.Schedule}}, d)
+		second, errSecond := Module(c.Workload, []backend.Kernel{{ID: "k", Schedule: replayed}}, d)
 		if first != second || fmt.Sprint(errFirst) != fmt.Sprint(errSecond) {
-			t.Fatalf("the text differs: %v, %v\n%s", errFirst, errSecond, c.text())
+			t.Fatalf("the text differs: %v, %v\n%s", errFirst, errSecond, c.Text())
 		}
 	})
 }

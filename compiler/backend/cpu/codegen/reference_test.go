@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"pgregory.net/rapid"
 )
@@ -13,14 +14,14 @@ import (
 func TestTheReferenceIsRight(t *testing.T) {
 	for _, m := range []mode{modes[1], modes[len(modes)-1]} {
 		t.Run(m.name, func(t *testing.T) {
-			draw := rapid.Custom(func(t *rapid.T) testCase {
-				return referenceCase(t, drawWorkload(t))
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+				return referenceCase(t, kerneltest.DrawWorkload(t))
 			})
 			rapid.Check(t, func(rt *rapid.T) {
 				cases := rapid.SliceOfN(draw, 1, batchSize).Draw(rt, "cases")
 				for _, c := range cases {
-					if _, err := Reference(c.workload); err != nil {
-						rt.Fatalf("no reference: %v\n%s", err, c.text())
+					if _, err := Reference(c.Workload); err != nil {
+						rt.Fatalf("no reference: %v\n%s", err, c.Text())
 					}
 				}
 				checkCases(t, rt, m, cases)
@@ -43,12 +44,12 @@ func TestALongSumIsExact(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := referenceCase(t, w)
-	c.args[0].SetFloat(0, 1)
-	want, err := expr.Evaluate(w, c.args)
+	c.Args[0].SetFloat(0, 1)
+	want, err := expr.Evaluate(w, c.Args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, _, err := modes[1].execute(t, []testCase{c})
+	got, _, _, err := modes[1].execute(t, []kerneltest.Case{c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +60,10 @@ func TestALongSumIsExact(t *testing.T) {
 	}
 }
 
-func referenceCase(t failer, w *expr.Workload) testCase {
+func referenceCase(t failer, w *expr.Workload) kerneltest.Case {
 	s, err := Plain(w)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, w.Text())
 	}
-	return testCase{workload: w, schedule: s, workers: 1, args: fillArgs(w, 1)}
+	return kerneltest.Case{Workload: w, Schedule: s, Workers: 1, Args: kerneltest.Fill(w, 1)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -20,7 +21,7 @@ func TestKnownSchedules(t *testing.T) {
 	}
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			var cases []testCase
+			var cases []kerneltest.Case
 			for _, file := range files {
 				c, err := readCase(file)
 				if err != nil {
@@ -34,21 +35,21 @@ func TestKnownSchedules(t *testing.T) {
 	}
 }
 
-func readCase(file string) (testCase, error) {
+func readCase(file string) (kerneltest.Case, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return testCase{}, err
+		return kerneltest.Case{}, err
 	}
 	workload, rest, _ := strings.Cut(string(data), "tilth-trace")
 	trace, workers, _ := strings.Cut(rest, "workers ")
-	var c testCase
-	if _, err := fmt.Sscan(workers, &c.workers); err != nil {
+	var c kerneltest.Case
+	if _, err := fmt.Sscan(workers, &c.Workers); err != nil {
 		return c, fmt.Errorf("number of workers: %w", err)
 	}
-	if c.workload, err = expr.Parse(workload); err != nil {
+	if c.Workload, err = expr.Parse(workload); err != nil {
 		return c, err
 	}
-	c.args = fillArgs(c.workload, 1)
-	c.schedule, err = schedule.Replay(c.workload, []byte("tilth-trace"+trace))
+	c.Args = kerneltest.Fill(c.Workload, 1)
+	c.Schedule, err = schedule.Replay(c.Workload, []byte("tilth-trace"+trace))
 	return c, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -15,8 +16,8 @@ import (
 )
 
 // drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
-func drawPoint(t *rapid.T, d *target.Target) testCase {
-	w := drawWorkload(t).Merge()
+func drawPoint(t *rapid.T, d *target.Target) kerneltest.Case {
+	w := kerneltest.DrawWorkload(t).Merge()
 	if rapid.Bool().Draw(t, "small caches") { // of which there are more points: results may be stored past them
 		d = d.Clone()
 		d.CPU.L2Bytes, d.CPU.L3Bytes = 256, 512
@@ -27,20 +28,20 @@ func drawPoint(t *rapid.T, d *target.Target) testCase {
 	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
 		point = p
 	}
-	return testCase{workload: w, schedule: applied(t, s, point), workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, 1)}
+	return kerneltest.Case{Workload: w, Schedule: applied(t, s, point), Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
 }
 
 // checkDrawn checks kernels of drawn schedules in every mode, up to size of them at a time.
-func checkDrawn(t *testing.T, size int, draw func(t *rapid.T, d *target.Target) testCase) {
+func checkDrawn(t *testing.T, size int, draw func(t *rapid.T, d *target.Target) kerneltest.Case) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
-			one := rapid.Custom(func(t *rapid.T) testCase { return draw(t, d) })
+			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return draw(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
 				cases := rapid.SliceOfN(one, 1, size).Draw(rt, "cases")
 				for _, c := range cases {
-					if _, err := NewUnit(d).Add("k", "k", c.schedule); err != nil {
-						rt.Fatalf("does not lower: %v\n%s", err, c.text())
+					if _, err := NewUnit(d).Add("k", "k", c.Schedule); err != nil {
+						rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 					}
 				}
 				checkCases(t, rt, m, cases)
@@ -70,8 +71,8 @@ func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, batchSize, drawPoint) }
 func TestMergeKeepsTheMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 50 {
-			w := drawWorkload(t)
-			args := fillArgs(w, 1)
+			w := kerneltest.DrawWorkload(t)
+			args := kerneltest.Fill(w, 1)
 			want, err := expr.Evaluate(w, args)
 			if err != nil {
 				t.Fatal(err)

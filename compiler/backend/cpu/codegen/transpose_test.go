@@ -6,13 +6,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // transposing copies a matrix with rows and columns exchanged, a square of lanes at a time; neither extent is a
 // multiple of lanes.
-func transposing(t *testing.T, d array.DType, lanes int64) testCase {
+func transposing(t *testing.T, d array.DType, lanes int64) kerneltest.Case {
 	x := expr.NewInput("x", d, 37, 45)
 	y := expr.Compute("y", []int64{45, 37}, func(i []expr.Expr) expr.Expr { return x.At(i[1], i[0]) })
 	w, err := expr.NewWorkload([]*expr.Tensor{y})
@@ -33,16 +34,16 @@ func transposing(t *testing.T, d array.DType, lanes int64) testCase {
 			t.Fatal(err)
 		}
 	}
-	return testCase{workload: w, schedule: s, workers: 1, args: fillArgs(w, 1)}
+	return kerneltest.Case{Workload: w, Schedule: s, Workers: 1, Args: kerneltest.Fill(w, 1)}
 }
 
 func TestSquaresAreTransposedInRegisters(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			var cases []testCase
+			var cases []kerneltest.Case
 			for _, d := range []array.DType{array.Float32, array.Float64, array.Int32} {
 				c := transposing(t, d, NewUnit(m.description(t)).lanes(d))
-				text, err := Module(c.workload, []backend.Kernel{{ID: "k", Schedule: c.schedule}}, m.description(t))
+				text, err := Module(c.Workload, []backend.Kernel{{ID: "k", Schedule: c.Schedule}}, m.description(t))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 )
 
 //go:embed testdata/vectormath.c
@@ -66,7 +67,7 @@ func sweepVectorMath(t *testing.T, m mode, source string) {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, tail(string(out)))
+		t.Fatalf("%v\n%s", err, kerneltest.Tail(string(out)))
 	}
 	for k, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		var name, x, y string

@@ -3,68 +3,27 @@ package codegen
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
 
-// drawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, with or
-// without what follows it.
-func drawConv(t *rapid.T) *expr.Workload {
-	g := &dag{t: t}
-	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
-	n, ic, oc := g.int("batch", 1, 3), g.int("in", 1, 20), g.int("out", 1, 37)
-	h, w := g.int("height", 1, 15), g.int("width", 1, 15)
-	kernels := []int64{2, 3, 3, 3, 4, 5}
-	ky, kx := rapid.SampledFrom(kernels).Draw(t, "ky"), rapid.SampledFrom(kernels).Draw(t, "kx")
-	sy, sx := g.int("sy", 1, 2), g.int("sx", 1, 2)
-	top, left := g.int("top", 0, 2), g.int("left", 0, 2)
-	outputs := func(extent, padding, kernel, stride int64) int64 { return max(0, extent+padding-kernel)/stride + 1 }
-	oh, ow := outputs(h, top+g.int("bottom", 0, 2), ky, sy), outputs(w, left+g.int("right", 0, 2), kx, sx)
-	x, weights := g.source(d, false, n, h, w, ic), g.source(d, true, ky, kx, ic, oc)
-	pad := expr.Compute("pad", []int64{n, sy*(oh-1) + ky, sx*(ow-1) + kx, ic}, func(i []expr.Expr) expr.Expr {
-		y, z := expr.SubE(i[1], expr.I(top)), expr.SubE(i[2], expr.I(left))
-		inside := expr.Bin(expr.And, expr.InRange(y, 0, h), expr.InRange(z, 0, w))
-		return expr.Sel(inside, x.At(i[0], y, z, i[3]), expr.Zero(d))
-	})
-	at := func(i expr.Expr, stride int64, r expr.Expr) expr.Expr {
-		return expr.AddE(expr.MulE(i, expr.I(stride)), r)
-	}
-	conv := expr.ReduceOver("conv", expr.Sum, []int64{n, oh, ow, oc}, []int64{ky, kx, ic}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(pad.At(i[0], at(i[1], sy, r[0]), at(i[2], sx, r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3]))
-	})
-	out := conv
-	if rapid.Bool().Draw(t, "epilogue") {
-		bias, residual := g.source(d, true, oc), g.source(d, false, n, oh, ow, oc)
-		out = expr.Compute("out", conv.Shape, func(i []expr.Expr) expr.Expr {
-			sum := expr.AddE(conv.At(i...), bias.At(i[3]))
-			return expr.MaxE(expr.AddE(sum, residual.At(i...)), expr.Zero(d))
-		})
-	}
-	workload, err := expr.NewWorkload([]*expr.Tensor{out})
-	if err != nil {
-		t.Fatalf("the drawn workload is none: %v", err)
-	}
-	return workload
-}
-
 // drawWinograd draws a convolution and a point of its space with Winograd's algorithm, or only the primitive.
-func drawWinograd(t *rapid.T, d *target.Target) testCase {
-	w := drawConv(t)
-	c := testCase{workload: w, workers: rapid.IntRange(1, 3).Draw(t, "workers"), args: fillArgs(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
+	w := kerneltest.DrawConv(t)
+	c := kerneltest.Case{Workload: w, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
 		s := schedule.New(w)
 		outputs := rapid.Int64Range(2, 4)
 		if _, err := s.Winograd(1, outputs.Draw(t, "my"), outputs.Draw(t, "mx")); err == nil {
-			c.schedule = s
+			c.Schedule = s
 			return c
 		}
 	}
-	c.workload = w.Merge()
-	c.args = fillArgs(c.workload, 1)
-	c.schedule = drawAlgorithm(t, c.workload, d)
+	c.Workload = w.Merge()
+	c.Args = kerneltest.Fill(c.Workload, 1)
+	c.Schedule = drawAlgorithm(t, c.Workload, d)
 	return c
 }
 

@@ -1,6 +1,8 @@
 package elementwise
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -74,11 +76,11 @@ func (f *flat) Apply(s *schedule.Schedule, p parameters) error {
 	b := &nest.Builder{S: s}
 	thread := Spread(b, f.unit.Out, f.axes, p.threads, p.items)
 	if f.axes > 0 {
+		for _, o := range slices.Backward(f.unit.Also) {
+			b.ComputeAt(o, f.unit.Out, thread)
+		}
 		if f.unit.Acc >= 0 {
 			b.ComputeAt(f.unit.Acc, f.unit.Out, thread)
-		}
-		for k := len(f.unit.Also) - 1; k >= 0; k-- {
-			b.ComputeAt(f.unit.Also[k], f.unit.Out, thread)
 		}
 	}
 	for _, feed := range f.unit.Feeds {

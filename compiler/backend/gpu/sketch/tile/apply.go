@@ -13,10 +13,10 @@ import (
 func (p *product) Apply(s *schedule.Schedule, q parameters) error {
 	b := &nest.Builder{S: s}
 	block, thread := p.results(b, q)
-	b.ComputeAt(p.unit.Acc, p.unit.Out, block)
 	for _, o := range slices.Backward(p.unit.Also) {
 		b.ComputeAt(o, p.unit.Out, thread)
 	}
+	b.ComputeAt(p.unit.Acc, p.unit.Out, block)
 	if b.Err == nil {
 		b.Do(s.SetScope(p.unit.Acc, schedule.Registers))
 	}
@@ -39,12 +39,11 @@ func (p *product) Apply(s *schedule.Schedule, q parameters) error {
 // place is the loops of a tile along one axis: on blocks, on threads, and in a thread.
 type place struct{ block, thread, own int }
 
-// cut tiles an axis. Where tiles divide it, neighbouring threads have neighbouring elements, so that they read and
-// write memory together; otherwise each has neighbours of its own, since the last tile may be smaller.
-func cut(b *nest.Builder, stage, axis int, threads, own int64, divides bool) (p place) {
+// cut tiles an axis. Threads that are interleaved have neighbouring elements; otherwise each has neighbours of its own.
+func cut(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool) (p place) {
 	var inside int
 	p.block, inside = b.Split(stage, axis, threads*own, schedule.Peel)
-	if divides {
+	if interleaved {
 		p.own, p.thread = b.Split(stage, inside, threads, schedule.Peel)
 	} else {
 		p.thread, p.own = b.Split(stage, inside, own, schedule.Peel)
@@ -52,7 +51,11 @@ func cut(b *nest.Builder, stage, axis int, threads, own int64, divides bool) (p 
 	return p
 }
 
-func (p *product) divides(axis int, q int64) bool { return p.extents[axis]%q == 0 }
+// interleaved reports whether neighbouring threads have neighbouring columns, so that they read and write memory
+// together: where all tiles are whole, and no other output is computed from what a thread has side by side.
+func (p *product) interleaved(q parameters) bool {
+	return p.extents[p.columns]%(q.wide*q.columns) == 0 && len(p.unit.Also) == 0
+}
 
 // results builds the loops over the results.
 func (p *product) results(b *nest.Builder, q parameters) (block, thread int) {
@@ -65,7 +68,7 @@ func (p *product) results(b *nest.Builder, q parameters) (block, thread int) {
 			rows = cut(b, out, k, q.tall, q.rows, false)
 			blocks = append(blocks, rows.block)
 		case p.columns:
-			columns = cut(b, out, k, q.wide, q.columns, p.divides(k, q.wide*q.columns))
+			columns = cut(b, out, k, q.wide, q.columns, p.interleaved(q))
 			blocks = append(blocks, columns.block)
 		default:
 			blocks = append(blocks, k)
@@ -95,7 +98,7 @@ func (p *product) sums(b *nest.Builder, q parameters) (step int) {
 		case p.rows:
 			rows.thread, rows.own = b.Split(acc, k, q.rows, schedule.Peel)
 		case p.columns:
-			if p.divides(k, q.wide*q.columns) {
+			if p.interleaved(q) {
 				columns.own, columns.thread = b.Split(acc, k, q.wide, schedule.Peel)
 			} else {
 				columns.thread, columns.own = b.Split(acc, k, q.columns, schedule.Peel)

@@ -1,4 +1,4 @@
-package codegen
+package kerneltest
 
 import (
 	"fmt"
@@ -35,8 +35,9 @@ func (g *dag) add(t *expr.Tensor) *expr.Tensor {
 	return t
 }
 
-// drawWorkload draws a small workload of any kind that operators make.
-func drawWorkload(t *rapid.T) *expr.Workload {
+// DrawWorkload draws a small workload of any kind that operators make.
+// DrawWorkload draws a workload, of any operators and types.
+func DrawWorkload(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.integerProduct, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
 	rapid.SampledFrom(kinds).Draw(t, "kind")()
@@ -533,9 +534,9 @@ func (g *dag) attention() {
 	g.add(expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(mixed.At(i...), total.At(i[0], i[1])) }))
 }
 
-// fillArgs makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
+// Fill makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
 // answer.
-func fillArgs(w *expr.Workload, seed uint64) []*array.Array {
+func Fill(w *expr.Workload, seed uint64) []*array.Array {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var args []*array.Array
 	for _, t := range append(append([]*expr.Tensor{}, w.Inputs...), w.Constants...) {

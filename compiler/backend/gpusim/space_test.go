@@ -1,0 +1,107 @@
+package gpusim
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"pgregory.net/rapid"
+)
+
+// batchSize is how many kernels are compiled together.
+const batchSize = 24
+
+// TestMain draws few cases, and the same ones in every run, so that they are compiled once. -rapid.checks asks for
+// more; -rapid.seed, or TILTH_TEST_SEED in the environment, for others.
+func TestMain(m *testing.M) {
+	seed := os.Getenv("TILTH_TEST_SEED")
+	if seed == "" {
+		seed = "1"
+	}
+	for name, value := range map[string]string{"rapid.checks": "4", "rapid.seed": seed} {
+		f := flag.Lookup(name)
+		f.DefValue = value
+		if err := f.Value.Set(value); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func played(t testing.TB) *target.Target {
+	t.Helper()
+	on, err := Backend{}.Target(targetName, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// drawn is a random point of a workload's space, replayed from its trace.
+func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
+	s := Backend{}.Space(w, on, schedule.Default)
+	point := s.Default()
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
+	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
+		point = p
+	}
+	made, err := s.Apply(point)
+	if err != nil {
+		t.Fatalf("point %s does not apply: %v\n%s", s.Format(point), err, w.Text())
+	}
+	replayed, err := schedule.Replay(w, made.Trace())
+	if err != nil {
+		t.Fatalf("point %s does not replay: %v\n%s", s.Format(point), err, made.Trace())
+	}
+	return kerneltest.Case{Workload: w, Schedule: replayed, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
+}
+
+// check runs cases on the simulated GPU, which must find nothing, and compares their outputs with the evaluator's.
+func check(t testing.TB, rt *rapid.T, on *target.Target, cases []kerneltest.Case) {
+	u := newUnit(on)
+	symbols := make([]string, len(cases))
+	for k, c := range cases {
+		symbols[k] = fmt.Sprintf("k%d", k)
+		if _, err := u.AddWithPacks(symbols[k], symbols[k], c.Schedule); err != nil {
+			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
+		}
+	}
+	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
+	if err != nil {
+		rt.Fatalf("compiling: %v", err)
+	}
+	outputs, at, err := kerneltest.Run([]string{program}, cases, nil)
+	if err != nil {
+		rt.Fatalf("%v\n%s", err, cases[at].Text())
+	}
+	for k, c := range cases {
+		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*c.Schedule.ErrorGrowth()); text != "" {
+			rt.Fatalf("%s\n%s", text, c.Text())
+		}
+	}
+}
+
+// TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
+// and computes what the evaluator does.
+func TestEveryPointIsRight(t *testing.T) {
+	on := played(t)
+	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
+		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
+		"integers": kerneltest.DrawIntegerProduct,
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })
+			rapid.Check(t, func(rt *rapid.T) {
+				check(t, rt, on, rapid.SliceOfN(one, 1, batchSize).Draw(rt, "cases"))
+			})
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Case is a schedule with the data to run it on.
+type Case struct {
+	Workload *expr.Workload
+	Schedule *schedule.Schedule
+	Workers  int
+	Args     []*array.Array
+}
+
+// GoString is short because a failing property shows all cases of its batch; the one that failed is told with its
+// text.
+func (c Case) GoString() string { return fmt.Sprintf("case of %d stages", len(c.Workload.Stages)) }
+
+// Text is the form in which cases are kept in files.
+func (c Case) Text() string {
+	return fmt.Sprintf("%s%sworkers %d\n", c.Workload.Text(), c.Schedule.Trace(), c.Workers)
+}
+
+// Wrong says what differs from the evaluator's answer by more than a tolerance; empty when nothing does.
+func (c Case) Wrong(got []*array.Array, tolerance float64) string {
+	want, err := expr.Evaluate(c.Workload, c.Args)
+	if err != nil {
+		return fmt.Sprintf("the evaluator fails: %v", err)
+	}
+	for k, o := range want {
+		if text := Difference(got[k], o, tolerance); text != "" {
+			return fmt.Sprintf("output %d: %s", k, text)
+		}
+	}
+	return ""
+}
+
+// Difference says where got is not want, within a tolerance relative to the largest value (or to one, when all are
+// smaller: sums that cancel keep the rounding errors of their terms); empty when they agree.
+func Difference(got, want *array.Array, tolerance float64) string {
+	if got.Len() != want.Len() {
+		return "the gaps between the elements of an output were written"
+	}
+	scale := 1.0
+	for i := range want.Len() {
+		if v := math.Abs(want.Float(i)); !math.IsInf(v, 0) && v > scale {
+			scale = v
+		}
+	}
+	for i := range want.Len() {
+		g, w := got.Float(i), want.Float(i)
+		same := g == w || math.IsNaN(g) && math.IsNaN(w) || math.Abs(g-w) <= tolerance*scale
+		if want.DType.IsInt() || want.DType == array.Bool {
+			same = got.Int(i) == want.Int(i)
+		}
+		if !same {
+			return fmt.Sprintf("element %d of %v%v is %v, not %v", i, want.DType, want.Shape, g, w)
+		}
+	}
+	return ""
+}
