@@ -66,11 +66,17 @@ func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numer
 }
 
 // newUnit is an empty translation unit of kernels for a target.
-func newUnit(t *target.Target) *cpucode.Unit {
+func newUnit(t *target.Target) *cpucode.Unit { return unitOf(t, nil) }
+
+// unitOf is an empty translation unit of kernels that are changed before they are printed, or not where change is nil.
+func unitOf(t *target.Target, change func(*ir.Func) *ir.Func) *cpucode.Unit {
 	return cpucode.NewUnitOf(dialect.Simulated(), func(u *cpucode.Unit, symbol string, s *schedule.Schedule) (backend.Info, error) {
 		f, err := codegen.Lower(s, t.GPU, nil)
 		if err != nil {
 			return backend.Info{}, err
+		}
+		if change != nil {
+			f = change(f)
 		}
 		text, info := codegen.Simulated(symbol, f, u.Declarations())
 		u.Write(text)

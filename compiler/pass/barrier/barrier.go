@@ -23,8 +23,14 @@ func Run(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// pending is what was used since the last barrier, by tensor.
-type pending map[*expr.Tensor]extent
+// pending is what was used since the last barrier, by tensor and by whom.
+type pending map[use]extent
+
+// use is of a tensor by any threads, or by the first one alone, who need not wait for itself.
+type use struct {
+	tensor *expr.Tensor
+	alone  bool
+}
 
 // extent is the parts of a buffer that were read and written: from the first element to the last.
 type extent struct{ read, written part }
@@ -48,16 +54,16 @@ func (p part) plus(q part) part {
 // meets reports whether two parts may have an element in common.
 func (p part) meets(q part) bool { return p.lo < q.hi && q.lo < p.hi }
 
-func (p pending) add(t *expr.Tensor, e extent) {
-	p[t] = extent{p[t].read.plus(e.read), p[t].written.plus(e.written)}
+func (p pending) add(u use, e extent) {
+	p[u] = extent{p[u].read.plus(e.read), p[u].written.plus(e.written)}
 }
 
 // plus is what is pending in either.
 func (p pending) plus(q pending) pending {
 	sum := pending{}
 	for _, x := range []pending{p, q} {
-		for t, e := range x {
-			sum.add(t, e)
+		for u, e := range x {
+			sum.add(u, e)
 		}
 	}
 	return sum
@@ -65,8 +71,8 @@ func (p pending) plus(q pending) pending {
 
 // within reports whether all that is pending in p is so in q.
 func (p pending) within(q pending) bool {
-	for t, e := range p.plus(q) {
-		if q[t] != e {
+	for u, e := range p.plus(q) {
+		if q[u] != e {
 			return false
 		}
 	}
@@ -75,12 +81,17 @@ func (p pending) within(q pending) bool {
 
 // conflicts reports whether what is used next must wait for what is pending.
 func (p pending) conflicts(next pending) bool {
-	for t, e := range next {
-		if before := p[t]; before.written.meets(e.read) || before.written.meets(e.written) || before.read.meets(e.written) {
+	for u, e := range next {
+		if p[use{u.tensor, false}].conflicts(e) || !u.alone && p[use{u.tensor, true}].conflicts(e) {
 			return true
 		}
 	}
 	return false
+}
+
+// conflicts reports whether one of two uses writes what the other uses.
+func (e extent) conflicts(next extent) bool {
+	return e.written.meets(next.read) || e.written.meets(next.written) || e.read.meets(next.written)
 }
 
 type placer struct {
@@ -104,7 +115,8 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 			out = append(out, loop)
 			continue
 		case *ir.If:
-			if cond := p.read(n.Cond); now.conflicts(cond) {
+			cond := pending{}
+			if p.read(cond, n.Cond, false); now.conflicts(cond) {
 				out, now = append(out, &ir.Barrier{}), cond
 			}
 			then, afterThen := p.block(n.Then, now)
@@ -137,12 +149,10 @@ func (p *placer) uses(st ir.Stmt) pending {
 	if _, ok := st.(*ir.If); ok {
 		return used
 	}
+	loop, ok := st.(*ir.For)
+	alone := ok && loop.Extent == 1
 	b := ir.Block{st}
-	ir.VisitExprs(b, func(e expr.Expr) {
-		for t, x := range p.read(e) {
-			used.add(t, x)
-		}
-	})
+	ir.VisitExprs(b, func(e expr.Expr) { p.read(used, e, alone) })
 	ir.Visit(b, func(st ir.Stmt) {
 		w := ir.Written(st)
 		if w == nil || p.own[w.Tensor] {
@@ -152,19 +162,18 @@ func (p *placer) uses(st ir.Stmt) pending {
 		if store, ok := st.(*ir.Store); ok {
 			written = within(store.Index)
 		}
-		used.add(w.Tensor, extent{written: written})
+		used.add(use{w.Tensor, alone}, extent{written: written})
 	})
 	return used
 }
 
-func (p *placer) read(e expr.Expr) pending {
-	used := pending{}
+// read adds what an expression reads.
+func (p *placer) read(used pending, e expr.Expr, alone bool) {
 	for _, l := range expr.Loads(e) {
 		if !p.own[l.Tensor] {
-			used.add(l.Tensor, extent{read: within(l.Index[0])})
+			used.add(use{l.Tensor, alone}, extent{read: within(l.Index[0])})
 		}
 	}
-	return used
 }
 
 // within is the part of a buffer in which an index lies, whatever the loops around it.

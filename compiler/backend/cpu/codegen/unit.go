@@ -45,6 +45,12 @@ func NewUnitOf(prelude string, printing Functions) *Unit {
 // Declarations are the types and helper functions that the unit has so far.
 func (u *Unit) Declarations() *ctext.Declarations { return &u.declarations }
 
+// Include adds the kernels of another unit that printed no packs.
+func (u *Unit) Include(other *Unit) {
+	u.declarations.Include(&other.declarations)
+	u.code.WriteString(other.code.String())
+}
+
 // Write adds text to the unit.
 func (u *Unit) Write(text string) { u.code.WriteString(text) }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
+	"github.com/tilth-dev/tilth/compiler/pass/sink"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
 	"github.com/tilth-dev/tilth/compiler/pass/threads"
@@ -23,6 +24,7 @@ func passes(g *target.GPU) []pass {
 		{"threads", threads.Run},
 		{"spread", spread.Run},
 		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
+		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},
 		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},
 		{"limits", func(f *ir.Func) (*ir.Func, error) { return f, checkLimits(f, g) }},
 	}

@@ -1,6 +1,7 @@
 package elementwise
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -18,6 +19,8 @@ type flat struct {
 	// results is how many there are, work what one takes, in operations and loads.
 	results int64
 	work    float64
+	// row is the extent of the last axis.
+	row int64
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -30,6 +33,9 @@ type parameters struct {
 func New(s *schedule.Schedule, u nest.Unit, g *target.GPU) space.Family {
 	out := s.Stages[u.Out]
 	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: nest.Product(out.Tensor.Shape), work: work(s, u)}
+	if f.axes > 0 {
+		f.row = out.Tensor.Shape[f.axes-1]
+	}
 	open := []space.Parameter[parameters]{
 		nest.Knob("threads", func(p *parameters) *int64 { return &p.threads }, nest.AtMost(nest.CeilDiv(f.results, 32)*32, 32, 64, 128, 256, 512)...),
 		nest.Knob("items", func(p *parameters) *int64 { return &p.items }, nest.AtMost(f.results, 1, 2, 4, 8)...),
@@ -56,8 +62,14 @@ func work(s *schedule.Schedule, u nest.Unit) float64 {
 	return total
 }
 
-// Legal implements space.Structure.
-func (f *flat) Legal(p parameters) error { return nil }
+// Legal implements space.Structure: what is computed for the results of a thread is computed for whole rows where they
+// lie in two, so that another thread would compute it as well.
+func (f *flat) Legal(p parameters) error {
+	if p.items > 1 && f.row%p.items != 0 && (f.unit.Acc >= 0 || len(f.unit.Also) > 0) {
+		return fmt.Errorf("space: %d results of a thread may lie in two rows", p.items)
+	}
+	return nil
+}
 
 // Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
 // and as many blocks after one another as do not fit side by side.

@@ -210,8 +210,8 @@ func (p *product) Legal(q parameters) error {
 		return fmt.Errorf("space: %d threads are more than a block has", threads)
 	case threads < int64(p.gpu.WarpThreads) && threads < p.extents[p.rows]*p.extents[p.columns]/4:
 		return fmt.Errorf("space: %d threads are less than a warp", threads)
-	case q.rows*q.columns*p.bytes > 4*tileRegisters:
-		return fmt.Errorf("space: a thread keeps %d results, more than registers hold", q.rows*q.columns)
+	case q.rows*q.columns*p.bytes*int64(1+len(p.unit.Also)) > 4*tileRegisters:
+		return fmt.Errorf("space: a thread keeps %dx%d results, more than registers hold", q.rows, q.columns)
 	case p.sharedBytes(q) > p.gpu.BlockSharedBytes:
 		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.sharedBytes(q), p.gpu.BlockSharedBytes)
 	case q.unroll*q.rows*q.columns > 1024:

@@ -1,0 +1,92 @@
+package gpusim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"pgregory.net/rapid"
+)
+
+// errOther keeps a kernel from being run.
+var errOther = errors.New("another kernel is run")
+
+// barriers counts those of a program.
+func barriers(f *ir.Func) (n int) {
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		if _, ok := st.(*ir.Barrier); ok {
+			n++
+		}
+	})
+	return n
+}
+
+// without is a block without the barrier that comes as number *at; at counts down.
+func without(b ir.Block, at *int) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.Barrier:
+			if *at--; *at == -1 {
+				continue
+			}
+		case *ir.For:
+			st = n.With(without(n.Body, at))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: without(n.Then, at), Else: without(n.Else, at)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// TestEveryBarrierIsMissed: a kernel with one barrier less is found out, whichever it is.
+func TestEveryBarrierIsMissed(t *testing.T) {
+	on := played(t)
+	removed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		w := kerneltest.DrawProduct(rt).Merge()
+		c := drawn(rt, w, on)
+		f, err := codegen.Lower(c.Schedule, on.GPU, nil)
+		if err != nil {
+			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
+		}
+		n := barriers(f)
+		u := newUnit(on)
+		cases, symbols := make([]kerneltest.Case, n), make([]string, n)
+		for k := range n {
+			at := k
+			mutant := unitOf(on, func(f *ir.Func) *ir.Func { return f.With(without(f.Body, &at)) })
+			symbols[k], cases[k] = fmt.Sprintf("k%d", k), c
+			if _, err := mutant.AddWithPacks(symbols[k], symbols[k], c.Schedule); err != nil {
+				rt.Fatal(err)
+			}
+			u.Include(mutant)
+		}
+		program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
+		if err != nil {
+			rt.Fatalf("compiling: %v", err)
+		}
+		for k := range n {
+			others := map[int]error{}
+			for i := range n {
+				if i != k {
+					others[i] = errOther
+				}
+			}
+			_, _, err := kerneltest.Run([]string{program}, cases, others)
+			if err == nil || !strings.Contains(err.Error(), "with no barrier between") && !strings.Contains(err.Error(), "nobody wrote") {
+				rt.Fatalf("without barrier %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
+			}
+			removed++
+		}
+	})
+	if removed < 10 {
+		t.Errorf("%d barriers were removed", removed)
+	}
+}

@@ -1,0 +1,77 @@
+package sink
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Run exchanges a loop around a loop on threads with it, where no thread uses what another one writes in another
+// iteration: then none has to wait for the others between iterations.
+func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
+
+func block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			st = loop(n.With(block(n.Body)))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// loop exchanges a loop with the one on threads that is all of its body.
+func loop(n *ir.For) *ir.For {
+	if n.Kind == ir.Threads || n.Kind == ir.Blocks || len(n.Body) != 1 {
+		return n
+	}
+	threads, ok := n.Body[0].(*ir.For)
+	if !ok || threads.Kind != ir.Threads || !apart(n, threads) {
+		return n
+	}
+	return threads.With(ir.Block{n.With(threads.Body)})
+}
+
+// apart reports whether what is written in an iteration of a loop is neither written nor read in another one.
+func apart(n, threads *ir.For) bool {
+	var written []*expr.Tensor
+	known := true
+	ir.Visit(threads.Body, func(st ir.Stmt) {
+		b := ir.Written(st)
+		if b == nil {
+			return
+		}
+		store, ok := st.(*ir.Store)
+		known = known && ok && !slices.Contains(written, b.Tensor) && distinct(store.Index, n.Var)
+		written = append(written, b.Tensor)
+	})
+	ir.VisitExprs(threads.Body, func(e expr.Expr) {
+		for _, l := range expr.Loads(e) {
+			known = known && !slices.Contains(written, l.Tensor)
+		}
+	})
+	return known
+}
+
+// distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
+// of its terms steps over all values of the smaller ones.
+func distinct(index expr.Expr, v *expr.Var) bool {
+	terms := slices.Clone(expr.Linearize(index).Terms)
+	coef := func(t expr.Term) int64 { return max(t.Coef, -t.Coef) }
+	slices.SortFunc(terms, func(a, b expr.Term) int { return int(min(max(coef(a)-coef(b), -1), 1)) })
+	found, span := false, int64(0)
+	for _, t := range terms {
+		x, ok := t.Atom.(*expr.Var)
+		if !ok || coef(t) <= span {
+			return false
+		}
+		found = found || x == v
+		span += coef(t) * (x.Extent - 1)
+	}
+	return found
+}
