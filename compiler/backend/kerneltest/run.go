@@ -33,8 +33,8 @@ func Source(unit string, symbols []string) string {
 	return fmt.Sprintf("%s\nconst struct tilth_kernel *const test_kernels[] = {%s};\n%s", unit, strings.Join(table, ", "), driver)
 }
 
-// Run runs the cases that are not refused by the command of their compiled program. The error tells what went wrong and
-// for which case.
+// Run runs the cases that are not refused by the command of their compiled program. The error tells what went wrong
+// and for which case.
 func Run(command []string, cases []Case, refused map[int]error) (outputs [][]*array.Array, at int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runLimit)
 	defer cancel()

@@ -39,7 +39,8 @@ func (p *product) Apply(s *schedule.Schedule, q parameters) error {
 // place is the loops of a tile along one axis: on blocks, on threads, and in a thread.
 type place struct{ block, thread, own int }
 
-// cut tiles an axis. Threads that are interleaved have neighbouring elements; otherwise each has neighbours of its own.
+// cut tiles an axis. Threads that are interleaved have neighbouring elements; otherwise each has neighbours of its
+// own.
 func cut(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool) (p place) {
 	var inside int
 	p.block, inside = b.Split(stage, axis, threads*own, schedule.Peel)
