@@ -4,6 +4,7 @@ import (
 	"embed"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 )
 
@@ -26,8 +27,20 @@ func Simulated() string {
 		}
 		b.Write(text)
 	}
+	b.WriteString(math)
+	b.WriteString(fromHere)
 	return b.String()
 }
 
-// Text is how kernels are printed for the simulation.
-var Text = ctext.Dialect{Head: ctext.C.Head, Math: ctext.C.Math, Index: "int"}
+//go:embed math.h
+var math string
+
+// fromHere has the lines behind it counted from 1.
+const fromHere = "#line 1 \"kernels\"\n"
+
+// Text is how kernels are printed, with the mathematical functions of math.h.
+var Text = ctext.Dialect{
+	Head:  ctext.C.Head,
+	Math:  func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },
+	Index: "int",
+}

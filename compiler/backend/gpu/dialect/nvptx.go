@@ -11,7 +11,7 @@ import (
 var nvptx string
 
 // NVPTX is the C text that clang makes PTX of, for NVIDIA's GPUs: it stands before kernels, as Simulated does.
-func NVPTX() string { return nvptx }
+func NVPTX() string { return nvptx + math + fromHere }
 
 // NVPTXFlags are clang's flags for such text, for an architecture such as sm_80 or sm_90a. They ask for the oldest
 // version of PTX that has its instructions.
@@ -21,7 +21,7 @@ func NVPTXFlags(arch string) []string {
 		version = "+ptx84"
 	}
 	return []string{"--target=nvptx64-nvidia-cuda", "-nogpulib", "-march=" + arch, "--cuda-feature=" + version, "-std=gnu11", "-ffreestanding",
-		"-fconvergent-functions", "-ffp-contract=fast", "-O1", "-S"}
+		"-fconvergent-functions", "-ffp-contract=fast", "-fno-math-errno", "-O1", "-S"}
 }
 
 // kernelRemark is what TILTH_KERNEL leaves in PTX.

@@ -120,4 +120,3 @@ NVPTX_MMA(MMA_M16N8K16_F16, float, "+f", "m16n8k16.row.col.f32.f16.f16.f32")
 NVPTX_MMA(MMA_M16N8K8_TF32, float, "+f", "m16n8k8.row.col.f32.tf32.tf32.f32")
 NVPTX_MMA(MMA_M16N8K32_S8, int32_t, "+r", "m16n8k32.row.col.s32.s8.s8.s32")
 NVPTX_MMA(MMA_M16N8K32_U8, int32_t, "+r", "m16n8k32.row.col.s32.u8.u8.s32")
-#line 1 "kernels"

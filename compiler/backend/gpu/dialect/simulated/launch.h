@@ -46,4 +46,3 @@ SIM_STATIC void sim_run_launch(const struct tilth_runtime *rt, struct sim_launch
   rt->parallel(rt, sim_blocks, launch, blocks);
   for (int k = 0; k < launch->n_outputs; k++) munmap(cells[k], (size_t)launch->outputs[k].elements * sizeof **cells);
 }
-#line 1 "kernels"
