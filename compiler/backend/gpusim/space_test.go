@@ -95,7 +95,7 @@ func TestEveryPointIsRight(t *testing.T) {
 	on := played(t)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct,
+		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows,
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })

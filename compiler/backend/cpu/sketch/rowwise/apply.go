@@ -14,8 +14,8 @@ import (
 // family is the schedules of the rows.
 func (r *rows) family() space.Family {
 	type p = Parameters
-	vectors := nest.CeilDiv(r.length, r.Lanes)
-	if r.across {
+	vectors := nest.CeilDiv(r.Length, r.Lanes)
+	if r.Across {
 		vectors = 8
 	}
 	return &space.Sketch[p]{
@@ -31,14 +31,14 @@ func (r *rows) family() space.Family {
 // additions allow.
 func (r *rows) Cost(p Parameters) float64 {
 	acc, unroll := float64(max(1, p.Partials)), float64(max(1, p.Unroll))
-	vectors := float64(nest.CeilDiv(r.length, r.Lanes))
-	row := vectors * (float64(r.loads) + float64(1+len(r.stages))*max(machine.Latency/acc, 1) + 1/unroll)
-	row += float64(len(r.contiguous)) * (machine.Across + machine.Latency*acc/2)
-	if r.across {
-		row += float64(r.length) * 2 / acc
+	vectors := float64(nest.CeilDiv(r.Length, r.Lanes))
+	row := vectors * (float64(r.Loads) + float64(1+len(r.Stages))*max(machine.Latency/acc, 1) + 1/unroll)
+	row += float64(len(r.Contiguous)) * (machine.Across + machine.Latency*acc/2)
+	if r.Across {
+		row += float64(r.Length) * 2 / acc
 	}
-	workers := min(machine.Workers(r.target), r.count)
-	return row * float64(nest.CeilDiv(r.count, workers))
+	workers := min(machine.Workers(r.target), r.Count)
+	return row * float64(nest.CeilDiv(r.Count, workers))
 }
 
 // minPiece is the fewest elements of a row that are worth a worker's start.
@@ -47,10 +47,10 @@ const minPiece = 8 << 10
 // pieces is into how many pieces rows are cut; 1 where there are rows enough.
 func (r *rows) pieces() int64 {
 	workers := machine.Workers(r.target)
-	if r.across || r.count >= workers || workers == 1 {
+	if r.Across || r.Count >= workers || workers == 1 {
 		return 1
 	}
-	return max(1, min(nest.CeilDiv(workers, r.count), r.length/minPiece))
+	return max(1, min(nest.CeilDiv(workers, r.Count), r.Length/minPiece))
 }
 
 // Legal implements space.Structure.
@@ -60,7 +60,7 @@ func (r *rows) Legal(Parameters) error { return nil }
 func (r *rows) Apply(s *schedule.Schedule, p Parameters) error {
 	b := &nest.Builder{S: s}
 	switch {
-	case r.across:
+	case r.Across:
 		r.applyAcross(b, p)
 	case r.pieces() > 1:
 		return r.applyPieces(b, p)
@@ -72,16 +72,16 @@ func (r *rows) Apply(s *schedule.Schedule, p Parameters) error {
 
 // applyAlong computes row by row, with vectors along the row.
 func (r *rows) applyAlong(b *nest.Builder, p Parameters) {
-	partials := r.along(b, r.out, p)
+	partials := r.along(b, r.Out, p)
 	at := noRows
-	if len(r.shared) > 0 && b.Err == nil {
-		b.Do(b.S.Reorder(r.out, leavesFirst(b.S.Stages[r.out], r.shared)...))
-		at = b.Fuse(r.out, r.shared)
-		b.Mark(b.S.Parallel, r.out, at)
+	if len(r.Shared) > 0 && b.Err == nil {
+		b.Do(b.S.Reorder(r.Out, leavesFirst(b.S.Stages[r.Out], r.Shared)...))
+		at = b.Fuse(r.Out, r.Shared)
+		b.Mark(b.S.Parallel, r.Out, at)
 	}
 	r.computeAt(b, partials, at)
-	for k := len(r.stages) - 1; k >= 0 && b.Err == nil; k-- {
-		id := r.stages[k]
+	for k := len(r.Stages) - 1; k >= 0 && b.Err == nil; k-- {
+		id := r.Stages[k]
 		r.computeAt(b, append([]int{id}, r.along(b, id, p)...), at)
 	}
 }
@@ -91,7 +91,7 @@ func (r *rows) applyAlong(b *nest.Builder, p Parameters) {
 func (r *rows) along(b *nest.Builder, id int, p Parameters) []int {
 	g := b.S.Stages[id]
 	if g.Combiner != expr.None {
-		return r.Reduce(b, g, r.contiguous[id], p)
+		return r.Reduce(b, g, r.Contiguous[id], p)
 	}
 	r.Map(b, g, p)
 	return nil
@@ -104,7 +104,7 @@ const noRows = -1
 func (r *rows) computeAt(b *nest.Builder, stages []int, at int) {
 	for _, id := range stages {
 		if b.Err == nil && at != noRows {
-			b.Do(b.S.ComputeAt(id, r.out, at))
+			b.Do(b.S.ComputeAt(id, r.Out, at))
 		}
 	}
 }
@@ -131,8 +131,8 @@ func leavesFirst(g *schedule.Stage, first []int) []int {
 
 // applyAcross computes blocks of rows side by side, with vectors along their shared contiguous axis.
 func (r *rows) applyAcross(b *nest.Builder, p Parameters) {
-	out := b.S.Stages[r.out]
-	dims := r.Dims[r.out]
+	out := b.S.Stages[r.Out]
+	dims := r.Rows.Dims[r.Out]
 	last := dims[len(dims)-1]
 	blocks, inside := b.Split(out.ID, last, max(1, p.Partials)*r.Lanes, schedule.Peel)
 	unit, lane := b.Split(out.ID, inside, r.Lanes, schedule.Peel)
@@ -145,8 +145,8 @@ func (r *rows) applyAcross(b *nest.Builder, p Parameters) {
 	b.Mark(b.S.Parallel, out.ID, at)
 	b.Mark(b.S.Unroll, out.ID, unit)
 	b.Mark(b.S.Vectorize, out.ID, lane)
-	for k := len(r.stages) - 1; k >= 0; k-- {
-		g := b.S.Stages[r.stages[k]]
+	for k := len(r.Stages) - 1; k >= 0; k-- {
+		g := b.S.Stages[r.Stages[k]]
 		r.acrossNest(b, g)
 		r.computeAt(b, []int{g.ID}, at)
 	}
@@ -154,7 +154,7 @@ func (r *rows) applyAcross(b *nest.Builder, p Parameters) {
 
 // acrossNest vectorizes a stage along its last shared axis, whatever it reduces outside of it.
 func (r *rows) acrossNest(b *nest.Builder, g *schedule.Stage) {
-	dims := r.Dims[g.ID]
+	dims := r.Rows.Dims[g.ID]
 	last := dims[len(dims)-1]
 	unit, lane := b.Split(g.ID, last, r.Lanes, schedule.Peel)
 	if b.Err != nil {
@@ -167,7 +167,7 @@ func (r *rows) acrossNest(b *nest.Builder, g *schedule.Stage) {
 
 // applyPieces makes every stage a parallel nest of its own; reductions keep a partial result for each piece of a row.
 func (r *rows) applyPieces(b *nest.Builder, p Parameters) error {
-	for _, id := range append(slices.Clone(r.stages), r.out) {
+	for _, id := range append(slices.Clone(r.Stages), r.Out) {
 		g := b.S.Stages[id]
 		if g.Combiner != expr.None {
 			r.pieced(b, g, p)
@@ -182,7 +182,7 @@ func (r *rows) applyPieces(b *nest.Builder, p Parameters) error {
 
 // pieced divides a reduction among workers. Pieces are equal, so that none ends within a vector.
 func (r *rows) pieced(b *nest.Builder, g *schedule.Stage, chosen Parameters) {
-	k := r.contiguous[g.ID]
+	k := r.Contiguous[g.ID]
 	extent := g.Reduce[k].Extent
 	pieces := nest.DivisorAtMost(extent, 4*r.pieces())
 	if pieces == 1 || b.Err != nil {
