@@ -66,6 +66,12 @@ func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numer
 	return sketch.New(w, t, numerics)
 }
 
+// featureSet has no more than the analytic cost.
+var featureSet = backend.CostAlone("gpusim-features-1")
+
+// Features implements backend.Backend.
+func (Backend) Features() backend.Features { return featureSet }
+
 // newUnit is an empty translation unit of kernels for a target.
 func newUnit(t *target.Target) *cpucode.Unit { return unitOf(t, nil) }
 

@@ -1,13 +1,10 @@
 package reference
 
 import (
-	"math"
-
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -41,7 +38,7 @@ func (Backend) Space(w *expr.Workload, t *target.Target, _ schedule.Numerics) *s
 }
 
 // Features implements backend.Backend.
-func (Backend) Features() backend.Features { return featureSet{} }
+func (Backend) Features() backend.Features { return featureSet }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, _ *target.Target) (backend.Printed, error) {
@@ -98,24 +95,5 @@ func (o only) Cost(struct{}) float64 { return o.workload.Flop() + o.workload.Int
 // Apply implements space.Structure.
 func (only) Apply(*schedule.Schedule, struct{}) error { return nil }
 
-// set has the cost alone: of one candidate there is nothing to choose.
-var set = features.NewSet("reference-features-1", []string{"cost_cycles"}, "cost_cycles")
-
-// featureSet implements backend.Features.
-type featureSet struct{}
-
-// Set implements backend.Features.
-func (featureSet) Set() *features.Set { return set }
-
-// Describe implements backend.Features.
-func (featureSet) Describe(_ *schedule.Schedule, _ *target.Target, cycles float64) features.Row {
-	return features.Row{Set: set, Values: []float32{float32(math.Log2(1 + max(0, cycles)))}}
-}
-
-// Prior implements backend.Features.
-func (featureSet) Prior(*target.Target) string { return "" }
-
-// Code implements backend.Features.
-func (featureSet) Code(s *schedule.Schedule, _ *target.Target) float64 {
-	return float64(len(s.Stages))
-}
+// featureSet has no more than the cost: of one candidate there is nothing to choose.
+var featureSet = backend.CostAlone("reference-features-1")

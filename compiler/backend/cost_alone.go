@@ -1,0 +1,34 @@
+package backend
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// costColumn is the name of the analytic cost among features.
+const costColumn = "cost_cycles"
+
+// CostAlone are features with one column, the analytic cost: those of backends whose speed is not worth a model.
+func CostAlone(set string) Features {
+	return costAlone{features.NewSet(set, []string{costColumn}, costColumn)}
+}
+
+// costAlone implements Features.
+type costAlone struct{ set *features.Set }
+
+// Set implements Features.
+func (c costAlone) Set() *features.Set { return c.set }
+
+// Describe implements Features.
+func (c costAlone) Describe(_ *schedule.Schedule, _ *target.Target, cycles float64) features.Row {
+	return features.Row{Set: c.set, Values: []float32{float32(math.Log2(1 + max(0, cycles)))}}
+}
+
+// Prior implements Features.
+func (costAlone) Prior(*target.Target) string { return "" }
+
+// Code implements Features.
+func (costAlone) Code(s *schedule.Schedule, _ *target.Target) float64 { return float64(len(s.Stages)) }

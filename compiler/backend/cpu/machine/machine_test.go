@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+func parse(t *testing.T, name string, threads int) *target.Target {
+	t.Helper()
+	on, err := target.Parse(name, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// TestOneWorkerStartsNoRegion: what it does alone costs nothing to divide.
+func TestOneWorkerStartsNoRegion(t *testing.T) {
+	if one, two := Region(parse(t, "x86-64-v3", 1)), Region(parse(t, "x86-64-v3", 2)); one != 0 || two <= 0 {
+		t.Errorf("regions of one worker take %v cycles, of two %v", one, two)
+	}
+	if n := Workers(parse(t, "arm64", 4)); n != 4 {
+		t.Errorf("four threads are %d workers", n)
+	}
+}
+
+// TestFillsGrowWithWhatIsNew: a store that holds all that an iteration touches is filled with what the next ones add;
+// one that does not is filled anew each time.
+func TestFillsGrowWithWhatIsNew(t *testing.T) {
+	l := Level{Capacity: 100}
+	for _, c := range []struct{ touched, inner, outer, times, want float64 }{
+		{touched: 80, inner: 10, outer: 40, times: 8, want: 4},
+		{touched: 80, inner: 10, outer: 10, times: 8, want: 1},
+		{touched: 101, inner: 10, outer: 10, times: 8, want: 8},
+	} {
+		if got := l.Growth(c.touched, c.inner, c.outer, c.times); got != c.want {
+			t.Errorf("fills grow %v times with %+v, want %v", got, c, c.want)
+		}
+	}
+}
+
+// TestStoresGrowOutwards: each cache holds more than the one before, a fill of it costs more, and only the last is
+// shared. A processor without a third cache has one store less.
+func TestStoresGrowOutwards(t *testing.T) {
+	on := parse(t, "x86-64-v4", 2).Clone()
+	without := len(Levels(on))
+	on.CPU.L3Bytes = 32 << 20
+	levels := Levels(on)
+	if len(levels) != without+1 || !levels[without].Shared {
+		t.Fatalf("stores are %+v", levels)
+	}
+	last := Level{}
+	for _, l := range levels {
+		if l.Pages {
+			continue
+		}
+		if l.Capacity <= last.Capacity || l.Cycles <= last.Cycles || last.Shared {
+			t.Errorf("behind %+v comes %+v", last, l)
+		}
+		last = l
+	}
+}
+
+// TestAccumulatorsThatFitCostNothing: those beyond the registers are stored and loaded again.
+func TestAccumulatorsThatFitCostNothing(t *testing.T) {
+	on := parse(t, "x86-64-v4", 1)
+	if n := Crowded(on, 24, 4, 1); n != 0 {
+		t.Errorf("24 accumulators and a row of 4 vectors store and load %v of %d registers", n, on.CPU.VectorRegisters)
+	}
+	if n := Crowded(on, 28, 4, 1); n != 2 {
+		t.Errorf("28 accumulators and a row of 4 vectors store and load %v registers, want 2", n)
+	}
+	if Spilled(on, 8) != 0 || Spilled(on, 20) <= 0 {
+		t.Errorf("windows of 8 and 20 accumulators spill %v and %v loads", Spilled(on, 8), Spilled(on, 20))
+	}
+}

@@ -1,0 +1,155 @@
+package codegen_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"pgregory.net/rapid"
+)
+
+// TestMain draws few cases, and the same ones in every run. -rapid.checks asks for more; -rapid.seed, or
+// TILTH_TEST_SEED in the environment, for others.
+func TestMain(m *testing.M) {
+	seed := os.Getenv("TILTH_TEST_SEED")
+	if seed == "" {
+		seed = "1"
+	}
+	for name, value := range map[string]string{"rapid.checks": "2", "rapid.seed": seed} {
+		f := flag.Lookup(name)
+		f.DefValue = value
+		if err := f.Value.Set(value); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// batchSize is how many workloads' kernels are compiled together.
+const batchSize = 10
+
+// ptx compiles kernels for an NVIDIA GPU.
+func ptx(t testing.TB, arch, text string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	source, object := filepath.Join(dir, "kernels.c"), filepath.Join(dir, "kernels.ptx")
+	if err := os.WriteFile(source, []byte(dialect.NVPTX()+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "clang-19", append(dialect.NVPTXFlags(arch), "-w", source, "-o", object)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	made, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dialect.BoundThreads(string(made))
+}
+
+// entries counts the kernels of PTX.
+var entries = regexp.MustCompile(`(?m)^\.visible \.entry|^\.entry`)
+
+// TestEveryPointIsPTX: the text that is right on the simulated GPU is one that clang makes PTX of, with an entry for
+// each launch.
+func TestEveryPointIsPTX(t *testing.T) {
+	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
+		t.Skip("there is no clang-19 with the target nvptx64")
+	}
+	b := gpusim.Backend{}
+	on, err := b.Target(b.Targets()[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
+		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
+		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				var helpers ctext.Declarations
+				text, want := "", 0
+				for n := range batchSize {
+					w := draw(rt).Merge()
+					s := b.Space(w, on, schedule.Default)
+					point := s.Default()
+					if p, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "point"), 0))); ok {
+						point = p
+					}
+					made, err := s.Apply(point)
+					if err != nil {
+						rt.Fatal(err)
+					}
+					f, err := codegen.Lower(made, on.GPU, nil)
+					if err != nil {
+						rt.Fatalf("%v\n%s%s", err, w.Text(), made.Trace())
+					}
+					for _, k := range codegen.Kernels(fmt.Sprintf("k%d", n), f, &helpers, dialect.Text) {
+						text += k.Text
+						want++
+					}
+				}
+				made, err := ptx(t, "sm_80", helpers.Text()+text)
+				if err != nil {
+					rt.Fatalf("%v\n%s", err, helpers.Text()+text)
+				}
+				if got := len(entries.FindAllString(made, -1)); got != want {
+					rt.Fatalf("%d entries of %d launches", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestATileLiesInRegisters: what a thread keeps of a product is in no memory of its own, operands come through shared
+// memory, and multiply-adds are fused.
+func TestATileLiesInRegisters(t *testing.T) {
+	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
+		t.Skip("there is no clang-19 with the target nvptx64")
+	}
+	b := gpusim.Backend{}
+	on, err := b.Target(b.Targets()[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := codegen.Lower(made, on.GPU, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helpers ctext.Declarations
+	kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
+	if len(kernels) != 1 {
+		t.Fatalf("%d launches", len(kernels))
+	}
+	text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, ".local") {
+		t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
+	}
+	for _, want := range []string{"fma.rn.f32", "ld.shared", "st.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	t.Logf("%s: %d blocks of %d threads", s.Format(s.Default()), kernels[0].Blocks, kernels[0].Threads)
+}

@@ -1,0 +1,51 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+)
+
+const reduced = `tilth-workload 1
+input t0 f32[8,64]
+sum t1 f32[8] over 64 = [t0 i0 r0]
+map t2 f32[8,64] = (sub [t0 i0 i1] [t1 i0])
+output t2
+`
+
+// TestWhatIsBoundIsReplayed from its trace.
+func TestWhatIsBoundIsReplayed(t *testing.T) {
+	s := New(parseWorkload(t, reduced))
+	for _, err := range []error{
+		s.Bind(1, 0, BlockLevel), s.Bind(1, 1, ThreadLevel), s.ComputeAt(0, 1, 0), s.SetScope(0, Shared),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := Replay(s.Workload, s.Trace())
+	if err != nil || string(again.Trace()) != string(s.Trace()) || again.Stages[0].Scope != Shared || again.Stages[1].Leaves[1].Kind != Thread {
+		t.Errorf("%s is replayed as %v, %v", s.Trace(), again, err)
+	}
+}
+
+// TestBindingIsRefusedWhereThreadsWouldMeet, or where there are none: the error says why.
+func TestBindingIsRefusedWhereThreadsWouldMeet(t *testing.T) {
+	for trace, want := range map[string]string{
+		"bind 0 1 1":                             "is a reduction",
+		"bind 1 0 0\nbind 1 1 0":                 "already has an iterator of that level",
+		"bind 1 0 1\nbind 1 0 0":                 "already annotated",
+		"bind 1 0 7":                             "not a level",
+		"split 1 1 48 1\nbind 1 2 1":             "shifted tile",
+		"bind 1 0 1\nsplit 1 1 48 1":             "cannot overlap",
+		"compute-at 0 1 0\nbind 0 0 0":           "shares",
+		"bind 0 0 0\ncompute-at 0 1 0":           "blocks of its own",
+		"scope 0 1":                              "in global memory",
+		"compute-at 0 1 0\nscope 0 9":            "not a scope",
+		"compute-at 0 1 0\nscope 0 1\nscope 0 2": "already has one",
+		"bind 1 0 999999":                        "not a level",
+	} {
+		if _, err := Replay(parseWorkload(t, reduced), []byte(traceHeader+"\n"+trace+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", trace, err, want)
+		}
+	}
+}
