@@ -34,6 +34,19 @@ var faults = []struct {
 		"WARP_BARRIER();",
 		"if (TID == 2) STORE(s, 0, 2);",
 	}, "race on s[0]: thread 2 writes it (line 6), and thread 40 read it (line 4), with no barrier between"},
+	{"a write of what oneself and another thread have read", 1, []string{
+		"if (TID == 0) STORE(s, 0, 1);",
+		"BARRIER();",
+		"if (TID < 2) STORE(y, TID, LOAD(s, 0));",
+		"if (TID == 0) STORE(s, 0, 2);",
+	}, "race on s[0]: thread 0 writes it (line 5), and thread 1 read it (line 4), with no barrier between"},
+	{"a write of what two of the own warp and one of another have read", 1, []string{
+		"if (TID == 0) STORE(s, 0, 1);",
+		"BARRIER();",
+		"if (TID == 40 || TID == 41 || TID == 1) STORE(y, TID, LOAD(s, 0));",
+		"WARP_BARRIER();",
+		"if (TID == 42) STORE(s, 0, 2);",
+	}, "race on s[0]: thread 42 writes it (line 6), and thread 1 read it (line 4), with no barrier between"},
 	{"a barrier of the warp where threads of others read", 1, []string{
 		"STORE(s, TID, 1);",
 		"WARP_BARRIER();",
@@ -129,7 +142,11 @@ var faults = []struct {
 	{"an addition to what another thread reads", 1, []string{
 		"ATOMIC_ADD(y, 0, 1);",
 		"if (TID == 63) STORE(y, 1, LOAD(y, 0));",
-	}, "race on y[0]: thread 63 reads it (line 3), and several threads wrote it (line 2), with no barrier between"},
+	}, "race on y[0]: thread 63 reads it (line 3), and several threads added to it (line 2), with no barrier between"},
+	{"an addition by oneself behind that of another thread", 1, []string{
+		"if (TID < 2) ATOMIC_ADD(y, 0, 1);",
+		"if (TID == 1) STORE(y, 1, LOAD(y, 0));",
+	}, "race on y[0]: thread 1 reads it (line 3), and several threads added to it (line 2), with no barrier between"},
 	{"a row of a matrix that is not aligned", 1, []string{
 		"STORE(s, TID, 1);",
 		"BARRIER();",

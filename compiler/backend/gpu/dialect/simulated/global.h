@@ -44,7 +44,7 @@ SIM_STATIC void sim_note_global_read(const struct sim_thread *sim, const struct 
   c->read_line = (uint16_t)line;
   __atomic_exchange_n(&c->read, mine, __ATOMIC_SEQ_CST);
   uint64_t wrote = __atomic_load_n(&c->write, __ATOMIC_SEQ_CST);
-  if (sim_meets(sim, wrote)) sim_global_race(sim, a, i, "reads", line, wrote, "wrote", c->write_line);
+  if (sim_meets(sim, wrote)) sim_global_race(sim, a, i, "reads", line, wrote, wrote & 1 ? "added to" : "wrote", c->write_line);
 }
 
 SIM_STATIC void sim_note_global_write(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int atomic, int line) {
