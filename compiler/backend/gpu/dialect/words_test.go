@@ -1,0 +1,53 @@
+package dialect
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// word is the name of one, where a dialect defines it.
+var word = regexp.MustCompile(`(?m)^(?:#define |NVPTX_MMA\()([A-Z][A-Z0-9_]*)`)
+
+// words are what a dialect defines for kernels: its names in capitals that do not begin as its own ones do.
+func words(text, own string) (list []string) {
+	for _, m := range word.FindAllStringSubmatch(text, -1) {
+		if name := m[1]; !strings.HasPrefix(name, own) && !strings.HasPrefix(name, "INT") && !strings.HasPrefix(name, "UINT") {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestDialectsHaveTheSameWords(t *testing.T) {
+	text, err := files.ReadFile("simulated/words.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := words(string(text), "SIM_"), words(nvptx, "NVPTX_")
+	if !slices.Equal(here, there) || len(here) < 30 {
+		t.Errorf("simulated/words.h and nvptx.h differ:\n%v\n%v", here, there)
+	}
+}
+
+// TestEveryWordIsExplained looks for the words in the table of docs/gpu.md, where those that differ by an ending are
+// in one row.
+func TestEveryWordIsExplained(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "gpu.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range words(nvptx, "NVPTX_") {
+		explained := strings.Contains(string(page), "`"+name)
+		for k := range name { // `LDMATRIX_X1(r, s, i)`, `_X2`
+			explained = explained || name[k] == '_' && strings.Contains(string(page), "`"+name[k:]+"`")
+		}
+		if !explained {
+			t.Errorf("docs/gpu.md does not tell what %s means", name)
+		}
+	}
+}
