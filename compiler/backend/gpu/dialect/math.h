@@ -1,6 +1,6 @@
-/* Functions of mathematics, in C alone, since kernels have no library: tilth_exp and so on for doubles, with an f behind the name
- * for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses. Infinities, NaN and denormal
- * numbers are treated as in C. A test asserts the errors that docs/gpu.md tells. */
+/* Functions of mathematics, in C alone, since kernels have no library: tilth_exp and so on for doubles, with an f
+ * behind the name for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses.
+ * Infinities, NaN and denormal numbers are treated as in C. A test asserts the errors that docs/gpu.md tells. */
 #define TILTH_MATH static inline __attribute__((unused, always_inline))
 #define TILTH_INFINITY __builtin_inf()
 #define TILTH_NAN __builtin_nan("")
@@ -28,8 +28,8 @@ TILTH_MATH float tilth_float(uint32_t bits) {
 /* 2^n for -1022 <= n <= 1023. */
 TILTH_MATH double tilth_power_of_2(int n) { return tilth_double((uint64_t)(n + 1023) << 52); }
 
-/* e^(x + small) = 2^n e^r with |r| <= ln2 / 2, and e^r by its series; 2^n in two steps, which reach infinity and denormal
- * results. All but the last sum has digits to spare, so that a result which is a double is met. */
+/* e^(x + small) = 2^n e^r with |r| <= ln2 / 2, and e^r by its series; 2^n in two steps, which reach infinity and
+ * denormal results. All but the last sum has digits to spare, so that a result which is a double is met. */
 TILTH_MATH double tilth_exp_sum(double x, double small) {
   double y = x < -750 ? -750 : x > 750 ? 750 : x, n = __builtin_rint(y * 0x1.71547652b82fep+0);
   double t = y - n * 0x1.62e42fefa0000p-1, c = n * 0x1.cf79abc9e3b3ap-40 - small, r = t - c, lost = (t - r) - c;
@@ -74,13 +74,14 @@ TILTH_MATH double tilth_expm1(double x) {
   return p * x * x + x;
 }
 
-/* log x for positive and finite x, as the sum of a number and a small one. x = m 2^n with m between the roots of 1/2 and 2, and
- * log m = 2 atanh s with s = (m - 1) / (m + 1), whose rounding error a multiply-add finds. */
+/* log x for positive and finite x, as the sum of a number and a small one. x = m 2^n with m between the roots of 1/2
+ * and 2, and log m = 2 atanh s with s = (m - 1) / (m + 1), whose rounding error a multiply-add finds. */
 TILTH_MATH double tilth_log_parts(double x, double *small) {
   double tiny = x < 0x1p-1022 ? 54 : 0, y = tiny ? x * 0x1p+54 : x;
   uint64_t b = tilth_bits(y) + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
   double n = (double)((int)(b >> 52) - 1023) - tiny, f = tilth_double((b & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1;
-  double below = 2 + f, lost = f - (below - 2), s = f / below, rest = (__builtin_fma(-s, below, f) - s * lost) / below, z = s * s;
+  double below = 2 + f, lost = f - (below - 2), s = f / below, z = s * s;
+  double rest = (__builtin_fma(-s, below, f) - s * lost) / below;
   double p = 2.0 / 23;
   p = p * z + 2.0 / 21;
   p = p * z + 2.0 / 19;
@@ -92,7 +93,8 @@ TILTH_MATH double tilth_log_parts(double x, double *small) {
   p = p * z + 2.0 / 7;
   p = p * z + 2.0 / 5;
   p = p * z + 2.0 / 3;
-  double whole = n * 0x1.62e42fefa0000p-1, sum = whole + 2 * s, others = (whole - sum) + 2 * s + (n * 0x1.cf79abc9e3b3ap-40 + 2 * rest + p * z * s);
+  double whole = n * 0x1.62e42fefa0000p-1, sum = whole + 2 * s;
+  double others = (whole - sum) + 2 * s + (n * 0x1.cf79abc9e3b3ap-40 + 2 * rest + p * z * s);
   double large = sum + others;
   *small = others - (large - sum);
   return large;
@@ -146,8 +148,8 @@ TILTH_MATH uint64_t tilth_digits(int word, int shift) {
   return tilth_two_by_pi[word] << shift | (shift ? tilth_two_by_pi[word + 1] >> (64 - shift) : 0);
 }
 
-/* x = n pi/2 + r with |r| <= pi/4 or little more, for finite x; returns n modulo 4. Small numbers by three parts of pi/2 (Cody and
- * Waite), others by those digits of 2 / pi that matter (Payne and Hanek). */
+/* x = n pi/2 + r with |r| <= pi/4 or little more, for finite x; returns n modulo 4. Small numbers by three parts of
+ * pi/2 (Cody and Waite), others by those digits of 2 / pi that matter (Payne and Hanek). */
 TILTH_MATH int tilth_quadrant(double x, double *r) {
   if (__builtin_fabs(x) < 0x1p+20) {
     double n = __builtin_rint(x * 0x1.45f306dc9c883p-1);
@@ -212,7 +214,8 @@ TILTH_MATH double tilth_tan(double x) {
   return x == 0 ? x : tilth_turned(quadrant, r) / tilth_turned(quadrant + 1, r);
 }
 
-/* The arc of a tangent, of its inverse above 1, of (x - 1) / (x + 1) above tan(pi / 8), and so by its series up to there. */
+/* The arc of a tangent, of its inverse above 1, of (x - 1) / (x + 1) above tan(pi / 8), and so by its series up to
+ * there. */
 TILTH_MATH double tilth_atan(double x) {
   double a = __builtin_fabs(x), b = a > 1 ? 1 / a : a;
   int turned = b > 0x1.a827999fcef31p-2;
@@ -263,7 +266,8 @@ TILTH_MATH double tilth_tanh(double x) {
 
 TILTH_MATH double tilth_asinh(double x) {
   double a = __builtin_fabs(x), large = tilth_log(a) + 0x1.62e42fefa39efp-1;
-  return x != x ? x : __builtin_copysign(a < 0x1p+28 ? tilth_log1p(a + a * a / (1 + __builtin_sqrt(a * a + 1))) : large, x);
+  double small = tilth_log1p(a + a * a / (1 + __builtin_sqrt(a * a + 1)));
+  return x != x ? x : __builtin_copysign(a < 0x1p+28 ? small : large, x);
 }
 
 TILTH_MATH double tilth_acosh(double x) {
@@ -277,8 +281,8 @@ TILTH_MATH double tilth_atanh(double x) {
   return __builtin_copysign(0.5 * tilth_log1p(2 * a / (1 - a)), x);
 }
 
-/* The series e^(-x^2) sum of 2^n x^(2n+1) / (1 3 5 ... (2n+1)), all of whose terms are positive; from 3 on 1 less the continued
- * fraction of erfc (Abramowitz and Stegun, 7.1.6 and 7.1.14). */
+/* The series e^(-x^2) sum of 2^n x^(2n+1) / (1 3 5 ... (2n+1)), all of whose terms are positive; from 3 on 1 less the
+ * continued fraction of erfc (Abramowitz and Stegun, 7.1.6 and 7.1.14). */
 TILTH_MATH double tilth_erf(double x) {
   double a = __builtin_fabs(x), b = a < 6 ? a : 6, z = b * b, y;
   if (x != x) return x;
@@ -305,10 +309,12 @@ TILTH_MATH double tilth_fmod(double x, double y) {
   ea += !ea, eb += !eb;
   for (ma %= mb; ea > eb; ea--) ma = ma * 2 % mb;
   for (; ma && ma < 0x10000000000000 && eb > 1; eb--) ma *= 2;
-  return __builtin_copysign(tilth_double(ma >= 0x10000000000000 ? (ma & 0xfffffffffffff) | (uint64_t)eb << 52 : ma), x);
+  if (ma >= 0x10000000000000) ma = (ma & 0xfffffffffffff) | (uint64_t)eb << 52;
+  return __builtin_copysign(tilth_double(ma), x);
 }
 
-/* Floats. Those that kernels are full of have formulas of their own, with the polynomials of the vectors of processors. */
+/* Floats. Those that kernels are full of have formulas of their own, with the polynomials of the vectors of
+ * processors. */
 TILTH_MATH float tilth_expf(float x) {
   float y = x < -104 ? -104 : x > 89 ? 89 : x, t = y * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
   float r = y - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f, p = r * 0x1.6a23cep-10f + 0x1.123a2p-7f;
@@ -339,7 +345,8 @@ TILTH_MATH float tilth_logf(float x) {
 
 TILTH_MATH float tilth_tanhf(float x) {
   float c = x < -9.01f ? -9.01f : x > 9.01f ? 9.01f : x, z = c * c, w = z * z;
-  float p = (w * -0x1.4d0812p-23f + (z * -0x1.77cf38p-15f - 0x1.e830c4p-11f)) * w + (z * 0x1.4d0d0cp-4f + 0x1.2a0f64p+0f);
+  float p = (w * -0x1.4d0812p-23f + (z * -0x1.77cf38p-15f - 0x1.e830c4p-11f)) * w;
+  p += z * 0x1.4d0d0cp-4f + 0x1.2a0f64p+0f;
   float q = (w * 0x1.216ad8p-20f + (z * 0x1.ddeb64p-12f + 0x1.262472p-5f)) * w + (z * 0x1.4be872p-1f + 0x1.6341fcp+0f);
   float y = (p / q + 0x1.49bc0ap-3f) * c;
   return y < -1 ? -1 : y > 1 ? 1 : y;

@@ -41,33 +41,41 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define STORE(a, i, v) ((void)((a)[i] = (v)))
 #define NVPTX_VECTOR(space, type, n, a, i) (*(space V(type, n) *)&(a)[i])
 #define LOADV(type, n, a, i) \
-  __builtin_choose_expr(a##_is_shared, NVPTX_VECTOR(const NVPTX_SHARED, type, n, a, i), NVPTX_VECTOR(const GLOBAL, type, n, a, i))
+  __builtin_choose_expr(a##_is_shared, NVPTX_VECTOR(const NVPTX_SHARED, type, n, a, i), \
+                        NVPTX_VECTOR(const GLOBAL, type, n, a, i))
 #define STOREV(type, n, a, i, v) \
-  ((void)(__builtin_choose_expr(a##_is_shared, NVPTX_VECTOR(NVPTX_SHARED, type, n, a, i), NVPTX_VECTOR(GLOBAL, type, n, a, i)) = (v)))
+  ((void)(__builtin_choose_expr(a##_is_shared, NVPTX_VECTOR(NVPTX_SHARED, type, n, a, i), \
+                                NVPTX_VECTOR(GLOBAL, type, n, a, i)) = (v)))
 
-NVPTX_OVERLOADED void nvptx_add(GLOBAL float *to, float v) { __asm__ volatile("red.global.add.f32 [%0], %1;" ::"l"(to), "f"(v) : "memory"); }
-NVPTX_OVERLOADED void nvptx_add(GLOBAL int32_t *to, int32_t v) { __asm__ volatile("red.global.add.s32 [%0], %1;" ::"l"(to), "r"(v) : "memory"); }
+NVPTX_OVERLOADED void nvptx_add(GLOBAL float *to, float v) {
+  __asm__ volatile("red.global.add.f32 [%0], %1;" ::"l"(to), "f"(v) : "memory");
+}
+
+NVPTX_OVERLOADED void nvptx_add(GLOBAL int32_t *to, int32_t v) {
+  __asm__ volatile("red.global.add.s32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+
 #define ATOMIC_ADD(a, i, v) nvptx_add(&(a)[i], (v))
 
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __nvvm_bar_warp_sync(0xffffffffu)
 
 /* A register from another lane of the warp: the mode and its bound are those of the instruction shfl. */
-#define NVPTX_SHUFFLE(mode)                                                                                                         \
-  NVPTX_INLINE uint32_t nvptx_shuffle_##mode(uint32_t v, int n) {                                                                   \
-    uint32_t r;                                                                                                                     \
-    __asm__ volatile("shfl.sync." #mode ".b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(v), "r"(n));                             \
-    return r;                                                                                                                       \
+#define NVPTX_SHUFFLE(mode) \
+  NVPTX_INLINE uint32_t nvptx_shuffle_##mode(uint32_t v, int n) { \
+    uint32_t r; \
+    __asm__ volatile("shfl.sync." #mode ".b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(v), "r"(n)); \
+    return r; \
   }
 NVPTX_SHUFFLE(idx)
 NVPTX_SHUFFLE(bfly)
 NVPTX_SHUFFLE(down)
-#define NVPTX_SHUFFLED(mode, v, n)                                                                                                  \
-  ({                                                                                                                                \
-    union { __typeof__((0, (v))) value; uint32_t bits[sizeof(v) > 4 ? 2 : 1]; } nvptx_mine = {(v)};                                 \
-    nvptx_mine.bits[0] = nvptx_shuffle_##mode(nvptx_mine.bits[0], (n));                                                             \
-    if (sizeof(v) > 4) nvptx_mine.bits[sizeof(v) > 4] = nvptx_shuffle_##mode(nvptx_mine.bits[sizeof(v) > 4], (n));                  \
-    nvptx_mine.value;                                                                                                               \
+#define NVPTX_SHUFFLED(mode, v, n) \
+  ({ \
+    union { __typeof__((0, (v))) value; uint32_t bits[sizeof(v) > 4 ? 2 : 1]; } nvptx_mine = {(v)}; \
+    nvptx_mine.bits[0] = nvptx_shuffle_##mode(nvptx_mine.bits[0], (n)); \
+    if (sizeof(v) > 4) nvptx_mine.bits[sizeof(v) > 4] = nvptx_shuffle_##mode(nvptx_mine.bits[sizeof(v) > 4], (n)); \
+    nvptx_mine.value; \
   })
 #define SHUFFLE(v, from) NVPTX_SHUFFLED(idx, v, from)
 #define SHUFFLE_XOR(v, mask) NVPTX_SHUFFLED(bfly, v, mask)
@@ -75,8 +83,9 @@ NVPTX_SHUFFLE(down)
 
 #define NVPTX_ADDRESS(s, i) ((uint32_t)(uint64_t)&(s)[i])
 /* Copies of 16 bytes leave out the first cache, smaller ones cannot. */
-#define NVPTX_COPY(cache, bytes, s, i, g, j, valid)                                                                                 \
-  __asm__ volatile("cp.async." cache ".shared.global [%0], [%1], %2, %3;" ::"r"(NVPTX_ADDRESS(s, i)), "l"(&(g)[j]), "n"(bytes),     \
+#define NVPTX_COPY(cache, bytes, s, i, g, j, valid) \
+  __asm__ volatile("cp.async." cache ".shared.global [%0], [%1], %2, %3;" ::"r"(NVPTX_ADDRESS(s, i)), "l"(&(g)[j]), \
+                   "n"(bytes), \
                    "r"((valid) ? (bytes) : 0) : "memory")
 #define COPY_ASYNC(bytes, s, i, g, j, valid)                                                       \
   do {                                                                                             \
@@ -93,14 +102,14 @@ NVPTX_INLINE uint32_t nvptx_tf32(float x) {
 }
 #define TF32(x) nvptx_tf32(x)
 
-#define NVPTX_LDMATRIX_X1(trans, r, s, i)                                                                              \
-  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 {%0}, [%1];"                                     \
+#define NVPTX_LDMATRIX_X1(trans, r, s, i) \
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 {%0}, [%1];" \
                    : "=r"((r)[0]) : "r"(NVPTX_ADDRESS(s, i)) : "memory")
-#define NVPTX_LDMATRIX_X2(trans, r, s, i)                                                                              \
-  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x2" trans ".shared.b16 {%0, %1}, [%2];"                                 \
+#define NVPTX_LDMATRIX_X2(trans, r, s, i) \
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x2" trans ".shared.b16 {%0, %1}, [%2];" \
                    : "=r"((r)[0]), "=r"((r)[1]) : "r"(NVPTX_ADDRESS(s, i)) : "memory")
-#define NVPTX_LDMATRIX_X4(trans, r, s, i)                                                                              \
-  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];"                         \
+#define NVPTX_LDMATRIX_X4(trans, r, s, i) \
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];" \
                    : "=r"((r)[0]), "=r"((r)[1]), "=r"((r)[2]), "=r"((r)[3]) : "r"(NVPTX_ADDRESS(s, i)) : "memory")
 #define LDMATRIX_X1(r, s, i) NVPTX_LDMATRIX_X1("", r, s, i)
 #define LDMATRIX_X2(r, s, i) NVPTX_LDMATRIX_X2("", r, s, i)
@@ -109,11 +118,11 @@ NVPTX_INLINE uint32_t nvptx_tf32(float x) {
 #define LDMATRIX_X2_TRANS(r, s, i) NVPTX_LDMATRIX_X2(".trans", r, s, i)
 #define LDMATRIX_X4_TRANS(r, s, i) NVPTX_LDMATRIX_X4(".trans", r, s, i)
 
-#define NVPTX_MMA(name, sum, constraint, shape)                                                                             \
-  NVPTX_INLINE void name(sum *d, const uint32_t *a, const uint32_t *b) {                                                    \
-    __asm__("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                    \
-            : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3])                                        \
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                            \
+#define NVPTX_MMA(name, sum, constraint, shape) \
+  NVPTX_INLINE void name(sum *d, const uint32_t *a, const uint32_t *b) { \
+    __asm__("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+            : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3]) \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
   }
 NVPTX_MMA(MMA_M16N8K16_BF16, float, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32")
 NVPTX_MMA(MMA_M16N8K16_F16, float, "+f", "m16n8k16.row.col.f32.f16.f16.f32")

@@ -59,8 +59,8 @@ struct sim_launch {
 struct sim_block {
   const struct sim_launch *launch;
   int64_t number;
-  /* The clock goes on whenever threads have waited for one another, and never back: what has another time than the last
-   * barrier, or the beginning of the block, was before it. */
+  /* The clock goes on whenever threads have waited for one another, and never back: what has another time than the
+   * last barrier, or the beginning of the block, was before it. */
   uint32_t clock, beginning, barrier;
   /* Threads are started in the order start, start + step, ... and go on in that of the ring ready. */
   int start, step, started, ended, at_barrier, barrier_line;
@@ -125,14 +125,15 @@ SIM_RARE void sim_stuck(const struct sim_block *b) {
       missing = x;
   }
   char here[96], there[96];
-  sim_fail(b, "divergence: thread %d %s with %d others, but thread %d of the same %s %s", waits->number, sim_place_name(b, waits, here, sizeof here),
-           together - 1, missing->number, whole_block ? "block" : "warp", sim_place_name(b, missing, there, sizeof there));
+  sim_fail(b, "divergence: thread %d %s with %d others, but thread %d of the same %s %s", waits->number,
+      sim_place_name(b, waits, here, sizeof here), together - 1, missing->number, whole_block ? "block" : "warp",
+      sim_place_name(b, missing, there, sizeof there));
 }
 
 SIM_STATIC void sim_fiber(struct sim_block *b);
 
-/* Leaves a stack for another thread of the block: one that has not begun, else one that need not wait any longer. When all
- * have ended it goes back to the worker. */
+/* Leaves a stack for another thread of the block: one that has not begun, else one that need not wait any longer.
+ * When all have ended it goes back to the worker. */
 SIM_STATIC void sim_leave(struct sim_block *b, void **leave) {
   void *enter;
   if (b->started < b->launch->threads)
@@ -164,7 +165,7 @@ SIM_STATIC void sim_run(struct sim_block *b, struct sim_thread *t) {
   b->ended++;
 }
 
-/* What every stack does for ever: it runs threads that nobody has begun. A thread that meets no barrier is one call. */
+/* What every stack does for ever: it runs threads that nobody has begun. A thread that waits for nobody is one call. */
 SIM_STATIC void sim_fiber(struct sim_block *b) {
   const char *guard = (const char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(SIM_STACK - 1));
   for (;;) {
@@ -185,7 +186,9 @@ SIM_CALLED void sim_barrier(struct sim_thread *sim, int line) {
   struct sim_block *b = sim->block;
   int threads = b->launch->threads;
   if (b->at_barrier && b->barrier_line != line)
-    sim_fail(b, "divergence: thread %d is at the barrier of line %d, but %d others of the block wait at that of line %d", sim->number, line,
+    sim_fail(b,
+        "divergence: thread %d is at the barrier of line %d, but %d others of the block wait at that of line %d",
+        sim->number, line,
              b->at_barrier, b->barrier_line);
   b->barrier_line = line;
   if (++b->at_barrier < threads) {
@@ -199,27 +202,34 @@ SIM_CALLED void sim_barrier(struct sim_thread *sim, int line) {
   for (int k = 1; k < threads; k++) sim_wake(&b->threads[(sim->number + (b->clock % 2 ? k : threads - k)) % threads]);
 }
 
-/* Whether an access of another thread of the block was before what this one does now: a barrier of the block, or of the warp of
- * both, stood between. */
+/* Whether an access of another thread of the block was before what this one does now: a barrier of the block, or of
+ * the warp of both, stood between. */
 SIM_INLINE int sim_is_before(const struct sim_thread *sim, int thread, uint32_t time) {
-  return thread == sim->number || time < sim->block->barrier || (thread / SIM_WARP == sim->number / SIM_WARP && time < sim->warp->time);
+  return thread == sim->number || time < sim->block->barrier ||
+         (thread / SIM_WARP == sim->number / SIM_WARP && time < sim->warp->time);
 }
 
 SIM_RARE void sim_outside(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int64_t n, int line) {
   if (n > 1)
-    sim_fail(sim->block, "thread %d uses elements %lld to %lld of %s, which has %d (line %d)", sim->number, (long long)i, (long long)(i + n - 1), a->name,
+    sim_fail(sim->block, "thread %d uses elements %lld to %lld of %s, which has %d (line %d)", sim->number,
+        (long long)i, (long long)(i + n - 1), a->name,
              a->elements, line);
-  sim_fail(sim->block, "thread %d uses element %lld of %s, which has %d (line %d)", sim->number, (long long)i, a->name, a->elements, line);
+  sim_fail(sim->block, "thread %d uses element %lld of %s, which has %d (line %d)", sim->number, (long long)i, a->name,
+      a->elements, line);
 }
 
 /* Checks that n elements from i on lie in an array. */
-SIM_INLINE void sim_check_bounds(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int64_t n, int line) {
+SIM_INLINE void sim_check_bounds(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int64_t n,
+    int line) {
   if (__builtin_expect(i < 0 || i + n > a->elements, 0)) sim_outside(sim, a, i, n, line);
 }
 
 /* Checks that elements from i on are aligned to so many bytes. */
-SIM_INLINE void sim_check_aligned(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int bytes, int line) {
+SIM_INLINE void sim_check_aligned(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int bytes,
+    int line) {
   if (__builtin_expect((uintptr_t)(a->memory + i * a->element_bytes) % (uintptr_t)bytes != 0, 0))
-    sim_fail(sim->block, "thread %d uses %d bytes at element %lld of %s, which are not aligned to their size (line %d)", sim->number, bytes, (long long)i,
+    sim_fail(sim->block,
+        "thread %d uses %d bytes at element %lld of %s, which are not aligned to their size (line %d)", sim->number,
+        bytes, (long long)i,
              a->name, line);
 }

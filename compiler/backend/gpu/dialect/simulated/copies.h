@@ -1,7 +1,8 @@
-/* Asynchronous copies: what they bring is there when the thread that began them has waited for them, and for other threads
- * behind the next barrier. */
+/* Asynchronous copies: what they bring is there when the thread that began them has waited for them, and for other
+ * threads behind the next barrier. */
 
-SIM_CALLED void sim_copy(struct sim_thread *sim, int bytes, const struct sim_array *to, int64_t i, const struct sim_array *from, int64_t j, int valid,
+SIM_CALLED void sim_copy(struct sim_thread *sim, int bytes, const struct sim_array *to, int64_t i,
+    const struct sim_array *from, int64_t j, int valid,
                          int line) {
   int n = bytes / to->element_bytes;
   sim_write_shared(sim, to, i, n, line);
@@ -28,7 +29,10 @@ SIM_CALLED void sim_wait_for_copies(struct sim_thread *sim, uint32_t n) {
   for (; c->begin < c->end && c->list[c->begin].group + n < c->committed; c->begin++) {
     const struct sim_copy *x = &c->list[c->begin];
     int size = x->to->element_bytes;
-    for (int k = 0; k < x->elements; k++) x->to->cells[x->first + k].wrote = sim->warp->time, x->to->cells[x->first + k].copier = 0;
+    for (int k = 0; k < x->elements; k++) {
+      struct sim_cell *cell = &x->to->cells[x->first + k];
+      cell->wrote = sim->warp->time, cell->copier = 0;
+    }
     char *place = x->to->memory + (int64_t)x->first * size;
     if (x->from)
       memcpy(place, x->from, (size_t)x->elements * size);

@@ -1,7 +1,7 @@
 /* Fibers: stacks that one processor goes to and fro between. Signal masks and rounding modes are those of all. */
 
-/* Leaves the stack that it is called on, which *leave goes back to, for another one. That one's function gets the argument if it
- * is entered for the first time. */
+/* Leaves the stack that it is called on, which *leave goes back to, for another one. That one's function gets the
+ * argument if it is entered for the first time. */
 __attribute__((visibility("hidden"))) void tilth_sim_switch(void **leave, void *enter, void *argument);
 #if defined __x86_64__
 __asm__(
@@ -44,8 +44,8 @@ enum { SIM_FRAME = 26, SIM_ENTRY = 0 };
 
 enum { SIM_STACK = 64 << 10, SIM_STACK_COLOURS = 32, SIM_STACK_COLOUR = 192 };
 
-/* The n-th of a region's stacks, on which entry is begun when it is entered for the first time. Stacks begin at different
- * offsets, else all of them would fight for the same few lines of a cache. */
+/* The n-th of a region's stacks, on which entry is begun when it is entered for the first time. Stacks begin at
+ * different offsets, else all of them would fight for the same few lines of a cache. */
 SIM_STATIC void *sim_fresh_stack(char *stacks, int n, void *entry) {
   char *end = stacks + (size_t)(n + 1) * SIM_STACK - (size_t)(n % SIM_STACK_COLOURS) * SIM_STACK_COLOUR;
   void **top = (void **)end;

@@ -1,5 +1,5 @@
-/* Matrices spread over the registers of a warp, as the instructions ldmatrix and mma of NVIDIA's GPUs have them (PTX ISA,
- * "Matrix fragments for mma.m16n8k16" and others). Sums inside are in float32; no card's order is promised. */
+/* Matrices spread over the registers of a warp, as the instructions ldmatrix and mma of NVIDIA's GPUs have them (PTX
+ * ISA, "Matrix fragments for mma.m16n8k16" and others). Sums inside are in float32; no card's order is promised. */
 
 SIM_INLINE float sim_float_of(uint32_t bits) {
   float x;
@@ -20,7 +20,8 @@ SIM_INLINE float sim_f16(uint32_t bits) {
 /* The hardware leaves out the last 13 bits. */
 SIM_INLINE float sim_tf32(uint32_t bits) { return sim_float_of(bits & 0xffffe000); }
 
-/* Each group of eight lanes names the rows of a matrix of 8x8 elements of 16 bits; a lane gets two neighbours of each. */
+/* Each group of eight lanes names the rows of a matrix of 8x8 elements of 16 bits; a lane gets two neighbours of
+ * each. */
 SIM_INLINE void sim_ldmatrix(struct sim_thread *first, struct sim_warp *w, int matrices, int transposed) {
   uint16_t m[4][8][8];
   for (int l = 0; l < 8 * matrices; l++) {
@@ -33,7 +34,8 @@ SIM_INLINE void sim_ldmatrix(struct sim_thread *first, struct sim_warp *w, int m
   for (int l = 0; l < SIM_WARP; l++)
     for (int k = 0; k < matrices; k++) {
       int row = l / 4, column = l % 4 * 2;
-      uint32_t low = transposed ? m[k][column][row] : m[k][row][column], high = transposed ? m[k][column + 1][row] : m[k][row][column + 1];
+      uint32_t low = transposed ? m[k][column][row] : m[k][row][column];
+      uint32_t high = transposed ? m[k][column + 1][row] : m[k][row][column + 1];
       ((uint32_t *)w->lane[l].result)[k] = low | high << 16;
     }
 }
@@ -45,30 +47,30 @@ SIM_STATIC void sim_ldmatrix_x1_trans(struct sim_thread *first, struct sim_warp 
 SIM_STATIC void sim_ldmatrix_x2_trans(struct sim_thread *first, struct sim_warp *w) { sim_ldmatrix(first, w, 2, 1); }
 SIM_STATIC void sim_ldmatrix_x4_trans(struct sim_thread *first, struct sim_warp *w) { sim_ldmatrix(first, w, 4, 1); }
 
-/* A product of 16 x k and k x 8 elements, of which a register holds n neighbours along k: the registers of a lane have rows
- * l / 4 and l / 4 + 8 of the first, column l % 4 of n neighbours, then the same of the second half of k. ELEMENT(bits, e) is the
- * e-th element of a register. */
-#define SIM_MMA(name, sum, per_register, ELEMENT)                                                                        \
-  SIM_STATIC void name(struct sim_thread *first, struct sim_warp *w) {                                                   \
-    enum { n = per_register, depth = 8 * n };                                                                            \
-    (void)first;                                                                                                         \
-    sum a[16][depth], b[depth][8], d[16][8];                                                                             \
-    for (int l = 0; l < SIM_WARP; l++) {                                                                                 \
-      const uint32_t *ra = w->lane[l].a, *rb = w->lane[l].b;                                                             \
-      const sum *rd = w->lane[l].result;                                                                                 \
-      for (int e = 0; e < n; e++)                                                                                        \
-        for (int half = 0; half < 2; half++) {                                                                           \
-          int k = half * 4 * n + l % 4 * n + e;                                                                          \
-          a[l / 4][k] = ELEMENT(ra[2 * half], e), a[l / 4 + 8][k] = ELEMENT(ra[2 * half + 1], e);                        \
-          b[k][l / 4] = ELEMENT(rb[half], e);                                                                            \
-        }                                                                                                                \
-      for (int e = 0; e < 4; e++) d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = rd[e];                                       \
-    }                                                                                                                    \
-    for (int i = 0; i < 16; i++)                                                                                         \
-      for (int k = 0; k < depth; k++)                                                                                    \
-        for (int j = 0; j < 8; j++) d[i][j] += a[i][k] * b[k][j];                                                        \
-    for (int l = 0; l < SIM_WARP; l++)                                                                                   \
-      for (int e = 0; e < 4; e++) ((sum *)w->lane[l].result)[e] = d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2];               \
+/* A product of 16 x k and k x 8 elements, of which a register holds n neighbours along k: the registers of a lane
+ * have rows l / 4 and l / 4 + 8 of the first, column l % 4 of n neighbours, then the same of the second half of k.
+ * ELEMENT(bits, e) is the e-th element of a register. */
+#define SIM_MMA(name, sum, per_register, ELEMENT) \
+  SIM_STATIC void name(struct sim_thread *first, struct sim_warp *w) { \
+    enum { n = per_register, depth = 8 * n }; \
+    (void)first; \
+    sum a[16][depth], b[depth][8], d[16][8]; \
+    for (int l = 0; l < SIM_WARP; l++) { \
+      const uint32_t *ra = w->lane[l].a, *rb = w->lane[l].b; \
+      const sum *rd = w->lane[l].result; \
+      for (int e = 0; e < n; e++) \
+        for (int half = 0; half < 2; half++) { \
+          int k = half * 4 * n + l % 4 * n + e; \
+          a[l / 4][k] = ELEMENT(ra[2 * half], e), a[l / 4 + 8][k] = ELEMENT(ra[2 * half + 1], e); \
+          b[k][l / 4] = ELEMENT(rb[half], e); \
+        } \
+      for (int e = 0; e < 4; e++) d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = rd[e]; \
+    } \
+    for (int i = 0; i < 16; i++) \
+      for (int k = 0; k < depth; k++) \
+        for (int j = 0; j < 8; j++) d[i][j] += a[i][k] * b[k][j]; \
+    for (int l = 0; l < SIM_WARP; l++) \
+      for (int e = 0; e < 4; e++) ((sum *)w->lane[l].result)[e] = d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2]; \
   }
 
 #define SIM_BF16(bits, e) sim_bf16((bits) >> (16 * (e)) & 0xffff)

@@ -19,8 +19,8 @@ enum { SIM_WARP = 32, SIM_MOST_THREADS = 1024, SIM_MOST_ARRAYS = 64, SIM_SHARED_
 struct sim_cell {
   uint32_t wrote, read;
   uint16_t writer, reader;
-  /* Another thread, plus 1, that has read the element since the last barrier with nothing between it and the reader: if
-   * possible one of another warp. */
+  /* Another thread, plus 1, that has read the element since the last barrier with nothing between it and the reader:
+   * if possible one of another warp. */
   uint16_t other;
   /* The thread, plus 1, whose asynchronous copy to the element is under way. */
   uint16_t copier;
@@ -28,7 +28,8 @@ struct sim_cell {
 };
 
 /* An element of global memory that a launch writes. Blocks use it from several workers. Accesses are those of
- * sim_global_access, 0 is none; other is a read with nothing between it and the last one, if possible of another block. */
+ * sim_global_access, 0 is none; other is a read with nothing between it and the last one, if possible of another
+ * block. */
 struct sim_global_cell {
   uint64_t write, read, other;
   uint16_t write_line, read_line, other_line;

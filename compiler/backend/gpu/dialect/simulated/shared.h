@@ -1,14 +1,19 @@
 /* Shared memory: reads of what nobody wrote, and races. */
 
-SIM_RARE void sim_race(const struct sim_thread *sim, const struct sim_array *a, int64_t i, const char *does, int line, int thread, const char *did,
+SIM_RARE void sim_race(const struct sim_thread *sim, const struct sim_array *a, int64_t i, const char *does, int line,
+    int thread, const char *did,
                        int that_line) {
-  sim_fail(sim->block, "race on %s[%lld]: thread %d %s it (line %d), and thread %d %s it (line %d), with no barrier between", a->name, (long long)i,
+  sim_fail(sim->block,
+      "race on %s[%lld]: thread %d %s it (line %d), and thread %d %s it (line %d), with no barrier between", a->name,
+      (long long)i,
            sim->number, does, line, thread, did, that_line);
 }
 
-SIM_RARE void sim_copy_on_its_way(const struct sim_thread *sim, const struct sim_array *a, int64_t i, const char *does, int line) {
+SIM_RARE void sim_copy_on_its_way(const struct sim_thread *sim, const struct sim_array *a, int64_t i, const char *does,
+    int line) {
   const struct sim_cell *c = &a->cells[i];
-  sim_fail(sim->block, "thread %d %s %s[%lld] (line %d), and thread %d has not waited for its copy of it (line %d)", sim->number, does, a->name,
+  sim_fail(sim->block, "thread %d %s %s[%lld] (line %d), and thread %d has not waited for its copy of it (line %d)",
+      sim->number, does, a->name,
            (long long)i, line, c->copier - 1, c->write_line);
 }
 
@@ -25,7 +30,8 @@ SIM_INLINE void sim_keep_reader(const struct sim_thread *sim, struct sim_cell *c
     else if (time == c->read && !c->other && c->reader != me)
       c->other = c->reader + 1, c->other_line = c->read_line;
   } else {
-    if (!c->other || (c->other - 1) / SIM_WARP == c->reader / SIM_WARP) c->other = me + 1, c->other_line = (uint16_t)line;
+    if (!c->other || (c->other - 1) / SIM_WARP == c->reader / SIM_WARP)
+      c->other = me + 1, c->other_line = (uint16_t)line;
     return;
   }
   c->read = time, c->reader = (uint16_t)me, c->read_line = (uint16_t)line;
@@ -34,9 +40,11 @@ SIM_INLINE void sim_keep_reader(const struct sim_thread *sim, struct sim_cell *c
 SIM_INLINE void sim_note_read(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int line) {
   struct sim_cell *c = &a->cells[i];
   if (__builtin_expect(c->wrote < sim->block->beginning, 0))
-    sim_fail(sim->block, "thread %d reads %s[%lld], which nobody wrote (line %d)", sim->number, a->name, (long long)i, line);
+    sim_fail(sim->block, "thread %d reads %s[%lld], which nobody wrote (line %d)", sim->number, a->name, (long long)i,
+        line);
   if (__builtin_expect(c->copier != 0, 0)) sim_copy_on_its_way(sim, a, i, "reads", line);
-  if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0)) sim_race(sim, a, i, "reads", line, c->writer, "wrote", c->write_line);
+  if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0))
+    sim_race(sim, a, i, "reads", line, c->writer, "wrote", c->write_line);
   sim_keep_reader(sim, c, line);
 }
 
@@ -44,9 +52,11 @@ SIM_INLINE void sim_note_write(const struct sim_thread *sim, const struct sim_ar
   struct sim_cell *c = &a->cells[i];
   if (__builtin_expect(c->wrote >= sim->block->beginning, 1)) {
     if (__builtin_expect(c->copier != 0, 0)) sim_copy_on_its_way(sim, a, i, "writes", line);
-    if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0)) sim_race(sim, a, i, "writes", line, c->writer, "wrote", c->write_line);
+    if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0))
+      sim_race(sim, a, i, "writes", line, c->writer, "wrote", c->write_line);
     if (c->read >= sim->block->barrier) {
-      if (__builtin_expect(!sim_is_before(sim, c->reader, c->read), 0)) sim_race(sim, a, i, "writes", line, c->reader, "read", c->read_line);
+      if (__builtin_expect(!sim_is_before(sim, c->reader, c->read), 0))
+        sim_race(sim, a, i, "writes", line, c->reader, "read", c->read_line);
       if (__builtin_expect(c->other && !sim_is_before(sim, c->other - 1, c->read), 0))
         sim_race(sim, a, i, "writes", line, c->other - 1, "read", c->other_line);
     }
@@ -56,27 +66,33 @@ SIM_INLINE void sim_note_write(const struct sim_thread *sim, const struct sim_ar
 }
 
 /* The accesses of n elements from i on return i. */
-SIM_CALLED int64_t sim_read_shared(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int n, int line) {
+SIM_CALLED int64_t sim_read_shared(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int n,
+    int line) {
   sim_check_bounds(sim, a, i, n, line);
   for (int k = 0; k < n; k++) sim_note_read(sim, a, i + k, line);
   return i;
 }
 
-SIM_CALLED int64_t sim_write_shared(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int n, int line) {
+SIM_CALLED int64_t sim_write_shared(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int n,
+    int line) {
   sim_check_bounds(sim, a, i, n, line);
   for (int k = 0; k < n; k++) sim_note_write(sim, a, i + k, line);
   return i;
 }
 
-/* The array that a thread declares. All threads of a block declare the same ones in the same order; the first one makes them. */
-SIM_CALLED const struct sim_array *sim_declare_shared(struct sim_thread *sim, const char *name, int32_t elements, int32_t element_bytes) {
+/* The array that a thread declares. All threads of a block declare the same ones in the same order; the first one
+ * makes them. */
+SIM_CALLED const struct sim_array *sim_declare_shared(struct sim_thread *sim, const char *name, int32_t elements,
+    int32_t element_bytes) {
   struct sim_block *b = sim->block;
   struct sim_array *a = &b->arrays[sim->arrays];
   if (sim->arrays++ < b->n_arrays) return a;
   if (b->n_arrays++ == SIM_MOST_ARRAYS) sim_fail(b, "there are more than %d shared arrays", SIM_MOST_ARRAYS);
-  *a = (struct sim_array){name, b->shared + b->shared_bytes, elements, element_bytes, b->cells + b->shared_elements, 0};
+  *a = (struct sim_array){name, b->shared + b->shared_bytes, elements, element_bytes,
+                          b->cells + b->shared_elements, 0};
   b->shared_elements += elements;
   b->shared_bytes += ((int64_t)elements * element_bytes + 15) & ~(int64_t)15;
-  if (b->shared_bytes > SIM_SHARED_BYTES) sim_fail(b, "%s begins in and ends behind %d bytes of shared memory", name, SIM_SHARED_BYTES);
+  if (b->shared_bytes > SIM_SHARED_BYTES)
+    sim_fail(b, "%s begins in and ends behind %d bytes of shared memory", name, SIM_SHARED_BYTES);
   return a;
 }

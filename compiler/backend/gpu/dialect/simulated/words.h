@@ -21,9 +21,12 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   const struct sim_array *const a##_array = sim_declare_shared(sim, #a, (n), sizeof(type));     \
   type *const a __attribute__((unused)) = (type *)a##_array->memory
 
-#define SIM_READ(a, i, n) (a##_is_shared ? sim_read_shared(sim, a##_array, (i), (n), __LINE__) : sim_read_global(sim, a##_array, (i), (n), __LINE__))
+#define SIM_READ(a, i, n) \
+  (a##_is_shared ? sim_read_shared(sim, a##_array, (i), (n), __LINE__) \
+                 : sim_read_global(sim, a##_array, (i), (n), __LINE__))
 #define SIM_WRITE(a, i, n) \
-  (a##_is_shared ? sim_write_shared(sim, a##_array, (i), (n), __LINE__) : sim_write_global(sim, a##_array, (i), (n), 0, __LINE__))
+  (a##_is_shared ? sim_write_shared(sim, a##_array, (i), (n), __LINE__) \
+                 : sim_write_global(sim, a##_array, (i), (n), 0, __LINE__))
 
 #define LOAD(a, i) ((a)[SIM_READ(a, i, 1)])
 #define STORE(a, i, v)                        \
@@ -33,7 +36,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   } while (0)
 #define LOADV(type, n, a, i)                                                                             \
   ({                                                                                                     \
-    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "vectors are elements of their array, of 16 bytes at most"); \
+    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "elements of the array, 16 bytes"); \
     V(type, n) sim_loaded;                                                                               \
     int64_t sim_place = SIM_READ(a, i, n);                                                               \
     sim_check_aligned(sim, a##_array, sim_place, sizeof sim_loaded, __LINE__);                           \
@@ -42,14 +45,15 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   })
 #define STOREV(type, n, a, i, v)                                                                         \
   do {                                                                                                   \
-    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "vectors are elements of their array, of 16 bytes at most"); \
+    _Static_assert(sizeof(type) == sizeof *(a) && sizeof(type) * (n) <= 16, "elements of the array, 16 bytes"); \
     V(type, n) sim_stored = (v);                                                                         \
     int64_t sim_place = SIM_WRITE(a, i, n);                                                              \
     sim_check_aligned(sim, a##_array, sim_place, sizeof sim_stored, __LINE__);                           \
     memcpy((a) + sim_place, &sim_stored, sizeof sim_stored);                                             \
   } while (0)
-#define ATOMIC_ADD(a, i, v)                                                                                                  \
-  _Generic((a), float *: sim_add_float, int32_t *: sim_add_int)((a) + sim_write_global(sim, a##_array, (i), 1, 1, __LINE__), (v))
+#define ATOMIC_ADD(a, i, v) \
+  _Generic((a), float *: sim_add_float, int32_t *: sim_add_int) \
+  ((a) + sim_write_global(sim, a##_array, (i), 1, 1, __LINE__), (v))
 
 #define BARRIER() sim_barrier(sim, __LINE__)
 #define WARP_BARRIER() sim_collective(sim, "warp's barrier", 0, (struct sim_lane){0}, __LINE__)
@@ -65,15 +69,17 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define SHUFFLE_XOR(v, mask) SHUFFLE(v, sim->lane ^ (mask))
 #define SHUFFLE_DOWN(v, n) SHUFFLE(v, sim_lane_below(sim, (n)))
 
-#define COPY_ASYNC(bytes, s, i, g, j, valid)                                                                                                \
-  do {                                                                                                                                      \
-    _Static_assert(((bytes) == 4 || (bytes) == 8 || (bytes) == 16) && sizeof *(s) == sizeof *(g), "a copy is of 4, 8 or 16 bytes of like elements"); \
-    sim_copy(sim, (bytes), s##_array, (i), g##_array, (j), (valid), __LINE__);                                                              \
+#define COPY_ASYNC(bytes, s, i, g, j, valid) \
+  do { \
+    _Static_assert(((bytes) == 4 || (bytes) == 8 || (bytes) == 16) && sizeof *(s) == sizeof *(g), \
+                   "4, 8 or 16 bytes of like elements"); \
+    sim_copy(sim, (bytes), s##_array, (i), g##_array, (j), (valid), __LINE__); \
   } while (0)
 #define COPY_COMMIT() ((void)sim->copies.committed++)
 #define COPY_WAIT(n) sim_wait_for_copies(sim, (n))
 
-#define SIM_LDMATRIX(name, all, r, s, i) sim_collective(sim, name, all, (struct sim_lane){.a = s##_array, .result = (r), .argument = (i)}, __LINE__)
+#define SIM_LDMATRIX(name, all, r, s, i) \
+  sim_collective(sim, name, all, (struct sim_lane){.a = s##_array, .result = (r), .argument = (i)}, __LINE__)
 #define LDMATRIX_X1(r, s, i) SIM_LDMATRIX("LDMATRIX_X1", sim_ldmatrix_x1, r, s, i)
 #define LDMATRIX_X2(r, s, i) SIM_LDMATRIX("LDMATRIX_X2", sim_ldmatrix_x2, r, s, i)
 #define LDMATRIX_X4(r, s, i) SIM_LDMATRIX("LDMATRIX_X4", sim_ldmatrix_x4, r, s, i)
@@ -81,7 +87,8 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define LDMATRIX_X2_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X2_TRANS", sim_ldmatrix_x2_trans, r, s, i)
 #define LDMATRIX_X4_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X4_TRANS", sim_ldmatrix_x4_trans, r, s, i)
 
-#define SIM_PRODUCT(all, d, a_, b_) sim_collective(sim, "product", all, (struct sim_lane){.a = (a_), .b = (b_), .result = (d)}, __LINE__)
+#define SIM_PRODUCT(all, d, a_, b_) \
+  sim_collective(sim, "product", all, (struct sim_lane){.a = (a_), .b = (b_), .result = (d)}, __LINE__)
 #define MMA_M16N8K16_BF16(d, a, b) SIM_PRODUCT(sim_mma_bf16, d, a, b)
 #define MMA_M16N8K16_F16(d, a, b) SIM_PRODUCT(sim_mma_f16, d, a, b)
 #define MMA_M16N8K8_TF32(d, a, b) SIM_PRODUCT(sim_mma_tf32, d, a, b)

@@ -1,5 +1,6 @@
-/* Compares functions with those of the C library in long double: floats over all bits in steps, doubles drawn with all exponents
- * and near the middle, and special values. The text before defines STEP and DRAWS, how many. Prints each function's largest error, in units in the last place. */
+/* Compares functions with those of the C library in long double: floats over all bits in steps, doubles drawn with
+ * all exponents and near the middle, and special values. The text before defines STEP and DRAWS, how many. Prints
+ * each function's largest error, in units in the last place. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

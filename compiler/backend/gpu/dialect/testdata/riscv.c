@@ -1,5 +1,5 @@
-/* Fibers of 64-bit RISC-V, without a C library, of which tests have none for it. Two stacks take turns and each keeps numbers in
- * registers: the program ends with 0 when all of them are right. The text before has what fibers.h uses. */
+/* Fibers of 64-bit RISC-V, without a C library, of which tests have none for it. Two stacks take turns and each keeps
+ * numbers in registers: the program ends with 0 when all of them are right. The text before has what fibers.h uses. */
 static _Alignas(64 << 10) char stacks[2 * SIM_STACK];
 static void *places[2], *home;
 static long sums[2];

@@ -33,13 +33,13 @@ static void parallel(const struct tilth_runtime *rt, tilth_body body, void *clos
 #define OUT(memory, n) {memory, n}
 #define UNPACK(...) __VA_ARGS__
 /* LAUNCH(kernel, threads, blocks, workers, (OUT(..., ...), ...), arguments...) */
-#define LAUNCH(kernel, threads, blocks, workers, outputs, ...)                                                                     \
-  do {                                                                                                                             \
-    void *arguments_[] = {__VA_ARGS__};                                                                                            \
-    const struct sim_output outputs_[] = {UNPACK outputs};                                                                         \
-    struct tilth_runtime rt_ = {workers, parallel};                                                                                \
-    struct sim_launch launch_ = {#kernel, kernel##_thread, arguments_, threads, outputs_, sizeof outputs_ / sizeof *outputs_, 0};  \
-    sim_run_launch(&rt_, &launch_, blocks);                                                                                        \
+#define LAUNCH(kernel, threads, blocks, workers, outputs, ...) \
+  do { \
+    void *arguments_[] = {__VA_ARGS__}; \
+    const struct sim_output outputs_[] = {UNPACK outputs}; \
+    struct tilth_runtime rt_ = {workers, parallel}; \
+    struct sim_launch launch_ = {#kernel, kernel##_thread, arguments_, threads, outputs_, sizeof outputs_ / sizeof *outputs_, 0}; \
+    sim_run_launch(&rt_, &launch_, blocks); \
   } while (0)
 
 static uint64_t state_ = 88172645463325252u;

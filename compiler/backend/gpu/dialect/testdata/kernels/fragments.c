@@ -1,4 +1,5 @@
-/* Products of one warp, each lane of which loads its own registers: 16 x k numbers, rows first, and k x 8, columns first. */
+/* Products of one warp, each lane of which loads its own registers: 16 x k numbers, rows first, and k x 8, columns
+ * first. */
 #define LANES int lane = TID, row = lane / 4, quad = lane % 4
 
 TILTH_KERNEL(product_f16, 32)(GLOBAL const uint16_t *restrict a, GLOBAL const uint16_t *restrict b, GLOBAL float *restrict c) {
@@ -36,21 +37,21 @@ TILTH_KERNEL(product_tf32, 32)(GLOBAL const float *restrict a, GLOBAL const floa
   for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]);
 }
 
-#define PRODUCT_8(name, MMA)                                                                                                            \
-  TILTH_KERNEL(name, 32)(GLOBAL const uint32_t *restrict a, GLOBAL const uint32_t *restrict b, GLOBAL int32_t *restrict c) {            \
-    GLOBAL_ARRAY(a, 16 * 8);                                                                                                            \
-    GLOBAL_ARRAY(b, 8 * 8);                                                                                                             \
-    GLOBAL_ARRAY(c, 16 * 8);                                                                                                            \
-    LANES;                                                                                                                              \
-    uint32_t x[4], y[2];                                                                                                                \
-    UNROLL                                                                                                                              \
-    for (int r = 0; r < 4; r++) x[r] = LOAD(a, (row + r % 2 * 8) * 8 + r / 2 * 4 + quad);                                               \
-    UNROLL                                                                                                                              \
-    for (int r = 0; r < 2; r++) y[r] = LOAD(b, row * 8 + r * 4 + quad);                                                                 \
-    int32_t d[4] = {1, 1, 1, 1};                                                                                                        \
-    MMA(d, x, y);                                                                                                                       \
-    UNROLL                                                                                                                              \
-    for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]);                                               \
+#define PRODUCT_8(name, MMA) \
+  TILTH_KERNEL(name, 32)(GLOBAL const uint32_t *restrict a, GLOBAL const uint32_t *restrict b, GLOBAL int32_t *restrict c) { \
+    GLOBAL_ARRAY(a, 16 * 8); \
+    GLOBAL_ARRAY(b, 8 * 8); \
+    GLOBAL_ARRAY(c, 16 * 8); \
+    LANES; \
+    uint32_t x[4], y[2]; \
+    UNROLL \
+    for (int r = 0; r < 4; r++) x[r] = LOAD(a, (row + r % 2 * 8) * 8 + r / 2 * 4 + quad); \
+    UNROLL \
+    for (int r = 0; r < 2; r++) y[r] = LOAD(b, row * 8 + r * 4 + quad); \
+    int32_t d[4] = {1, 1, 1, 1}; \
+    MMA(d, x, y); \
+    UNROLL \
+    for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]); \
   }
 PRODUCT_8(product_s8, MMA_M16N8K32_S8)
 PRODUCT_8(product_u8, MMA_M16N8K32_U8)

@@ -1,4 +1,5 @@
-/* Functions of mathematics, one after the other: of floats from formulas for floats, of floats by way of doubles, and of doubles. */
+/* Functions of mathematics, one after the other: of floats from formulas for floats, of floats by way of doubles, and
+ * of doubles. */
 TILTH_KERNEL(math_floats, 32)(GLOBAL const float *restrict x, GLOBAL float *restrict y) {
   GLOBAL_ARRAY(x, 32);
   GLOBAL_ARRAY(y, 4 * 32);

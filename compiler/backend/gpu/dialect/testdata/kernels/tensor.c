@@ -1,5 +1,5 @@
-/* A product of m x k and the transpose of n x k numbers, in bfloat16, with m = 100, n = 72, k = 96: tiles of 64 x 64 by four
- * warps, each of 32 x 32, from three stages of asynchronous copies. What lies outside is copied as zeros. */
+/* A product of m x k and the transpose of n x k numbers, in bfloat16, with m = 100, n = 72, k = 96: tiles of 64 x 64
+ * by four warps, each of 32 x 32, from three stages of asynchronous copies. What lies outside is copied as zeros. */
 TILTH_KERNEL(tensor, 128)(GLOBAL const tilth_bfloat16 *restrict a, GLOBAL const tilth_bfloat16 *restrict b, GLOBAL float *restrict c) {
   GLOBAL_ARRAY(a, 100 * 96);
   GLOBAL_ARRAY(b, 72 * 96);
