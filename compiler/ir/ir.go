@@ -64,6 +64,9 @@ type Buffer struct {
 	Streamed bool
 	// AheadBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
 	AheadBytes int64
+	// Steps is for how many steps of the loop around it a shared buffer is to be filled ahead, that of the step itself
+	// included; 0 = not ahead.
+	Steps int64
 	// Slots are the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot
 	// OffsetBytes is where a buffer lies in its part of the workspace.
@@ -122,7 +125,7 @@ type Pack struct {
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
-// *Fence or *Barrier. Loads and stores have one flat index.
+// *Fence, *Barrier, *CopyAsync, *Commit or *Wait. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -245,6 +248,22 @@ type Fence struct{}
 // Barrier is where the threads of a block wait for one another. What each wrote before it the others read behind it.
 type Barrier struct{}
 
+// CopyAsync begins a copy of an element from global to shared memory. Nobody may use it before a Wait of the thread
+// and, if it is another thread, a Barrier behind that.
+type CopyAsync struct {
+	To    *Buffer
+	Index expr.Expr
+	From  *expr.Load
+	// Valid is the condition under which there is something to copy, and zero is written elsewhere; nil for always.
+	Valid expr.Expr
+}
+
+// Commit closes the group of copies that a thread has begun.
+type Commit struct{}
+
+// Wait keeps a thread until at most so many of its groups of copies are under way, the latest ones.
+type Wait struct{ Groups int64 }
+
 func (*For) stmt()        {}
 func (*If) stmt()         {}
 func (*Let) stmt()        {}
@@ -257,3 +276,6 @@ func (*Transpose) stmt()  {}
 func (*Prefetch) stmt()   {}
 func (*Fence) stmt()      {}
 func (*Barrier) stmt()    {}
+func (*CopyAsync) stmt()  {}
+func (*Commit) stmt()     {}
+func (*Wait) stmt()       {}

@@ -55,6 +55,10 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.To = b
 		return &c
+	case *CopyAsync:
+		c := *n
+		c.To = b
+		return &c
 	}
 	return st
 }

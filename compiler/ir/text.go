@@ -41,6 +41,9 @@ func buffer(b *Buffer) string {
 	if b.Streamed {
 		text += " streamed"
 	}
+	if b.Steps > 0 {
+		text += fmt.Sprintf(" %d steps ahead", b.Steps)
+	}
 	if b.OffsetBytes > 0 {
 		text += fmt.Sprintf(" at %d bytes", b.OffsetBytes)
 	}
@@ -131,6 +134,12 @@ func (t *texter) block(b Block) {
 			t.line("fence")
 		case *Barrier:
 			t.line("barrier")
+		case *CopyAsync:
+			t.copy(n)
+		case *Commit:
+			t.line("commit")
+		case *Wait:
+			t.line("wait for all but %d", n.Groups)
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:
@@ -146,6 +155,14 @@ func (t *texter) block(b Block) {
 			t.line("prefetch %s[%s]%s%s", n.Tensor.Name, t.expr(n.Index.Expr()), t.behind(n.Bytes), map[bool]string{true: " to write"}[n.Write])
 		}
 	}
+}
+
+func (t *texter) copy(n *CopyAsync) {
+	condition := ""
+	if n.Valid != nil {
+		condition = " where " + t.expr(n.Valid)
+	}
+	t.line("copy %s[%s] = %s%s", n.To.Tensor.Name, t.expr(n.Index), t.expr(n.From), condition)
 }
 
 // closure is what the body of a parallel loop has of what is around it.

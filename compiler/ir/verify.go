@@ -87,6 +87,11 @@ func (v *verifier) stmt(st Stmt) error {
 		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
 	case *Fence:
 		return nil
+	case *Commit, *Wait:
+		if v.threads || !v.blocks {
+			return errors.New("groups of copies are closed or waited for where the threads of a block are not together")
+		}
+		return nil
 	case *Barrier:
 		if v.threads || !v.blocks {
 			return errors.New("a barrier stands where the threads of a block are not together")

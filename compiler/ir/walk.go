@@ -29,6 +29,12 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			f(n.Value)
 		case *Define:
 			f(n.Value)
+		case *CopyAsync:
+			f(n.Index)
+			f(n.From)
+			if n.Valid != nil {
+				f(n.Valid)
+			}
 		case *Combine:
 			f(n.Index)
 			f(n.Before)
@@ -95,6 +101,8 @@ func Written(st Stmt) *Buffer {
 	case *DotProduct:
 		return n.Buffer
 	case *Transpose:
+		return n.To
+	case *CopyAsync:
 		return n.To
 	}
 	return nil

@@ -183,7 +183,7 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 		stored[len(stored)-1] += g.StorageAlign
 	}
 	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope]})
-	b.buffer.AheadBytes, b.extents = g.FetchBytes, stored
+	b.buffer.AheadBytes, b.buffer.Steps, b.extents = g.FetchBytes, g.Steps, stored
 	if mins != nil {
 		b.mins = mins
 	}

@@ -49,3 +49,28 @@ func TestBindingIsRefusedWhereThreadsWouldMeet(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCanBeFetchedAhead is a copy in shared memory that a loop over a reduction reads.
+func TestWhatCanBeFetchedAhead(t *testing.T) {
+	const product = `tilth-workload 1
+input t0 f32[8,64]
+input t1 f32[64,8]
+input t2 i8[64]
+map t3 f32[64,8] = (add [t1 i0 i1] (cast f32 [t2 i0]))
+sum t4 f32[8,8] over 64 = (mul [t0 i0 r0] [t3 r0 i1])
+output t4
+`
+	for trace, want := range map[string]string{
+		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 3":               "",
+		"cache-read 1 0 0 1\ncompute-at 2 1 2\npipeline 2 3":                          "does not lie in shared memory",
+		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 1":               "are not between 2 and",
+		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 2\npipeline 2 2": "has one already",
+		"cache-read 1 0 0 1\ncompute-at 2 1 0\nscope 2 1\npipeline 2 2":               "not computed in a loop over a reduction",
+		"compute-at 0 1 2\nscope 0 1\npipeline 0 2":                                   "is no copy",
+	} {
+		_, err := Replay(parseWorkload(t, product), []byte(traceHeader+"\n"+trace+"\n"))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", trace, err, want)
+		}
+	}
+}

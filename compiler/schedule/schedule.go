@@ -48,6 +48,8 @@ type Stage struct {
 	Streamed bool
 	// Scope is the memory of a GPU that the stage's buffer lies in.
 	Scope Scope
+	// Steps is for how many steps of the loop around it a shared buffer is filled ahead; 0 = not at all.
+	Steps int64
 	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
 	FetchBytes int64
 }

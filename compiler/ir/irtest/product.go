@@ -1,5 +1,7 @@
 package irtest
 
+import "fmt"
+
 // Product is a product of matrices by tiles of 4x8, of which each of 8 threads computes two rows of two columns.
 const Product = `input t0 f32[12,6]
 input t1 f32[6,16]
@@ -8,7 +10,12 @@ output t2
 `
 
 // Tiles is how a GPU computes it: operand t0 comes through shared memory, results are kept in registers.
-const Tiles = `cache-write 0
+var Tiles = TilesOf(3)
+
+// TilesOf is Tiles with so many terms of the sums in a step.
+func TilesOf(terms int) string { return fmt.Sprintf(tiles, terms) }
+
+const tiles = `cache-write 0
 split 0 0 4 0
 split 0 3 2 0
 split 0 1 8 0
@@ -20,7 +27,7 @@ bind 0 10 0
 bind 0 11 1
 compute-at 1 0 10
 scope 1 2
-split 1 2 3 0
+split 1 2 %d 0
 split 1 0 2 0
 split 1 1 4 0
 reorder 1 3 5 8 4 6 7

@@ -26,10 +26,11 @@ func Run(f *ir.Func) *ir.Func {
 // pending is what was used since the last barrier, by tensor and by whom.
 type pending map[use]extent
 
-// use is of a tensor by any threads, or by the first one alone, who need not wait for itself.
+// use is of a tensor by any threads, or by the first one alone, who need not wait for itself. Copies that are under
+// way are nobody's to see until they are waited for.
 type use struct {
-	tensor *expr.Tensor
-	alone  bool
+	tensor          *expr.Tensor
+	alone, underway bool
 }
 
 // extent is the parts of a buffer that were read and written: from the first element to the last.
@@ -82,11 +83,31 @@ func (p pending) within(q pending) bool {
 // conflicts reports whether what is used next must wait for what is pending.
 func (p pending) conflicts(next pending) bool {
 	for u, e := range next {
-		if p[use{u.tensor, false}].conflicts(e) || !u.alone && p[use{u.tensor, true}].conflicts(e) {
+		if p[use{tensor: u.tensor}].conflicts(e) || !u.alone && p[use{tensor: u.tensor, alone: true}].conflicts(e) {
 			return true
 		}
 	}
 	return false
+}
+
+// underway is what a barrier leaves pending.
+func (p pending) underway() pending {
+	rest := pending{}
+	for u, e := range p {
+		if u.underway {
+			rest[u] = e
+		}
+	}
+	return rest
+}
+
+// landed is what is pending when copies were waited for.
+func (p pending) landed() pending {
+	all := pending{}
+	for u, e := range p {
+		all.add(use{tensor: u.tensor, alone: u.alone}, e)
+	}
+	return all
 }
 
 // conflicts reports whether one of two uses writes what the other uses.
@@ -117,7 +138,7 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 		case *ir.If:
 			cond := pending{}
 			if p.read(cond, n.Cond, false); now.conflicts(cond) {
-				out, now = append(out, &ir.Barrier{}), cond
+				out, now = append(out, &ir.Barrier{}), cond.plus(now.underway())
 			}
 			then, afterThen := p.block(n.Then, now)
 			other, afterElse := p.block(n.Else, now)
@@ -125,7 +146,13 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 			continue
 		}
 		if now.conflicts(next) {
-			out, now = append(out, &ir.Barrier{}), pending{}
+			out, now = append(out, &ir.Barrier{}), now.underway()
+		}
+		switch st.(type) {
+		case *ir.Wait:
+			now = now.landed()
+		case *ir.Barrier:
+			now = now.underway()
 		}
 		out, now = append(out, st), now.plus(next)
 	}
@@ -158,11 +185,14 @@ func (p *placer) uses(st ir.Stmt) pending {
 		if w == nil || p.own[w.Tensor] {
 			return
 		}
-		written := all
-		if store, ok := st.(*ir.Store); ok {
-			written = within(store.Index)
+		switch n := st.(type) {
+		case *ir.Store:
+			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index)})
+		case *ir.CopyAsync:
+			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: within(n.Index)})
+		default:
+			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}
-		used.add(use{w.Tensor, alone}, extent{written: written})
 	})
 	return used
 }
@@ -171,7 +201,7 @@ func (p *placer) uses(st ir.Stmt) pending {
 func (p *placer) read(used pending, e expr.Expr, alone bool) {
 	for _, l := range expr.Loads(e) {
 		if !p.own[l.Tensor] {
-			used.add(use{l.Tensor, alone}, extent{read: within(l.Index[0])})
+			used.add(use{tensor: l.Tensor, alone: alone}, extent{read: within(l.Index[0])})
 		}
 	}
 }

@@ -46,8 +46,14 @@ func apart(n, threads *ir.For) bool {
 		if b == nil {
 			return
 		}
-		store, ok := st.(*ir.Store)
-		known = known && ok && !slices.Contains(written, b.Tensor) && distinct(store.Index, n.Var)
+		var index expr.Expr
+		switch x := st.(type) {
+		case *ir.Store:
+			index = x.Index
+		case *ir.CopyAsync:
+			index = x.Index
+		}
+		known = known && index != nil && !slices.Contains(written, b.Tensor) && distinct(index, n.Var)
 		written = append(written, b.Tensor)
 	})
 	ir.VisitExprs(threads.Body, func(e expr.Expr) {

@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
+	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
@@ -22,6 +23,7 @@ type pass struct {
 func passes(g *target.GPU) []pass {
 	return []pass{
 		{"threads", threads.Run},
+		{"pipeline", func(f *ir.Func) (*ir.Func, error) { return pipeline.Run(f), nil }},
 		{"spread", spread.Run},
 		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
 		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},

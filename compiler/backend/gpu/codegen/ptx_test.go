@@ -115,7 +115,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 }
 
 // TestATileLiesInRegisters: what a thread keeps of a product is in no memory of its own, operands come through shared
-// memory, and multiply-adds are fused.
+// memory, ahead where the schedule says so, and multiply-adds are fused.
 func TestATileLiesInRegisters(t *testing.T) {
 	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
 		t.Skip("there is no clang-19 with the target nvptx64")
@@ -125,31 +125,36 @@ func TestATileLiesInRegisters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
-	made, err := s.Apply(s.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := codegen.Lower(made, on.GPU, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var helpers ctext.Declarations
-	kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-	if len(kernels) != 1 {
-		t.Fatalf("%d launches", len(kernels))
-	}
-	text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text, ".local") {
-		t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
-	}
-	for _, want := range []string{"fma.rn.f32", "ld.shared", "st.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %s in\n%s", want, text)
+	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
+	for stages, fetch := range map[int64][]string{1: {"st.shared"}, 3: {"cp.async.ca.shared.global", "cp.async.commit_group", "cp.async.wait_group 1"}} {
+		s, err := whole.Restrict(map[string][]int64{"stages": {stages}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := s.Apply(s.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := codegen.Lower(made, on.GPU, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var helpers ctext.Declarations
+		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
+		if len(kernels) != 1 {
+			t.Fatalf("%d launches", len(kernels))
+		}
+		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, ".local") {
+			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
+		}
+		for _, want := range append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)) {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: there is no %s in\n%s", s.Format(s.Default()), want, text)
+			}
 		}
 	}
-	t.Logf("%s: %d blocks of %d threads", s.Format(s.Default()), kernels[0].Blocks, kernels[0].Threads)
 }

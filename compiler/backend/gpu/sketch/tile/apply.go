@@ -167,6 +167,9 @@ func (p *product) fetch(b *nest.Builder, q parameters, step int) {
 		if b.Err == nil {
 			b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
 		}
+		if b.Err == nil && q.stages > 1 {
+			b.Do(b.S.Pipeline(stage, q.stages))
+		}
 	}
 }
 

@@ -46,7 +46,9 @@ func (p *product) Cost(q parameters) float64 {
 	together := min(resident, nest.CeilDiv(blocks, int64(p.gpu.Multiprocessors)))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
 	busy := max(arithmetic, shared, global) * float64(together)
-	return waves * steps * max(busy, busy/float64(together)+stepWait/float64(together))
+	// While a step is computed, what its block has begun to fetch for later ones is under way.
+	wait := max(0, stepWait-float64(q.stages-1)*max(arithmetic, shared, global)) / float64(together)
+	return waves * (steps*max(busy, busy/float64(together)+wait) + stepWait)
 }
 
 // resident is how many blocks a multiprocessor holds.

@@ -32,6 +32,8 @@ type operand struct {
 	// place is the tensor's among those that the reduction's body loads, feed the stage that computes it; -1 when it
 	// is no stage that only the reduction reads.
 	place, feed int
+	// copied is set where asynchronous copies can bring it.
+	copied bool
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -42,6 +44,8 @@ type parameters struct {
 	depth int64
 	// unroll is how many of them are written out.
 	unroll int64
+	// stages is for how many steps operands are in shared memory or under way; 1 = for the step that is computed.
+	stages int64
 }
 
 // New is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that there
@@ -72,7 +76,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	if !p.findOperands(s, g) {
 		return nil
 	}
-	return &space.Sketch[parameters]{Open: space.Worth(p.open()), Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1},
+	return &space.Sketch[parameters]{Open: space.Worth(p.open()), Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1, stages: 1},
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: p}}}
 }
 
@@ -94,6 +98,11 @@ func (p *product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
 					o.feed = id
 				}
 			}
+		}
+		o.copied = l.Tensor.DType.Bytes() >= 4
+		if o.feed >= 0 {
+			_, _, whole := s.Stages[o.feed].Copy()
+			o.copied = o.copied && whole
 		}
 		if p.shared(l) && p.boxed(l) {
 			p.operands = append(p.operands, o)
@@ -151,7 +160,18 @@ func (p *product) open() []space.Parameter[parameters] {
 		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 4, 8, 16, 32)...),
 		nest.Unrolling(nest.Knob("unroll", func(p *q) *int64 { return &p.unroll }, nest.AtMost(steps, 1, 4, 8)...)),
+		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.mostStages(), 1, 2, 3, 4)...),
 	}
+}
+
+// mostStages is for how many steps operands can be fetched ahead: for one where an operand is not just copied.
+func (p *product) mostStages() int64 {
+	for _, o := range p.operands {
+		if !o.copied {
+			return 1
+		}
+	}
+	return 4
 }
 
 // ranges is how many values each axis takes while a block computes one step.
@@ -194,7 +214,7 @@ func (o operand) elements(ranges map[*expr.Var]int64) int64 {
 func (p *product) sharedBytes(q parameters) (bytes int64) {
 	ranges := p.ranges(q)
 	for _, o := range p.operands {
-		bytes += (o.elements(ranges)*o.load.Tensor.DType.Bytes() + 15) / 16 * 16
+		bytes += q.stages * (o.elements(ranges)*o.load.Tensor.DType.Bytes() + 15) / 16 * 16
 	}
 	return bytes
 }

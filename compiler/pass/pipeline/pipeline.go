@@ -1,0 +1,220 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Run gives each loop in which shared buffers are to be filled ahead a ring of them. Copies of the first steps are
+// begun before the loop; each step waits for its own copies, begins those of a later step, and computes meanwhile.
+// Where a buffer is filled by anything but copies, or outside of a loop, nothing is done ahead.
+func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
+
+func block(b ir.Block) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Serial {
+				if piped, ok := newLoop(n); ok {
+					out = append(out, piped.run()...)
+					continue
+				}
+			}
+			st = n.With(block(n.Body))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// loop is one whose buffers are filled ahead.
+type loop struct {
+	*ir.For
+	steps int64
+	// buffers have rings in place of those that a step has.
+	rings map[*expr.Tensor]*ir.Buffer
+	// fetch is what begins a step's copies, rest what computes it.
+	fetch, rest ir.Block
+}
+
+// newLoop takes a loop apart; ok is false when nothing in it is filled ahead.
+func newLoop(n *ir.For) (l *loop, ok bool) {
+	l = &loop{For: n, rings: map[*expr.Tensor]*ir.Buffer{}}
+	body := n.Body
+	for k := 0; k < len(body); k++ {
+		switch st := body[k].(type) {
+		case *ir.Let: // so that copies for other steps have a value of their own
+			value := map[*expr.Var]expr.Expr{st.Var: st.Value}
+			body = append(body[:k+1:k+1], ir.Rewrite(body[k+1:], func(e expr.Expr) expr.Expr { return expr.Substitute(e, value) })...)
+			continue
+		case *ir.Alloc:
+			if st.Buffer.Steps > 0 {
+				l.steps = max(l.steps, st.Buffer.Steps)
+				l.rings[st.Buffer.Tensor] = st.Buffer
+				continue
+			}
+		}
+		if l.fills(body[k]) {
+			l.fetch = append(l.fetch, body[k])
+		} else {
+			l.rest = append(l.rest, body[k])
+		}
+	}
+	if len(l.rings) == 0 || n.Extent < 2 || !l.copies(l.fetch) || l.fillsMore(l.rest) {
+		return nil, false
+	}
+	l.steps = min(l.steps, n.Extent)
+	for t, b := range l.rings {
+		ring := *b
+		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*b.Elements()), 0
+		l.rings[t] = &ring
+	}
+	return l, true
+}
+
+// fills reports whether a statement writes to buffers that are filled ahead, and to nothing else.
+func (l *loop) fills(st ir.Stmt) bool {
+	found, others := false, false
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		if b := ir.Written(st); b != nil {
+			_, ahead := l.rings[b.Tensor]
+			found, others = found || ahead, others || !ahead
+		}
+	})
+	return found && !others
+}
+
+// fillsMore reports whether statements write to such buffers.
+func (l *loop) fillsMore(b ir.Block) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		if w := ir.Written(st); w != nil {
+			_, ahead := l.rings[w.Tensor]
+			found = found || ahead
+		}
+	})
+	return found
+}
+
+// copies reports whether all that statements store are copies.
+func (l *loop) copies(b ir.Block) bool {
+	all := true
+	ir.Visit(b, func(st ir.Stmt) {
+		switch n := st.(type) {
+		case *ir.For, *ir.If, *ir.Let:
+		case *ir.Store:
+			from, _, ok := schedule.CopyOf(n.Value)
+			_, ahead := l.rings[tensorOf(from)]
+			all = all && ok && !ahead
+		default:
+			all = false
+		}
+	})
+	return all
+}
+
+func tensorOf(l *expr.Load) *expr.Tensor {
+	if l == nil {
+		return nil
+	}
+	return l.Tensor
+}
+
+// run is the loop with what is before it.
+func (l *loop) run() ir.Block {
+	var out ir.Block
+	for _, t := range l.tensors() {
+		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
+	}
+	for k := range l.steps - 1 {
+		out = append(append(out, l.begun(expr.I(k))...), &ir.Commit{})
+	}
+	later := expr.AddE(l.Var, expr.I(l.steps-1))
+	body := ir.Block{&ir.Wait{Groups: l.steps - 2}}
+	if l.threads() > 1 {
+		// One barrier does for two things: what others have copied is there, and what is copied next is not read any
+		// more.
+		body = append(body, &ir.Barrier{})
+	}
+	body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, expr.I(l.Extent))), Then: l.begun(later)}, &ir.Commit{})
+	return append(out, l.With(append(body, l.computed()...)))
+}
+
+// threads is how many threads copy or compute.
+func (l *loop) threads() int64 {
+	most := int64(1)
+	ir.Visit(l.Body, func(st ir.Stmt) {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
+			most = max(most, n.Extent)
+		}
+	})
+	return most
+}
+
+// tensors are those of the rings, in the order of their names.
+func (l *loop) tensors() []*expr.Tensor {
+	var list []*expr.Tensor
+	for t := range l.rings {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *expr.Tensor) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// slot is where a step's element lies in a ring.
+func (l *loop) slot(t *expr.Tensor, step, index expr.Expr) expr.Expr {
+	place := expr.Simplify(expr.Bin(expr.FloorMod, step, expr.I(l.steps)))
+	return expr.Linearize(expr.AddE(expr.MulE(place, expr.I(t.Shape[0])), index)).Expr()
+}
+
+// begun is what begins the copies of a step.
+func (l *loop) begun(step expr.Expr) ir.Block {
+	at := map[*expr.Var]expr.Expr{l.Var: step}
+	moved := ir.Rewrite(l.fetch, func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, at)) })
+	return l.asynchronous(moved, step)
+}
+
+func (l *loop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			st = n.With(l.asynchronous(n.Body, step))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.asynchronous(n.Then, step), Else: l.asynchronous(n.Else, step)}
+		case *ir.Store:
+			t := n.Buffer.Tensor
+			index := l.slot(t, step, n.Index)
+			if from, valid, ok := schedule.CopyOf(n.Value); ok {
+				st = &ir.CopyAsync{To: l.rings[t], Index: index, From: from, Valid: valid}
+			} else { // zero, for this step
+				st = &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value}
+			}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// computed is what reads the rings.
+func (l *loop) computed() ir.Block {
+	return ir.Rewrite(l.rest, func(e expr.Expr) expr.Expr {
+		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+			load, ok := x.(*expr.Load)
+			if !ok || l.rings[load.Tensor] == nil {
+				return x
+			}
+			return l.rings[load.Tensor].Tensor.At(l.slot(load.Tensor, l.Var, load.Index[0]))
+		})
+	})
+}

@@ -1,0 +1,60 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// maxPipeline bounds for how many steps operands are fetched ahead.
+const maxPipeline = 8
+
+// Pipeline fills a shared buffer ahead of the loop that it is computed in, for so many steps at a time, that of the
+// step itself included, by copies that go on while threads compute. The stage must be a copy of elements of 4 or 8
+// bytes, or zero where a condition does not hold.
+func (s *Schedule) Pipeline(stageID int, steps int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("pipeline: %w", err)
+	case steps < 2 || steps > maxPipeline:
+		return fmt.Errorf("pipeline: %d steps of stage %d are not between 2 and %d", steps, stageID, maxPipeline)
+	case g.Scope != Shared:
+		return fmt.Errorf("pipeline: stage %d does not lie in shared memory", stageID)
+	case g.Steps > 0:
+		return fmt.Errorf("pipeline: stage %d has one already", stageID)
+	case !g.At.Reduce:
+		return fmt.Errorf("pipeline: stage %d is not computed in a loop over a reduction", stageID)
+	}
+	if _, _, ok := g.Copy(); !ok || g.Tensor.DType.Bytes() < 4 {
+		return fmt.Errorf("pipeline: stage %d is no copy of elements of 4 or 8 bytes", stageID)
+	}
+	g.Steps = steps
+	s.record("pipeline", stageID, int(steps))
+	return nil
+}
+
+// Copy is what a stage copies, and the condition under which it does, or nil; ok is false when it does something else.
+func (g *Stage) Copy() (from *expr.Load, valid expr.Expr, ok bool) { return CopyOf(g.Body) }
+
+// CopyOf takes a value apart that is an element, or one where a condition holds and zero elsewhere.
+func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
+	if n, isSelect := e.(*expr.Select); isSelect {
+		if len(expr.Loads(n.Cond)) > 0 || !isZero(n.B) {
+			return nil, nil, false
+		}
+		valid, e = n.Cond, n.A
+	}
+	from, ok = e.(*expr.Load)
+	return from, valid, ok && len(expr.Loads(from.Index[0])) == 0
+}
+
+func isZero(e expr.Expr) bool {
+	switch n := e.(type) {
+	case *expr.Float:
+		return n.Value == 0
+	case *expr.Int:
+		return n.Value == 0
+	}
+	return false
+}
