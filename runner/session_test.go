@@ -266,7 +266,8 @@ func TestAFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
 	for bad, want := range map[string]wanted{"endless_later": {"endless_later", timeout, "runs longer"}, "null_pointer_later": {"null_pointer_later", crash, "Segmentation fault"}} {
 		p := newBench(t, native(t)).plan(t, "good", "slow", bad)
 		// A budget that lasts for the runs until it goes wrong, however busy the machine is.
-		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 100*time.Millisecond, 2*time.Second, time.Microsecond
+		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 100*time.Millisecond, 250*time.Millisecond, time.Microsecond
+		p.Limits.Samples = 10
 		p.Finalists, p.Kernels = true, []string{"good", bad, "slow"}
 		check(t, measureAll(t, p), []wanted{{"good", none, ""}, want, {"slow", none, ""}})
 	}
