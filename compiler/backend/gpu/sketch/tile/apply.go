@@ -151,7 +151,7 @@ func (p *product) fetch(b *nest.Builder, q parameters, step int) {
 				perm[k] = k
 			}
 			var err error
-			stage, err = b.S.CacheRead(p.unit.Acc, o.placeNow(b.S.Stages[p.unit.Acc]), perm)
+			stage, err = b.S.CacheRead(p.unit.Acc, o.place(b.S.Stages[p.unit.Acc]), perm)
 			b.Do(err)
 		}
 		b.ComputeAt(stage, p.unit.Acc, step)
@@ -173,18 +173,13 @@ func (p *product) fetch(b *nest.Builder, q parameters, step int) {
 	}
 }
 
-// placeNow is the operand's place among the tensors that the reduction loads, some of which are copies by now.
-func (o operand) placeNow(g *schedule.Stage) int {
+// place is the operand's place among the tensors that the reduction loads, some of which are copies by now.
+func (o operand) place(g *schedule.Stage) int {
 	var seen []*expr.Tensor
 	for _, l := range expr.Loads(g.Body) {
 		if !slices.Contains(seen, l.Tensor) {
 			seen = append(seen, l.Tensor)
 		}
 	}
-	for k, t := range seen {
-		if t == o.load.Tensor {
-			return k
-		}
-	}
-	return o.place
+	return slices.Index(seen, o.load.Tensor)
 }

@@ -2,6 +2,7 @@ package tile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -29,9 +30,8 @@ type product struct {
 // operand is a tensor that the reduction reads.
 type operand struct {
 	load *expr.Load
-	// place is the tensor's among those that the reduction's body loads, feed the stage that computes it; -1 when it
-	// is no stage that only the reduction reads.
-	place, feed int
+	// feed is the stage that computes it where only the reduction reads that; -1 for all others.
+	feed int
 	// copied is set where asynchronous copies can bring it.
 	copied bool
 }
@@ -80,44 +80,28 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: p}}}
 }
 
-// findOperands finds what a tile shares; false when it shares nothing.
+// findOperands finds what a tile shares; false when it shares nothing. A tensor that is read in two ways is read where
+// it lies.
 func (p *product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
-	seen := map[*expr.Tensor]int{}
+	reads := map[*expr.Tensor]int{}
 	for _, l := range expr.Loads(g.Body) {
-		if _, known := seen[l.Tensor]; known {
-			p.operands = dropTensor(p.operands, l.Tensor) // read in two ways: as it lies
-			continue
-		}
-		place := len(seen)
-		seen[l.Tensor] = place
-		o := operand{load: l, place: place, feed: -1}
-		if f := s.Producer(l.Tensor); f != nil {
-			o.feed = -1
-			for _, id := range p.unit.Feeds {
-				if id == f.ID {
-					o.feed = id
-				}
-			}
-		}
-		o.copied = l.Tensor.DType.Bytes() >= 4
-		if o.feed >= 0 {
-			_, _, whole := s.Stages[o.feed].Copy()
-			o.copied = o.copied && whole
-		}
-		if p.shared(l) && p.boxed(l) {
-			p.operands = append(p.operands, o)
+		reads[l.Tensor]++
+	}
+	for _, l := range expr.Loads(g.Body) {
+		if reads[l.Tensor] == 1 && p.shared(l) && p.boxed(l) {
+			p.operands = append(p.operands, p.newOperand(s, l))
 		}
 	}
 	return len(p.operands) > 0
 }
 
-func dropTensor(list []operand, t *expr.Tensor) (kept []operand) {
-	for _, o := range list {
-		if o.load.Tensor != t {
-			kept = append(kept, o)
-		}
+func (p *product) newOperand(s *schedule.Schedule, l *expr.Load) operand {
+	o := operand{load: l, feed: -1, copied: l.Tensor.DType.Bytes() >= 4}
+	if f := s.Producer(l.Tensor); f != nil && slices.Contains(p.unit.Feeds, f.ID) {
+		_, _, whole := f.Copy()
+		o.feed, o.copied = f.ID, o.copied && whole
 	}
-	return kept
+	return o
 }
 
 // shared reports whether several results of a tile read the same elements.
