@@ -74,3 +74,17 @@ output t4
 		}
 	}
 }
+
+// TestANumberIsNoElementToCopyFrom by an index: a stage may spread one over a tensor.
+func TestANumberIsNoElementToCopyFrom(t *testing.T) {
+	const spread = `tilth-workload 1
+input t0 f32[8,64]
+input t1 f32[]
+map t2 f32[64] = [t1]
+sum t3 f32[8] over 64 = (mul [t0 i0 r0] [t2 r0])
+output t3
+`
+	if _, err := Replay(parseWorkload(t, spread), []byte(traceHeader+"\ncompute-at 0 1 1\nscope 0 1\npipeline 0 2\n")); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -46,13 +47,13 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 		valid, e = n.Cond, n.A
 	}
 	from, ok = e.(*expr.Load)
-	return from, valid, ok && len(expr.Loads(from.Index[0])) == 0
+	return from, valid, ok && len(expr.Loads(from)) == 1
 }
 
 func isZero(e expr.Expr) bool {
 	switch n := e.(type) {
 	case *expr.Float:
-		return n.Value == 0
+		return n.Value == 0 && !math.Signbit(n.Value)
 	case *expr.Int:
 		return n.Value == 0
 	}

@@ -11,22 +11,37 @@ import (
 // Run gives each loop in which shared buffers are to be filled ahead a ring of them. Copies of the first steps are
 // begun before the loop; each step waits for its own copies, begins those of a later step, and computes meanwhile.
 // Where a buffer is filled by anything but copies, or outside of a loop, nothing is done ahead.
-func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
+func Run(f *ir.Func) *ir.Func {
+	inside := near{}
+	for _, st := range f.Body {
+		if n, ok := st.(*ir.For); ok {
+			ir.Visit(n.Body, func(st ir.Stmt) {
+				if a, ok := st.(*ir.Alloc); ok {
+					inside[a.Buffer.Tensor] = true
+				}
+			})
+		}
+	}
+	return f.With(inside.block(f.Body))
+}
 
-func block(b ir.Block) ir.Block {
+// near are the tensors that are allocated in launches, from which nothing is copied.
+type near map[*expr.Tensor]bool
+
+func (inside near) block(b ir.Block) ir.Block {
 	var out ir.Block
 	for _, st := range b {
 		switch n := st.(type) {
 		case *ir.For:
 			if n.Kind == ir.Serial {
-				if piped, ok := newLoop(n); ok {
+				if piped, ok := inside.newLoop(n); ok {
 					out = append(out, piped.run()...)
 					continue
 				}
 			}
-			st = n.With(block(n.Body))
+			st = n.With(inside.block(n.Body))
 		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
+			st = &ir.If{Cond: n.Cond, Then: inside.block(n.Then), Else: inside.block(n.Else)}
 		}
 		out = append(out, st)
 	}
@@ -37,14 +52,14 @@ func block(b ir.Block) ir.Block {
 type loop struct {
 	*ir.For
 	steps int64
-	// buffers have rings in place of those that a step has.
+	// rings are in place of the buffers that a step has.
 	rings map[*expr.Tensor]*ir.Buffer
 	// fetch is what begins a step's copies, rest what computes it.
 	fetch, rest ir.Block
 }
 
 // newLoop takes a loop apart; ok is false when nothing in it is filled ahead.
-func newLoop(n *ir.For) (l *loop, ok bool) {
+func (inside near) newLoop(n *ir.For) (l *loop, ok bool) {
 	l = &loop{For: n, rings: map[*expr.Tensor]*ir.Buffer{}}
 	body := n.Body
 	for k := 0; k < len(body); k++ {
@@ -66,7 +81,7 @@ func newLoop(n *ir.For) (l *loop, ok bool) {
 			l.rest = append(l.rest, body[k])
 		}
 	}
-	if len(l.rings) == 0 || n.Extent < 2 || !l.copies(l.fetch) || l.fillsMore(l.rest) {
+	if len(l.rings) == 0 || n.Extent < 2 || !inside.copied(l.fetch) || l.fillsMore(l.rest) {
 		return nil, false
 	}
 	l.steps = min(l.steps, n.Extent)
@@ -101,28 +116,20 @@ func (l *loop) fillsMore(b ir.Block) (found bool) {
 	return found
 }
 
-// copies reports whether all that statements store are copies.
-func (l *loop) copies(b ir.Block) bool {
+// copied reports whether all that statements store are copies from global memory.
+func (inside near) copied(b ir.Block) bool {
 	all := true
 	ir.Visit(b, func(st ir.Stmt) {
 		switch n := st.(type) {
 		case *ir.For, *ir.If, *ir.Let:
 		case *ir.Store:
 			from, _, ok := schedule.CopyOf(n.Value)
-			_, ahead := l.rings[tensorOf(from)]
-			all = all && ok && !ahead
+			all = all && ok && !inside[from.Tensor]
 		default:
 			all = false
 		}
 	})
 	return all
-}
-
-func tensorOf(l *expr.Load) *expr.Tensor {
-	if l == nil {
-		return nil
-	}
-	return l.Tensor
 }
 
 // run is the loop with what is before it.

@@ -194,13 +194,23 @@ func (o operand) elements(ranges map[*expr.Var]int64) int64 {
 	return n
 }
 
-// sharedBytes is the shared memory of a block.
+// sharedBytes is the shared memory of a block at most. Tiles at the end of an axis that they do not divide have code,
+// and arrays, of their own, and so has the last step.
 func (p *product) sharedBytes(q parameters) (bytes int64) {
 	ranges := p.ranges(q)
 	for _, o := range p.operands {
-		bytes += q.stages * (o.elements(ranges)*o.load.Tensor.DType.Bytes() + 15) / 16 * 16
+		bytes += (o.elements(ranges)*o.load.Tensor.DType.Bytes() + 15) / 16 * 16
 	}
-	return bytes
+	steps := q.stages
+	if p.reduce[p.step].Extent%q.depth != 0 {
+		steps++
+	}
+	for _, tile := range []struct{ axis, size int64 }{{int64(p.rows), q.tall * q.rows}, {int64(p.columns), q.wide * q.columns}} {
+		if extent := p.extents[tile.axis]; extent > tile.size && extent%tile.size != 0 {
+			steps *= 2
+		}
+	}
+	return bytes * steps
 }
 
 // tileRegisters bounds what a thread keeps of the results, so that operands and addresses have room.

@@ -1,0 +1,46 @@
+package gpusim
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// TestLegalPointsFitTheCard: what a space calls legal is within the limits of the GPU when it is lowered, for the
+// tasks of whole models, whose sizes tiles seldom divide.
+func TestLegalPointsFitTheCard(t *testing.T) {
+	on := played(t)
+	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "inception-v3"} {
+		m, err := model.Build(name, model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := frontend.Import(m, frontend.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for _, task := range p.Tasks {
+			s := Backend{}.Space(task.Workload, on, schedule.Default)
+			points := append(s.Defaults(), s.Seeds()...)
+			for range 6 {
+				if q, ok := s.Random(rng); ok {
+					points = append(points, q)
+				}
+			}
+			for _, q := range points {
+				made, err := s.Apply(q)
+				if err != nil {
+					t.Fatalf("%s: %s: %v", name, s.Format(q), err)
+				}
+				if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+					t.Errorf("%s: %s: %v\n%s", name, s.Format(q), err, task.Workload.Text())
+				}
+			}
+		}
+	}
+}
