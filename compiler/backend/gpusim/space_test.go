@@ -1,10 +1,8 @@
 package gpusim
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
@@ -19,22 +17,7 @@ import (
 // batchSize is how many kernels are compiled together.
 const batchSize = 24
 
-// TestMain draws few cases, and the same ones in every run, so that they are compiled once. -rapid.checks asks for
-// more; -rapid.seed, or TILTH_TEST_SEED in the environment, for others.
-func TestMain(m *testing.M) {
-	seed := os.Getenv("TILTH_TEST_SEED")
-	if seed == "" {
-		seed = "1"
-	}
-	for name, value := range map[string]string{"rapid.checks": "4", "rapid.seed": seed} {
-		f := flag.Lookup(name)
-		f.DefValue = value
-		if err := f.Value.Set(value); err != nil {
-			panic(fmt.Sprintf("%s: %v", name, err))
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 
 func played(t testing.TB) *target.Target {
 	t.Helper()

@@ -1,9 +1,7 @@
 package codegen
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -63,26 +61,7 @@ func checkCases(t testing.TB, f failer, m mode, cases []kerneltest.Case) {
 // tolerance is how far a case's outputs may be from the evaluator's.
 func tolerance(c kerneltest.Case) float64 { return Tolerance(c.Workload) * c.Schedule.ErrorGrowth() }
 
-// seedVariable is what the environment may set to draw other cases than the usual ones.
-const seedVariable = "TILTH_TEST_SEED"
-
-// TestMain draws fewer cases than rapid's default of 100, since each is a batch, and the same ones in every run, so
-// that they are compiled once. -rapid.checks asks for more; -rapid.seed, or TILTH_TEST_SEED in the environment, for
-// others.
-func TestMain(m *testing.M) {
-	seed := os.Getenv(seedVariable)
-	if seed == "" {
-		seed = "1"
-	}
-	for name, value := range map[string]string{"rapid.checks": "4", "rapid.seed": seed} {
-		f := flag.Lookup(name)
-		f.DefValue = value
-		if err := f.Value.Set(value); err != nil {
-			panic(fmt.Sprintf("%s: %v", name, err))
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 
 // TestReplayedSchedulesPrintTheSameText: a candidate travels as its trace, and its text must not depend on who prints
 // it.

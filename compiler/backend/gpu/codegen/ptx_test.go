@@ -1,7 +1,6 @@
 package codegen_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,25 +18,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
 
-// TestMain draws few cases, and the same ones in every run. -rapid.checks asks for more; -rapid.seed, or
-// TILTH_TEST_SEED in the environment, for others.
-func TestMain(m *testing.M) {
-	seed := os.Getenv("TILTH_TEST_SEED")
-	if seed == "" {
-		seed = "1"
-	}
-	for name, value := range map[string]string{"rapid.checks": "2", "rapid.seed": seed} {
-		f := flag.Lookup(name)
-		f.DefValue = value
-		if err := f.Value.Set(value); err != nil {
-			panic(fmt.Sprintf("%s: %v", name, err))
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { kerneltest.Main(m, 2) }
 
 // batchSize is how many workloads' kernels are compiled together.
 const batchSize = 10
@@ -60,20 +45,27 @@ func ptx(t testing.TB, arch, text string) (string, error) {
 	return dialect.BoundThreads(string(made))
 }
 
+// card is the GPU that kernels are printed for, where clang makes PTX, as Debian's does.
+func card(t *testing.T, b gpusim.Backend) *target.Target {
+	t.Helper()
+	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
+		t.Skip("there is no clang-19 with the target nvptx64")
+	}
+	on, err := b.Target(b.Targets()[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
 // entries counts the kernels of PTX.
 var entries = regexp.MustCompile(`(?m)^\.visible \.entry|^\.entry`)
 
 // TestEveryPointIsPTX: the text that is right on the simulated GPU is one that clang makes PTX of, with an entry for
 // each launch.
 func TestEveryPointIsPTX(t *testing.T) {
-	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
-		t.Skip("there is no clang-19 with the target nvptx64")
-	}
 	b := gpusim.Backend{}
-	on, err := b.Target(b.Targets()[0], 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := card(t, b)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows,
@@ -117,14 +109,8 @@ func TestEveryPointIsPTX(t *testing.T) {
 // TestATileLiesInRegisters: what a thread keeps of a product is in no memory of its own, operands come through shared
 // memory, ahead where the schedule says so, and multiply-adds are fused.
 func TestATileLiesInRegisters(t *testing.T) {
-	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
-		t.Skip("there is no clang-19 with the target nvptx64")
-	}
 	b := gpusim.Backend{}
-	on, err := b.Target(b.Targets()[0], 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := card(t, b)
 	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
 	for stages, fetch := range map[int64][]string{1: {"st.shared"}, 3: {"cp.async.ca.shared.global", "cp.async.commit_group", "cp.async.wait_group 1"}} {
 		s, err := whole.Restrict(map[string][]int64{"stages": {stages}})
