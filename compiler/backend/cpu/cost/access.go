@@ -17,6 +17,10 @@ type Access struct {
 	// rows has, dimension by dimension, the coefficient of each axis; low and high the least and largest constant.
 	rows      []float64
 	low, high []float64
+	// quotients are what divided axes add.
+	quotients []quotient
+	// parts is how many loads that differ by constants are meant.
+	parts float64
 	// Loads is how many loads of the body are meant, counted by how often each is executed.
 	Loads float64
 	// Packed is set for a constant that is laid out in the order of the vectors, Store for a result.
@@ -29,34 +33,71 @@ func (x *Access) row(d int) []float64 {
 	return x.rows[d*n : (d+1)*n]
 }
 
-// reach is how many elements of dimension d are read while each axis runs over so many values.
+// reach is how many elements of dimension d are read on average while each axis runs over so many values.
 func (x *Access) reach(d int, axes []float64) float64 {
-	reach := 1 + x.high[d] - x.low[d]
-	for k, c := range x.row(d) {
-		if c != 0 {
-			reach += c * (axes[k] - 1)
+	return x.extent(d, axes, (*quotient).span)
+}
+
+// region is how many elements of dimension d are computed for that.
+func (x *Access) region(d int, axes []float64) float64 {
+	return x.extent(d, axes, (*quotient).region)
+}
+
+func (x *Access) extent(d int, axes []float64, far func(*quotient, []float64) float64) float64 {
+	return min(x.one(d, axes, far)+x.high[d]-x.low[d], float64(x.Tensor.Shape[d]))
+}
+
+// one is the extent of one load.
+func (x *Access) one(d int, axes []float64, far func(*quotient, []float64) float64) float64 {
+	extent := 1 + span(x.row(d), axes)
+	for k := range x.quotients {
+		if q := &x.quotients[k]; q.dim == d {
+			extent += far(q, axes)
 		}
 	}
-	return min(math.Ceil(reach), float64(x.Tensor.Shape[d]))
+	return min(math.Ceil(extent), float64(x.Tensor.Shape[d]))
+}
+
+// span is how far a sum of axes gets while each runs over so many values.
+func span(row, axes []float64) float64 {
+	far := 0.0
+	for k, c := range row {
+		if c != 0 {
+			far += c * (axes[k] - 1)
+		}
+	}
+	return far
 }
 
 // elements is how many elements are read while each axis runs over so many values.
 func (x *Access) elements(axes []float64) float64 {
-	n := 1.0
+	all, apart := 1.0, x.parts
 	for d := range x.low {
-		n *= x.reach(d, axes)
+		all *= x.reach(d, axes)
+		apart *= x.one(d, axes, (*quotient).span)
 	}
-	return n
+	return min(all, apart)
 }
 
 // Moves reports whether an axis changes what is read.
 func (x *Access) Moves(axis int) bool {
 	for d := range x.low {
-		if x.row(d)[axis] != 0 {
+		if x.coefficient(d, axis) != 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// coefficient is how far dimension d moves on average between neighbouring values of an axis.
+func (x *Access) coefficient(d, axis int) float64 {
+	c := x.row(d)[axis]
+	for k := range x.quotients {
+		if q := &x.quotients[k]; q.dim == d {
+			c += q.coefficient(axis)
+		}
+	}
+	return c
 }
 
 // Step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
@@ -64,7 +105,7 @@ func (x *Access) Moves(axis int) bool {
 func (x *Access) Step(axis int) float64 {
 	step, stride := 0.0, 1.0
 	for d := len(x.low) - 1; d >= 0; d-- {
-		step += x.row(d)[axis] * stride
+		step += x.coefficient(d, axis) * stride
 		stride *= float64(x.Tensor.Shape[d])
 	}
 	if x.Packed && step > 0 {
@@ -74,13 +115,25 @@ func (x *Access) Step(axis int) float64 {
 }
 
 // touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed
-// nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole.
-func (x *Access) touched(axes, buffer []float64, lineBytes int64) (t Touch) {
+// nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole. Loads that differ by
+// constants touch what lies between them, or each its own where they are far apart.
+func (x *Access) touched(axes, buffer []float64, lineBytes int64) Touch {
+	all := x.touches(axes, buffer, lineBytes, (*Access).reach)
+	if x.parts == 1 {
+		return all
+	}
+	one := x.touches(axes, buffer, lineBytes, func(x *Access, d int, axes []float64) float64 {
+		return x.one(d, axes, (*quotient).span)
+	})
+	return Touch{min(all.Bytes, x.parts*one.Bytes), min(all.Lines, x.parts*one.Lines), min(all.Pages, x.parts*one.Pages)}
+}
+
+func (x *Access) touches(axes, buffer []float64, lineBytes int64, reach func(x *Access, d int, axes []float64) float64) (t Touch) {
 	var few [2][8]int64
 	box, shape := few[0][:0], few[1][:0]
 	elements := 1.0
 	for d := range x.low {
-		e, s := x.reach(d, axes), float64(x.Tensor.Shape[d])
+		e, s := reach(x, d, axes), float64(x.Tensor.Shape[d])
 		if buffer != nil {
 			s = buffer[d]
 			e = min(e, s)

@@ -22,6 +22,8 @@ type Analysis struct {
 	Heaviest  *Statement
 	Constants Constants
 	room      arena
+	// quotients are those of all accesses.
+	quotients []quotient
 }
 
 // Of is the analysis of a schedule on a target. The schedule is only read.
@@ -47,6 +49,7 @@ func (a *Analysis) Cycles() float64 {
 func (a *Analysis) Run(s *schedule.Schedule, t *target.Target) {
 	a.Schedule, a.Target = s, t
 	a.room.reset()
+	a.quotients = a.quotients[:0]
 	a.Levels = machine.Levels(t)
 	a.collect()
 	for k := range a.Statements {

@@ -99,6 +99,50 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	}
 }
 
+// TestATileThatCrossesRowsComputesItsPositionsAlone: of rows and columns joined, tiles of three positions cross the
+// ends of rows of 28, but a reduction has the joint axis, too, and keeps no more sums than positions.
+func TestATileThatCrossesRowsComputesItsPositionsAlone(t *testing.T) {
+	wasted(t, "resnet-18", "f32[3,3,128,128]", "tv=1 tw=3 th=1 hb=1 cb=1 outer=0 inner=0 ku=1 pf=0 joint=1 feed=1")
+}
+
+// TestBlocksOfDividedAxesAreParts: positions are quotients and rests in Winograd's algorithm, and halves are chosen by
+// quotients in Strassen's. What a block of them computes is a part of what all compute, and little is computed twice.
+func TestBlocksOfDividedAxesAreParts(t *testing.T) {
+	wasted(t, "resnet-18", "f32[3,3,128,128]", "alg=4 wt=7 wv=2 wb=7 wcb=2 wku=1 wimage=0 wpf=0")
+	wasted(t, "resnet-18", "f32[3,3,128,128]", "alg=4 wt=7 wv=2 wb=7 wcb=2 wku=1 wimage=2 wpf=0")
+	wasted(t, "mobilenet-v2", "f32[320,1280]", "alg=70 st=5 sv=2 sb=4 sku=1 spf=0")
+}
+
+// wasted sees that a point computes at most a third more than results take, for the workloads of a model whose text
+// has a word.
+func wasted(t *testing.T, model, has, point string) {
+	t.Helper()
+	on := parseTarget(t, "x86-64-v4", 1)
+	found := false
+	for _, w := range builtin(t, model) {
+		if !strings.Contains(w.Text(), has) {
+			continue
+		}
+		found = true
+		sp := sketch.New(w, on, schedule.Default)
+		p, ok := sp.Parse(point)
+		if !ok {
+			t.Fatalf("%s is not of the space", point)
+		}
+		s, err := sp.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := cost.Of(s, on).Total
+		if more := total.Iterations / total.Useful; more > 4./3 {
+			t.Errorf("%s computes %.2f times as much as there is", point, more)
+		}
+	}
+	if !found {
+		t.Fatalf("%s has no task with %s", model, has)
+	}
+}
+
 // TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of
 // 56, and what is padded inside of one is a box: all of two rows. Such candidates took ten times what was thought.
 func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {

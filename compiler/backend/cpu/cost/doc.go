@@ -5,7 +5,7 @@
 // of each; and sums of all. It knows schedules of any origin, and nothing of sketches, their knobs, or what a cost
 // model reads of an analysis.
 //
-// Begin with cost.go and statement.go, which call the steps in order: body.go and load.go read what a stage computes,
-// place.go and nest.go settle how much of it is computed at a time, tile.go finds the microkernel, traffic.go follows
-// the reuse outwards, and spend.go turns all of it into cycles.
+// Begin with cost.go and statement.go, which call the steps in order: body.go, load.go and quotient.go read what a
+// stage computes, place.go and nest.go settle how much of it is computed at a time, tile.go finds the microkernel,
+// traffic.go follows the reuse outwards, and spend.go turns all of it into cycles.
 package cost

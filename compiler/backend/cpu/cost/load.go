@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -9,16 +10,20 @@ import (
 // load adds a load to the accesses, or to one that differs by constants.
 func (r reader) load(l *expr.Load, weight float64) {
 	axes := len(r.at.Nest.Axes)
-	x := Access{Tensor: l.Tensor, Producer: r.producer(l.Tensor), Loads: weight, Packed: r.packed(l.Tensor)}
+	x := Access{Tensor: l.Tensor, Producer: r.producer(l.Tensor), Loads: weight, Packed: r.packed(l.Tensor), parts: 1}
 	x.rows, x.low, x.high = r.room.take(axes*len(l.Index)), r.room.take(len(l.Index)), r.room.take(len(l.Index))
+	first := len(r.quotients)
 	for d, e := range l.Index {
-		at := r.linear(e, 1, x.rows[d*axes:(d+1)*axes], float64(l.Tensor.Shape[d]))
+		i := index{r, d, x.rows[d*axes : (d+1)*axes], float64(l.Tensor.Shape[d]), false}
+		at := i.linear(e, 1)
 		x.low[d], x.high[d] = at, at
 	}
+	x.quotients = r.quotients[first:len(r.quotients):len(r.quotients)]
 	for k := range r.at.Reads {
 		same := &r.at.Reads[k]
-		if same.Tensor == x.Tensor && slices.Equal(same.rows, x.rows) {
+		if same.Tensor == x.Tensor && slices.Equal(same.rows, x.rows) && slices.EqualFunc(same.quotients, x.quotients, quotient.same) {
 			same.Loads += weight
+			same.parts++
 			for d, at := range x.low {
 				same.low[d], same.high[d] = min(same.low[d], at), max(same.high[d], at)
 			}
@@ -28,47 +33,74 @@ func (r reader) load(l *expr.Load, weight float64) {
 	r.at.Reads = append(r.at.Reads, x)
 }
 
-// linear adds the magnitude of each axis' coefficient to a row and is the constant. Quotients have coefficients below
-// one; of what cannot be told, such as an index that is read from memory, any change of an axis reaches the whole
-// dimension.
-func (r reader) linear(e expr.Expr, scale float64, row []float64, extent float64) float64 {
+// index reads one index of a load.
+type index struct {
+	reader
+	dim int
+	// row takes the magnitude of each axis' coefficient.
+	row []float64
+	// extent is that of the dimension.
+	extent float64
+	// divided is set within a quotient.
+	divided bool
+}
+
+// linear adds an expression and is its constant. Of what cannot be told, such as an index that is read from memory,
+// any change of an axis reaches the whole dimension.
+func (i index) linear(e expr.Expr, scale float64) float64 {
 	switch n := e.(type) {
 	case *expr.Int:
 		return scale * float64(n.Value)
 	case *expr.Var:
-		if k := r.at.Nest.axis(n); k >= 0 {
-			row[k] += max(scale, -scale)
+		if k := i.at.Nest.axis(n); k >= 0 {
+			i.row[k] += math.Abs(scale)
 		}
 		return 0
 	case *expr.Binary:
 		switch c, isConstant := n.B.(*expr.Int); {
 		case n.Op == expr.Add:
-			return r.linear(n.A, scale, row, extent) + r.linear(n.B, scale, row, extent)
+			return i.linear(n.A, scale) + i.linear(n.B, scale)
 		case n.Op == expr.Sub:
-			return r.linear(n.A, scale, row, extent) - r.linear(n.B, scale, row, extent)
+			return i.linear(n.A, scale) - i.linear(n.B, scale)
 		case n.Op == expr.Mul && isConstant:
-			return r.linear(n.A, scale*float64(c.Value), row, extent)
+			return i.linear(n.A, scale*float64(c.Value))
 		case n.Op == expr.FloorDiv && isConstant && c.Value > 0:
-			return r.linear(n.A, scale/float64(c.Value), row, extent)
-		case n.Op == expr.FloorMod && isConstant:
-			r.linear(n.A, scale, row, extent)
+			return i.quotient(n.A, scale, float64(c.Value), false) / float64(c.Value)
+		case n.Op == expr.FloorMod && isConstant && c.Value > 0:
+			i.quotient(n.A, scale, float64(c.Value), true)
 			return 0
 		}
-		r.linear(n.A, extent, row, extent)
-		r.linear(n.B, extent, row, extent)
+		i.linear(n.A, i.extent)
+		i.linear(n.B, i.extent)
 	case *expr.Load:
 		for _, x := range n.Index {
-			r.linear(x, extent, row, extent)
+			i.linear(x, i.extent)
 		}
 	case *expr.Unary:
-		r.linear(n.A, extent, row, extent)
+		i.linear(n.A, i.extent)
 	case *expr.Cast:
-		return r.linear(n.A, scale, row, extent)
+		return i.linear(n.A, scale)
 	case *expr.Select:
-		r.linear(n.A, scale, row, extent)
-		r.linear(n.B, scale, row, extent)
+		i.linear(n.A, scale)
+		i.linear(n.B, scale)
 	}
 	return 0
+}
+
+// quotient adds one and is the constant of what is divided, times the scale. One within another adds what it moves on
+// average.
+func (i index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
+	if i.divided {
+		if rest {
+			return i.linear(e, scale)
+		}
+		return by * i.linear(e, scale/by)
+	}
+	q := quotient{dim: i.dim, scale: math.Abs(scale), row: i.room.take(len(i.row)), by: by, rest: rest}
+	i.row, i.divided = q.row, true
+	at := scale * i.linear(e, 1)
+	i.quotients = append(i.quotients, q)
+	return at
 }
 
 // axis is the number of a variable among the axes; -1 when it is none.
@@ -86,7 +118,7 @@ func (n *Nest) axis(v *expr.Var) int {
 func (r reader) result() {
 	g, axes := r.at.Nest.Stage, len(r.at.Nest.Axes)
 	x := &r.at.Result
-	*x = Access{Tensor: g.Tensor, Producer: -1, Loads: 1, Store: true}
+	*x = Access{Tensor: g.Tensor, Producer: -1, Loads: 1, Store: true, parts: 1}
 	x.rows, x.low, x.high = r.room.take(axes*len(g.Axes)), r.room.take(len(g.Axes)), r.room.take(len(g.Axes))
 	for d := range g.Axes {
 		x.rows[d*axes+d] = 1

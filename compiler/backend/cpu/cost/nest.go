@@ -82,6 +82,22 @@ func (n *Nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axe
 // computed for them.
 func (n *Nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*Nest).all) }
 
+// along reports whether a sum of axes with these coefficients moves by the same step from each value of fused axes to
+// the next, as the position in a tensor does along rows and columns. What is read so is no box of these axes.
+func (n *Nest) along(row []float64) bool {
+	for _, it := range n.Stage.Iters {
+		if f := it.Fused; f != nil && wholeAxes(it) && row[axisOf(f.A)] != row[axisOf(f.B)]*n.extent[f.B.ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeAxes reports whether an iterator is an axis, or fused of some.
+func wholeAxes(it *schedule.Iter) bool {
+	return it.Axis >= 0 || it.Fused != nil && wholeAxes(it.Fused.A) && wholeAxes(it.Fused.B)
+}
+
 // few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at
 // least.
 func (n *Nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {

@@ -47,17 +47,18 @@ func (a *Analysis) ask(c int) {
 		}
 	}
 	for p := range deepest + 1 {
-		within := a.room.take(len(x.Nest.Axes))
-		x.Nest.box(p+1, within, &a.room)
-		x.needs = append(x.needs, a.needed(c, within))
+		within, box := a.room.take(len(x.Nest.Axes)), a.room.take(len(x.Nest.Axes))
+		x.Nest.within(p+1, within, &a.room)
+		x.Nest.box(p+1, box, &a.room)
+		x.needs = append(x.needs, a.needed(c, within, box))
 	}
 }
 
-// needed is what part of each statement inside the nest of c is read while its axes run over so many values; nil for
-// those outside.
-func (a *Analysis) needed(c int, within []float64) [][]float64 {
+// needed is what part of each statement inside the nest of c is read while its axes run over so many values, which lie
+// in a box; nil for those outside.
+func (a *Analysis) needed(c int, within, box []float64) [][]float64 {
 	needs := make([][]float64, len(a.Statements))
-	needs[c] = within
+	needs[c] = box
 	for _, k := range a.order {
 		reader := needs[k]
 		if reader == nil {
@@ -72,7 +73,11 @@ func (a *Analysis) needed(c int, within []float64) [][]float64 {
 				needs[r.Producer] = a.least(r.Producer)
 			}
 			for d := range r.low {
-				needs[r.Producer][d] = max(needs[r.Producer][d], r.reach(d, reader))
+				axes := reader
+				if k == c && a.Statements[c].Nest.along(r.row(d)) {
+					axes = within
+				}
+				needs[r.Producer][d] = max(needs[r.Producer][d], r.region(d, axes))
 			}
 		}
 	}

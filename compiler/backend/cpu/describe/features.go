@@ -9,7 +9,7 @@ import (
 )
 
 // Set is the columns. docs/features.md says what each means.
-var Set = features.NewSet("tilth-features-3", names(), "cost_cycles")
+var Set = features.NewSet("tilth-features-4", names(), "cost_cycles")
 
 func names() []string {
 	list := make([]string, len(columns))
