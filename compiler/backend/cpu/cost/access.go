@@ -50,6 +50,9 @@ func (x *Access) extent(d int, axes []float64, far func(*quotient, []float64) fl
 // one is the extent of one load.
 func (x *Access) one(d int, axes []float64, far func(*quotient, []float64) float64) float64 {
 	extent := 1 + span(x.row(d), axes)
+	if len(x.quotients) == 0 { // as for most loads: all coefficients are whole numbers
+		return min(extent, float64(x.Tensor.Shape[d]))
+	}
 	for k := range x.quotients {
 		if q := &x.quotients[k]; q.dim == d {
 			extent += far(q, axes)
@@ -71,12 +74,27 @@ func span(row, axes []float64) float64 {
 
 // elements is how many elements are read while each axis runs over so many values.
 func (x *Access) elements(axes []float64) float64 {
-	all, apart := 1.0, x.parts
+	all, each := 1.0, x.parts
 	for d := range x.low {
 		all *= x.reach(d, axes)
-		apart *= x.one(d, axes, (*quotient).span)
 	}
-	return min(all, apart)
+	if !x.apart() {
+		return all
+	}
+	for d := range x.low {
+		each *= x.one(d, axes, (*quotient).span)
+	}
+	return min(all, each)
+}
+
+// apart reports whether loads that differ by constants may leave gaps between them.
+func (x *Access) apart() bool {
+	for d := range x.low {
+		if x.high[d]-x.low[d] >= x.parts {
+			return true
+		}
+	}
+	return false
 }
 
 // Moves reports whether an axis changes what is read.
@@ -119,7 +137,7 @@ func (x *Access) Step(axis int) float64 {
 // constants touch what lies between them, or each its own where they are far apart.
 func (x *Access) touched(axes, buffer []float64, lineBytes int64) Touch {
 	all := x.touches(axes, buffer, lineBytes, (*Access).reach)
-	if x.parts == 1 {
+	if !x.apart() {
 		return all
 	}
 	one := x.touches(axes, buffer, lineBytes, func(x *Access, d int, axes []float64) float64 {

@@ -13,15 +13,16 @@ func (r reader) load(l *expr.Load, weight float64) {
 	x := Access{Tensor: l.Tensor, Producer: r.producer(l.Tensor), Loads: weight, Packed: r.packed(l.Tensor), parts: 1}
 	x.rows, x.low, x.high = r.room.take(axes*len(l.Index)), r.room.take(len(l.Index)), r.room.take(len(l.Index))
 	first := len(r.quotients)
+	i := index{reader: r}
 	for d, e := range l.Index {
-		i := index{r, d, x.rows[d*axes : (d+1)*axes], float64(l.Tensor.Shape[d]), false}
+		i.dim, i.row, i.extent = d, x.rows[d*axes:(d+1)*axes], float64(l.Tensor.Shape[d])
 		at := i.linear(e, 1)
 		x.low[d], x.high[d] = at, at
 	}
 	x.quotients = r.quotients[first:len(r.quotients):len(r.quotients)]
 	for k := range r.at.Reads {
 		same := &r.at.Reads[k]
-		if same.Tensor == x.Tensor && slices.Equal(same.rows, x.rows) && slices.EqualFunc(same.quotients, x.quotients, quotient.same) {
+		if same.Tensor == x.Tensor && slices.Equal(same.rows, x.rows) && alike(same.quotients, x.quotients) {
 			same.Loads += weight
 			same.parts++
 			for d, at := range x.low {
@@ -47,7 +48,7 @@ type index struct {
 
 // linear adds an expression and is its constant. Of what cannot be told, such as an index that is read from memory,
 // any change of an axis reaches the whole dimension.
-func (i index) linear(e expr.Expr, scale float64) float64 {
+func (i *index) linear(e expr.Expr, scale float64) float64 {
 	switch n := e.(type) {
 	case *expr.Int:
 		return scale * float64(n.Value)
@@ -89,7 +90,7 @@ func (i index) linear(e expr.Expr, scale float64) float64 {
 
 // quotient adds one and is the constant of what is divided, times the scale. One within another adds what it moves on
 // average.
-func (i index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
+func (i *index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
 	if i.divided {
 		if rest {
 			return i.linear(e, scale)
@@ -97,8 +98,10 @@ func (i index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
 		return by * i.linear(e, scale/by)
 	}
 	q := quotient{dim: i.dim, scale: math.Abs(scale), row: i.room.take(len(i.row)), by: by, rest: rest}
+	whole := i.row
 	i.row, i.divided = q.row, true
 	at := scale * i.linear(e, 1)
+	i.row, i.divided = whole, false
 	i.quotients = append(i.quotients, q)
 	return at
 }

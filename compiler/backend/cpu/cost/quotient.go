@@ -58,6 +58,9 @@ func (q *quotient) coefficient(axis int) float64 {
 	return q.scale * q.row[axis] / q.by
 }
 
-func (q quotient) same(o quotient) bool {
-	return q.dim == o.dim && q.scale == o.scale && q.by == o.by && q.rest == o.rest && slices.Equal(q.row, o.row)
+// alike reports whether two accesses move by the same quotients.
+func alike(a, b []quotient) bool {
+	return len(a) == len(b) && slices.EqualFunc(a, b, func(x, y quotient) bool {
+		return x.dim == y.dim && x.scale == y.scale && x.by == y.by && x.rest == y.rest && slices.Equal(x.row, y.row)
+	})
 }
