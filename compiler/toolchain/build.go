@@ -25,6 +25,9 @@ const (
 	Library
 	// Executable is a program, which keeps its symbols from the objects that it loads.
 	Executable
+	// Device is code for a device that is loaded by its driver: what clang makes of the only source with the build's
+	// flags and no others, after Finish. Nothing is linked.
+	Device
 )
 
 // File is a named text.
@@ -42,6 +45,8 @@ type Build struct {
 	Level int
 	// Flags are further compiler flags.
 	Flags []string
+	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.
+	Finish func(code []byte) ([]byte, error) `json:"-"`
 	// Parallel bounds the compilers that run at once; 0 means 1.
 	Parallel int
 	Limits   Limits
@@ -86,17 +91,25 @@ func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
 			return &Error{Kind: Infra, Step: "writing " + f.Name, Message: err.Error(), Err: err}
 		}
 	}
-	objects, err := tc.compileAll(ctx, b, dir)
-	if err != nil {
-		return err
-	}
-	if err := tc.link(ctx, b, dir, objects); err != nil {
+	if err := tc.make(ctx, b, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(dir, linked), output); err != nil {
 		return &Error{Kind: Infra, Step: "finishing " + filepath.Base(output), Message: err.Error(), Err: err}
 	}
 	return nil
+}
+
+// make leaves the result of a build in its folder.
+func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
+	if b.Form == Device {
+		return tc.device(ctx, b, dir)
+	}
+	objects, err := tc.compileAll(ctx, b, dir)
+	if err != nil {
+		return err
+	}
+	return tc.link(ctx, b, dir, objects)
 }
 
 // compileAll returns the object files' names in the order of the sources. The first failure ends the others.

@@ -1,0 +1,48 @@
+package toolchain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// leastDeviceClang is the first version of clang that makes kernels for today's GPUs of plain C.
+const leastDeviceClang = 19
+
+// device compiles the only source of a build for a device.
+func (tc *Toolchain) device(ctx context.Context, b Build, dir string) error {
+	source := b.Sources[0].Name
+	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
+	if major, _, _ := strings.Cut(strings.TrimPrefix(tc.Name, "clang-"), "."); !atLeast(major, leastDeviceClang) {
+		return &Error{Kind: Infra, Step: step,
+			Message: fmt.Sprintf("kernels for GPUs need clang %d or later; install it, or name it with --compiler or %s", leastDeviceClang, Variable)}
+	}
+	args := append(append([]string{}, b.Flags...), "-fno-crash-diagnostics", "-w", source, "-o", linked)
+	if err := b.Limits.run(ctx, step, program{dir: dir, path: tc.path, args: args, box: tc.box, loaded: tc.servers}); err != nil {
+		return err
+	}
+	if b.Finish == nil {
+		return nil
+	}
+	path := filepath.Join(dir, linked)
+	code, err := os.ReadFile(path)
+	if err != nil {
+		return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
+	}
+	if code, err = b.Finish(code); err != nil {
+		return &Error{Kind: Rejected, Step: step, Message: err.Error(), Err: err}
+	}
+	if err := os.WriteFile(path, code, 0o600); err != nil {
+		return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// atLeast reports whether a text is a number that is not below another.
+func atLeast(text string, least int) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= least
+}
