@@ -14,6 +14,27 @@ type global struct {
 	*ir.Buffer
 	name    string
 	written bool
+	place   Parameter
+}
+
+// Parameter is what a launch gives its kernel a pointer to.
+type Parameter struct {
+	// Arg is the number of one of the workload's arguments; -1 stands for the workspace, in which OffsetBytes is the
+	// place. Prepared says that Arg is the number of a packed constant instead.
+	Arg         int
+	Prepared    bool
+	OffsetBytes int64
+}
+
+// expression is the parameter in the function of the ABI.
+func (p Parameter) expression() string {
+	switch {
+	case p.Prepared:
+		return fmt.Sprintf("prepared[%d]", p.Arg)
+	case p.Arg >= 0:
+		return fmt.Sprintf("args[%d]", p.Arg)
+	}
+	return fmt.Sprintf("(void *)(shared + %d)", p.OffsetBytes)
 }
 
 // globalsOf are the buffers in global memory that a launch uses, among all of its kernel's, in their order.
@@ -31,28 +52,22 @@ func globalsOf(n *ir.For, all []global) (used []global) {
 	return used
 }
 
-// globals are the buffers in global memory of a program, in the order of its parameters, and where the function of the
-// ABI has them.
-func globals(f *ir.Func) (all []global, places map[string]string) {
-	places = map[string]string{}
-	add := func(b *ir.Buffer, name, place string) {
-		all = append(all, global{Buffer: b, name: name})
-		places[name] = place
-	}
+// globals are the buffers in global memory of a program, in the order of its parameters.
+func globals(f *ir.Func) (all []global) {
 	for k, b := range f.Args {
 		if b != nil {
-			add(b, fmt.Sprintf("a%d", k), fmt.Sprintf("args[%d]", b.Index))
+			all = append(all, global{Buffer: b, name: fmt.Sprintf("a%d", k), place: Parameter{Arg: b.Index}})
 		}
 	}
 	for k, p := range f.Prepared {
-		add(p.Buffer, fmt.Sprintf("p%d", k), fmt.Sprintf("prepared[%d]", p.Buffer.Index))
+		all = append(all, global{Buffer: p.Buffer, name: fmt.Sprintf("p%d", k), place: Parameter{Arg: p.Buffer.Index, Prepared: true}})
 	}
 	for k, st := range f.Body {
 		if a, ok := st.(*ir.Alloc); ok {
-			add(a.Buffer, fmt.Sprintf("w%d", k), fmt.Sprintf("(void *)(shared + %d)", a.Buffer.OffsetBytes))
+			all = append(all, global{Buffer: a.Buffer, name: fmt.Sprintf("w%d", k), place: Parameter{Arg: -1, OffsetBytes: a.Buffer.OffsetBytes}})
 		}
 	}
-	return all, places
+	return all
 }
 
 // Kernel is a launch in print.
@@ -62,16 +77,27 @@ type Kernel struct {
 	Text string
 	// Blocks is the size of the grid, Threads that of each block.
 	Blocks, Threads int64
+	// SharedBytes is the shared memory that the launch gives a block; what the kernel declares itself is not counted.
+	SharedBytes int64
 	// globals are its parameters.
 	globals []global
 }
 
+// Parameters are what the launch gives its kernel, in their order.
+func (k Kernel) Parameters() []Parameter {
+	list := make([]Parameter, len(k.globals))
+	for i, g := range k.globals {
+		list[i] = g.place
+	}
+	return list
+}
+
 // Kernels prints the launches of a program, in their order, with the helper functions that they call.
 func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dialect) []Kernel {
-	all, _ := globals(f)
+	all := globals(f)
 	var list []Kernel
 	for k, l := range launchesOf(f) {
-		n := Kernel{Name: fmt.Sprintf("%s_%d", symbol, k), Blocks: l.loop.Extent, Threads: l.threads, globals: globalsOf(l.loop, all)}
+		n := Kernel{Name: fmt.Sprintf("%s_%d", symbol, k), Blocks: l.loop.Extent, Threads: l.threads, SharedBytes: l.dynamicBytes(), globals: globalsOf(l.loop, all)}
 		n.Text = kernel(n.Name, l, n.globals, helpers, d)
 		list = append(list, n)
 	}

@@ -15,8 +15,7 @@ const maxElements = 1<<31 - 1
 
 // checkLimits says which limit of a GPU a program breaks, if any, before a compiler sees it.
 func checkLimits(f *ir.Func, g *target.GPU) error {
-	all, _ := globals(f)
-	for _, b := range all {
+	for _, b := range globals(f) {
 		if b.Elements() > maxElements {
 			return fmt.Errorf("gpu: %s has %d elements, more than the %d that kernels can count", b.name, b.Elements(), maxElements)
 		}
@@ -43,6 +42,17 @@ type launch struct {
 	// sharedBytes is the shared memory of a block, privateBytes what a thread keeps at most at a time, without what a
 	// compiler needs besides.
 	sharedBytes, privateBytes int64
+}
+
+// maxDeclaredShared is the most shared memory that a kernel may declare itself, in bytes.
+const maxDeclaredShared = 48 << 10
+
+// dynamicBytes is the shared memory of a block that the launch gives: all or none.
+func (l launch) dynamicBytes() int64 {
+	if l.sharedBytes <= maxDeclaredShared {
+		return 0
+	}
+	return l.sharedBytes
 }
 
 // launchesOf are the launches of a program, in order.

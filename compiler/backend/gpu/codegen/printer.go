@@ -21,8 +21,10 @@ type printer struct {
 	// buffers has the names of the buffers in scope, private which of them are a thread's own.
 	buffers map[*expr.Tensor]string
 	private map[*expr.Tensor]bool
-	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel.
-	shared strings.Builder
+	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel; sharedBytes is
+	// what they take so far.
+	shared      strings.Builder
+	sharedBytes int64
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -167,10 +169,22 @@ func (p *printer) alloc(b *ir.Buffer) {
 		p.private[b.Tensor] = true
 		p.line("%s %s[%d];", ctext.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
 	case ir.Shared:
-		fmt.Fprintf(&p.shared, "  SHARED_ARRAY(%s, %s, %d);\n", ctext.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
+		p.declareShared(b, name)
 	default:
 		panic(fmt.Sprintf("gpu: buffer %s lies in %v", b.Tensor.Name, b.Space))
 	}
+}
+
+// declareShared declares a buffer in shared memory: part of what the launch gives, where all of them together are more
+// than a kernel may declare.
+func (p *printer) declareShared(b *ir.Buffer, name string) {
+	scalar := ctext.TypeOf(b.Tensor.DType).Scalar
+	if p.launch.dynamicBytes() == 0 {
+		fmt.Fprintf(&p.shared, "  SHARED_ARRAY(%s, %s, %d);\n", scalar, name, b.Elements())
+		return
+	}
+	fmt.Fprintf(&p.shared, "  SHARED_PART(%s, %s, %d, %d);\n", scalar, name, b.Elements(), p.sharedBytes)
+	p.sharedBytes += aligned(b.Bytes())
 }
 
 func (p *printer) store(n *ir.Store) {

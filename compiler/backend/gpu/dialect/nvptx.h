@@ -37,6 +37,12 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   enum { a##_is_shared = 1, a##_elements = (n) }; \
   static NVPTX_SHARED type a[n] __attribute__((aligned(16)))
 
+/* What the launch gives a block beside its declared arrays. */
+extern NVPTX_SHARED char tilth_shared[] __attribute__((aligned(16)));
+#define SHARED_PART(type, a, n, offset)           \
+  enum { a##_is_shared = 1, a##_elements = (n) }; \
+  NVPTX_SHARED type *const a = (NVPTX_SHARED type *)(tilth_shared + (offset))
+
 #define LOAD(a, i) ((a)[i])
 #define STORE(a, i, v) ((void)((a)[i] = (v)))
 #define NVPTX_VECTOR(space, type, n, a, i) (*(space V(type, n) *)&(a)[i])

@@ -21,6 +21,8 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   const struct sim_array *const a##_array = sim_declare_shared(sim, #a, (n), sizeof(type));     \
   type *const a __attribute__((unused)) = (type *)a##_array->memory
 
+#define SHARED_PART(type, a, n, offset) SHARED_ARRAY(type, a, n)
+
 #define SIM_READ(a, i, n) \
   (a##_is_shared ? sim_read_shared(sim, a##_array, (i), (n), __LINE__) \
                  : sim_read_global(sim, a##_array, (i), (n), __LINE__))
