@@ -27,6 +27,8 @@ type Plan struct {
 	// /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
+	// Device is the device that candidates run on, where that is not the processor.
+	Device *Device
 	// Seed selects the data; candidates are not told of it.
 	Seed uint64
 	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
@@ -41,6 +43,25 @@ type Plan struct {
 	// Sandbox is what the harness runs in; nil = limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
+}
+
+// Device is one of a machine's devices, as its driver counts them from 0.
+type Device struct {
+	Number int
+	// Driver is the path of the driver's library; empty = where the system has it.
+	Driver string
+}
+
+// arguments are those of a harness for the device.
+func (d *Device) arguments() []string {
+	if d == nil {
+		return nil
+	}
+	args := []string{"--device", strconv.Itoa(d.Number)}
+	if d.Driver != "" {
+		args = append(args, "--driver", d.Driver)
+	}
+	return args
 }
 
 // Outcome is the result of one candidate.
@@ -126,7 +147,8 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 
 // common are the arguments of every harness.
 func (p Plan) common() []string {
-	return []string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10), "--answers-fd", strconv.Itoa(answersDescriptor)}
+	return append([]string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10),
+		"--answers-fd", strconv.Itoa(answersDescriptor)}, p.Device.arguments()...)
 }
 
 // sandboxed is a harness with its files and limits.

@@ -12,15 +12,31 @@ import (
 //go:embed src/*
 var files embed.FS
 
-// Build is the harness as something to compile for a target. All sources make one translation unit, because starting a
-// compiler takes longer than compiling any of them.
+// noDevice is the source of a harness whose candidates run in its own process.
+const noDevice = "device_none.c"
+
+// Build is the harness as something to compile for a target, whose candidates run in its own process.
 func Build(t *target.Target) toolchain.Build {
+	return build(t, append(runtime.PoolHeaders(), runtime.PoolSources()...), func(string) bool { return true })
+}
+
+// BuildFor is the harness for candidates that run on a device of their own, with the sources that implement device.h.
+func BuildFor(t *target.Target, device []toolchain.File) toolchain.Build {
 	parts := append(runtime.PoolHeaders(), runtime.PoolSources()...)
+	return build(t, append(parts, device...), func(name string) bool { return name != noDevice })
+}
+
+// build adds those of the harness's sources that are wanted. All sources make one translation unit, because starting a
+// compiler takes longer than compiling any of them.
+func build(t *target.Target, parts []toolchain.File, wanted func(name string) bool) toolchain.Build {
 	entries, err := files.ReadDir("src")
 	if err != nil {
 		panic(err) // embedded
 	}
 	for _, entry := range entries {
+		if !wanted(entry.Name()) {
+			continue
+		}
 		text, err := files.ReadFile("src/" + entry.Name())
 		if err != nil {
 			panic(err) // embedded

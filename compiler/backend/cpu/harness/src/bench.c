@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "chill.h"
+#include "device.h"
 #include "element.h"
 #include "judge.h"
 
@@ -65,6 +66,11 @@ static void fill_some(void *closure, int64_t begin, int64_t end, int32_t worker)
   element_fill_some(f->data, begin, end, f->arg->dtype, f->seed);
 }
 
+/* Gives the whole argument to the device. */
+static void give(const struct bench *b, int32_t k) {
+  if (device_is_open()) device_give(b, k, 0, b->args[k].bytes);
+}
+
 void bench_fill(struct bench *b, uint64_t seed) {
   if (b->filled == seed) return;
   for (int32_t k = 0; k < b->n_args; k++) {
@@ -73,6 +79,7 @@ void bench_fill(struct bench *b, uint64_t seed) {
     buffer_unprotect(&b->buffers[k]);
     b->runtime->parallel(b->runtime, fill_some, &f, b->args[k].elements);
     buffer_protect(&b->buffers[k]);
+    give(b, k);
   }
   b->filled = seed;
 }
@@ -92,7 +99,10 @@ static void poison_some(void *closure, int64_t begin, int64_t end, int32_t worke
 
 void bench_warm(struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++)
-    if (b->args[k].role == TILTH_OUTPUT) b->runtime->parallel(b->runtime, poison_some, b->pointers[k], b->args[k].bytes);
+    if (b->args[k].role == TILTH_OUTPUT) {
+      b->runtime->parallel(b->runtime, poison_some, b->pointers[k], b->args[k].bytes);
+      give(b, k);
+    }
   b->runtime->parallel(b->runtime, read_inputs, b, b->runtime->workers);
 }
 
@@ -189,7 +199,8 @@ int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *ker
   }
   l->workspace = buffer_tail(scratch, bytes);
   buffer_poison(&l->workspace);
-  return prepare_all(b, l, kernel);
+  if (prepare_all(b, l, kernel)) return -1;
+  return device_is_open() ? device_load(b, l) : 0;
 }
 
 /* A constant larger than this is not read by a kernel that has packed ones: it was packed. */
@@ -215,6 +226,10 @@ static void chill_all(const struct bench *b, const void *data, int64_t bytes) {
 static void nothing(void *closure, int64_t begin, int64_t end, int32_t worker) { (void)closure, (void)begin, (void)end, (void)worker; }
 
 void bench_chill(const struct bench *b, const struct loaded *l) {
+  if (device_is_open()) {
+    device_chill(b, l);
+    return;
+  }
   for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill_all(b, l->prepared_pointers[k], l->prepared[k].pack->bytes);
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_CONSTANT && (l->kernel->n_prepared == 0 || b->args[k].bytes <= SMALL_CONSTANT))
@@ -223,6 +238,7 @@ void bench_chill(const struct bench *b, const struct loaded *l) {
 }
 
 double bench_run(const struct bench *b, const struct loaded *l) {
+  if (device_is_open()) return device_run(b, l);
   double begin = seconds_now();
   l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);
   return seconds_now() - begin;
@@ -240,7 +256,15 @@ void bench_show_ends(struct loaded *l) {
 
 void bench_poison(struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++)
-    if (b->args[k].role == TILTH_OUTPUT) buffer_poison(&b->buffers[k]);
+    if (b->args[k].role == TILTH_OUTPUT) {
+      buffer_poison(&b->buffers[k]);
+      give(b, k);
+    }
+}
+
+void bench_collect(const struct bench *b) {
+  for (int32_t k = 0; k < b->n_args && device_is_open(); k++)
+    if (b->args[k].role == TILTH_OUTPUT) device_take(b, k, 0, b->args[k].bytes);
 }
 
 /* Where the element of output k is that was spoilt last, in bytes from the beginning. *bytes = its size, 0 when there is none. */
@@ -266,13 +290,16 @@ void bench_disturb(struct bench *b) {
   b->disturbed = (uint64_t)(1e9 * seconds_now()) * UINT64_C(0x9E3779B97F4A7C15) >> 20;
   for (int32_t k = 0; k < b->n_args; k++) {
     int64_t bytes, at = spoilt(b, k, &bytes);
+    if (bytes > 0 && device_is_open()) device_take(b, k, at, bytes);
     spoil((unsigned char *)b->pointers[k] + at, bytes, b->spoilt[k]);
+    if (bytes > 0 && device_is_open()) device_give(b, k, at, bytes);
   }
 }
 
 int bench_disturbed(const struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++) {
     int64_t bytes, at = spoilt(b, k, &bytes);
+    if (bytes > 0 && device_is_open()) device_take(b, k, at, bytes);
     if (bytes > 0 && !is_poison(b->spoilt[k], bytes) && memcmp((const char *)b->pointers[k] + at, b->spoilt[k], bytes) == 0) return 1;
   }
   return 0;
@@ -287,6 +314,7 @@ static int check_canaries(const struct buffer *b, char *message, int message_byt
 }
 
 static int check_all_canaries(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
+  if (device_is_open()) return device_overrun(b, l, message, message_bytes);
   int bad = check_canaries(&l->workspace, message, message_bytes);
   for (int32_t k = 0; !bad && k < l->kernel->n_prepared; k++) bad = check_canaries(&l->prepared[k].buffer, message, message_bytes);
   for (int32_t k = 0; !bad && k < b->n_args; k++) /* inputs and constants are read-only */
@@ -296,6 +324,7 @@ static int check_all_canaries(const struct bench *b, const struct loaded *l, cha
 
 const char *bench_verify(struct bench *b, const struct loaded *l, int32_t index, char *message, int message_bytes) {
   if (check_all_canaries(b, l, message, message_bytes)) return "overrun";
+  bench_collect(b);
   judge_hand_in(b, 0);
   report_ran(index, l->kernel->error_growth);
   return judge_wait(b).op == JUDGE_GO_ON ? "ok" : "wrong";

@@ -95,6 +95,9 @@ void bench_show_ends(struct loaded *l);
 /* Fills the outputs so that elements that are not written show. */
 void bench_poison(struct bench *b);
 
+/* Brings the outputs of kernels that run on a device of their own. */
+void bench_collect(const struct bench *b);
+
 /* Looks at the canaries and has the judge compare the outputs of kernel `index`. Returns "ok", "overrun", with a message, or "wrong". The
  * inputs may be others afterwards. */
 const char *bench_verify(struct bench *b, const struct loaded *l, int32_t index, char *message, int message_bytes);

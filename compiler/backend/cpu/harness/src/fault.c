@@ -45,4 +45,9 @@ void fault_catch(const struct bench *b) {
   for (unsigned k = 0; k < sizeof signals / sizeof *signals; k++) sigaction(signals[k], &action, NULL);
 }
 
+void fault_report(const char *text) {
+  report_fault(watched.index, text);
+  _exit(1);
+}
+
 void fault_watch(int32_t index, const struct loaded *l) { watched.index = index, watched.loaded = l; }

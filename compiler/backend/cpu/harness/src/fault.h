@@ -9,4 +9,7 @@ void fault_catch(const struct bench *b);
 /* The kernel that runs next, with its buffers; NULL when it has none. */
 void fault_watch(int32_t index, const struct loaded *l);
 
+/* Reports a fault of the kernel last named, and ends the process. */
+void fault_report(const char *text) __attribute__((noreturn));
+
 #endif

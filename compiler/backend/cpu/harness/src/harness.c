@@ -4,33 +4,21 @@
  * (--first). With --compute 1 it runs the reference instead, and loads no candidate; with --examine 1 it runs one candidate by the judge's
  * clock. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
 #include "calm.h"
+#include "device.h"
 #include "examine.h"
 #include "fault.h"
 #include "finalists.h"
 #include "judge.h"
 #include "measure.h"
+#include "module.h"
 #include "pool.h"
 #include "sandbox.h"
-
-static const struct tilth_module *load_module(const char *path) {
-  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!object) {
-    report_error("loading kernels: %s", dlerror());
-    return NULL;
-  }
-  const struct tilth_module *module = dlsym(object, "tilth_module");
-  if (module && module->abi == TILTH_ABI) return module;
-  if (module) report_error("%s has kernel ABI %d; this harness knows %d", path, module->abi, TILTH_ABI);
-  else report_error("%s exports no tilth_module", path);
-  return NULL;
-}
 
 enum { MOST_KERNELS = 4096 };
 
@@ -56,7 +44,7 @@ static int is_sound(const struct tilth_kernel *kernel) {
 
 static int gather_module(const struct options *o, const struct bench *b, int32_t m, struct kernels *kernels) {
   report_load(m);
-  const struct tilth_module *module = load_module(o->modules[m]);
+  const struct tilth_module *module = device_module(o->modules[m]);
   if (!module || bench_matches(b, module)) return -1;
   for (int32_t k = 0; k < module->n_kernels; k++) {
     if (!is_chosen(o, module->kernels[k].id)) continue;
@@ -94,7 +82,7 @@ static void in_chosen_order(const struct options *o, struct kernels *kernels) {
 static int measure_candidates(struct bench *bench, const struct options *o, const struct tilth_runtime *rt) {
   static struct kernels kernels;
   struct calm calm;
-  if (calm_open(&calm, o, rt)) return -1;
+  if (device_open(bench) || calm_open(&calm, o, rt)) return -1;
   sandbox_close();
   report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
   judge_wait(bench);
@@ -107,6 +95,7 @@ static int measure_candidates(struct bench *bench, const struct options *o, cons
 /* The kernel has number 0, whichever it was among others. */
 static int examine_one(struct bench *bench, const struct options *o) {
   static struct kernels kernels;
+  if (device_open(bench)) return -1;
   sandbox_close();
   if (examine_rehearse(bench) || gather(o, bench, &kernels)) return -1;
   report_module(kernels.all, kernels.modules, kernels.n);
@@ -123,7 +112,7 @@ static int compute(struct bench *bench, const struct tilth_module *reference) {
 static int run(const struct options *o, const struct tilth_runtime *rt) {
   static struct bench bench;
   report_start(-1);
-  const struct tilth_module *reference = load_module(o->reference);
+  const struct tilth_module *reference = module_load(o->reference);
   if (!reference || bench_open(&bench, o, rt, reference)) return -1;
   fault_watch(-1, NULL);
   fault_catch(&bench);

@@ -73,6 +73,7 @@ int judge_examine(struct bench *b, const struct loaded *l, const struct judge_wo
     bench_fill(b, w->seed + k * NEXT_SET);
     bench_warm(b);
     if (l) bench_run(b, l);
+    bench_collect(b);
     judge_hand_in(b, w->slot + k);
   }
   return 0;

@@ -10,6 +10,7 @@ static int set(struct options *o, const char *name, const char *value) {
   double number = strtod(value, &end);
   int is_number = *value && !*end && number >= 0;
   if (!strcmp(name, "--kernel")) return o->n_chosen < MOST_CHOSEN ? (o->chosen[o->n_chosen++] = value, 0) : -1;
+  if (!strcmp(name, "--driver")) return o->driver = value, 0;
   if (!is_number) return -1;
   if (!strcmp(name, "--threads")) o->threads = (int32_t)number;
   else if (!strcmp(name, "--seed")) o->seed = strtoull(value, NULL, 10);
@@ -19,6 +20,7 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--alike")) o->alike = number != 0;
   else if (!strcmp(name, "--compute")) o->compute = number != 0;
   else if (!strcmp(name, "--examine")) o->examine = number != 0;
+  else if (!strcmp(name, "--device")) o->device = (int32_t)number;
   else if (!strcmp(name, "--answers-fd")) o->answers_fd = (int32_t)number;
   else if (!strcmp(name, "--incumbent-seconds")) o->incumbent_seconds = number;
   else if (!strcmp(name, "--incumbent-median")) o->incumbent_median = number;

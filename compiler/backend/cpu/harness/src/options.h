@@ -19,6 +19,8 @@ struct options {
   uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
   int32_t compute;              /* whether the reference is run, and nothing else */
   int32_t examine;              /* whether one kernel is run by itself as the judge asks */
+  int32_t device;               /* which of the devices of a kind, from 0 */
+  const char *driver;           /* library of the device's driver; NULL = the usual one */
   int32_t answers_fd;           /* descriptor of the memory that is shared with the judge */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
   double incumbent_median;      /* of the best latency so far */

@@ -1,0 +1,20 @@
+#define _GNU_SOURCE
+#include "module.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "report.h"
+
+const struct tilth_module *module_load(const char *path) {
+  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!object) {
+    report_error("loading kernels: %s", dlerror());
+    return NULL;
+  }
+  const struct tilth_module *module = dlsym(object, "tilth_module");
+  if (module && module->abi == TILTH_ABI) return module;
+  if (module) report_error("%s has kernel ABI %d; this harness knows %d", path, module->abi, TILTH_ABI);
+  else report_error("%s exports no tilth_module", path);
+  return NULL;
+}

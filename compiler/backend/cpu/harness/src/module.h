@@ -1,0 +1,9 @@
+/* Kernels in shared objects. */
+#ifndef TILTH_MODULE_H
+#define TILTH_MODULE_H
+#include "tilth_kernel.h"
+
+/* Loads an object, which may run code of it. NULL after an error, with a message. */
+const struct tilth_module *module_load(const char *path);
+
+#endif

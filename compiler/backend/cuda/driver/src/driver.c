@@ -1,0 +1,26 @@
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+int driver_open(struct driver *d, const char *library, char *message, int message_bytes) {
+  void *object = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!object) {
+    snprintf(message, message_bytes, "no driver of NVIDIA's GPUs: %s", dlerror());
+    return -1;
+  }
+#define DRIVER_FIND(name, parameters)                                                         \
+  if (!(d->name = (CUresult(*) parameters)dlsym(object, #name))) {                            \
+    snprintf(message, message_bytes, "%s has no %s; a newer driver has it", library, #name);  \
+    return -1;                                                                                \
+  }
+  DRIVER_FUNCTIONS(DRIVER_FIND)
+#undef DRIVER_FIND
+  return 0;
+}
+
+const char *driver_error(const struct driver *d, CUresult result) {
+  const char *text = NULL;
+  if (d->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text) return "an error that the driver does not explain";
+  return text;
+}

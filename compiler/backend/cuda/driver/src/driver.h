@@ -1,0 +1,69 @@
+/* The driver of NVIDIA's GPUs, found when a program runs: nothing is linked with it, and no header of its vendor is needed. Names, types and
+ * numbers are those of the driver's interface as its documentation has them. */
+#ifndef TILTH_DRIVER_H
+#define TILTH_DRIVER_H
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t CUresult, CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef uint64_t CUdeviceptr;
+
+enum { CUDA_SUCCESS = 0 };
+
+enum { CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8 };
+
+/* Options of cuModuleLoadDataEx. */
+enum { CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6 };
+
+/* Attributes of a device. */
+enum {
+  CU_BLOCK_THREADS = 1, CU_WARP_THREADS = 10, CU_MULTIPROCESSORS = 16, CU_L2_BYTES = 38, CU_MULTIPROCESSOR_THREADS = 39,
+  CU_COMPUTE_MAJOR = 75, CU_COMPUTE_MINOR = 76, CU_MULTIPROCESSOR_SHARED_BYTES = 81, CU_MULTIPROCESSOR_REGISTERS = 82, CU_BLOCK_SHARED_BYTES = 97
+};
+
+/* Every function that is used: its name in the library, the version included, and its parameters. */
+#define DRIVER_FUNCTIONS(F)                                                                                                    \
+  F(cuInit, (unsigned flags))                                                                                                  \
+  F(cuDriverGetVersion, (int *version))                                                                                        \
+  F(cuDeviceGetCount, (int *n))                                                                                                \
+  F(cuDeviceGet, (CUdevice *device, int ordinal))                                                                              \
+  F(cuDeviceGetName, (char *name, int bytes, CUdevice device))                                                                 \
+  F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                                        \
+  F(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                                                           \
+  F(cuCtxSetCurrent, (CUcontext context))                                                                                      \
+  F(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values))                        \
+  F(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                            \
+  F(cuFuncSetAttribute, (CUfunction function, int attribute, int value))                                                       \
+  F(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+                     unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))               \
+  F(cuMemAlloc_v2, (CUdeviceptr *memory, size_t bytes))                                                                        \
+  F(cuMemFree_v2, (CUdeviceptr memory))                                                                                        \
+  F(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                                         \
+  F(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))                                                               \
+  F(cuMemsetD8Async, (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))                                 \
+  F(cuStreamCreate, (CUstream *stream, unsigned flags))                                                                        \
+  F(cuStreamSynchronize, (CUstream stream))                                                                                    \
+  F(cuEventCreate, (CUevent *event, unsigned flags))                                                                           \
+  F(cuEventRecord, (CUevent event, CUstream stream))                                                                           \
+  F(cuEventSynchronize, (CUevent event))                                                                                       \
+  F(cuEventElapsedTime, (float *milliseconds, CUevent begin, CUevent end))                                                     \
+  F(cuGetErrorString, (CUresult result, const char **text))
+
+#define DRIVER_MEMBER(name, parameters) CUresult(*name) parameters;
+struct driver {
+  DRIVER_FUNCTIONS(DRIVER_MEMBER)
+};
+#undef DRIVER_MEMBER
+
+/* Loads the library. On failure it returns -1, with a message. */
+int driver_open(struct driver *d, const char *library, char *message, int message_bytes);
+
+/* What a result means. */
+const char *driver_error(const struct driver *d, CUresult result);
+
+#endif

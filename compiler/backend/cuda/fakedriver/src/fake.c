@@ -1,0 +1,208 @@
+/* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
+ * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `memory`, MiB of each; `illegal`,
+ * `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. As with the driver, an error of a launch is found
+ * by the next call that waits for it, and stays. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "tilth_kernel.h"
+
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
+enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct CUmod_st { void *player; int calibration; };
+struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters); };
+struct CUstream_st { int unused; };
+struct CUevent_st { double seconds; };
+
+static struct {
+  CUresult sticky;
+  int64_t launches, allocated;
+  struct { char *at; size_t bytes; } all[MOST_ALLOCATIONS];
+} fake;
+
+/* The folder of this library. */
+static const char *folder(void) {
+  static char path[4096];
+  Dl_info info;
+  if (!path[0] && dladdr((void *)folder, &info)) {
+    snprintf(path, sizeof path, "%s", info.dli_fname);
+    *strrchr(path, '/') = 0;
+  }
+  return path;
+}
+
+/* The number in a file of the folder. */
+static int64_t told(const char *name, int64_t otherwise) {
+  char path[4200];
+  long long n = otherwise;
+  snprintf(path, sizeof path, "%s/%s", folder(), name);
+  FILE *f = fopen(path, "r");
+  if (f) {
+    if (fscanf(f, "%lld", &n) != 1) n = otherwise;
+    fclose(f);
+  }
+  return n;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void serial(const struct tilth_runtime *rt, tilth_body body, void *closure, int64_t n) {
+  (void)rt;
+  body(closure, 0, n, 0);
+}
+
+static const struct tilth_runtime runtime = {1, serial};
+
+EXPORT CUresult cuInit(unsigned flags) { return flags ? INVALID_VALUE : told("devices", 1) > 0 ? CUDA_SUCCESS : NO_DEVICE; }
+EXPORT CUresult cuDriverGetVersion(int *version) { return *version = 12040, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetCount(int *n) { return *n = (int)told("devices", 1), CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, ordinal < told("devices", 1) ? CUDA_SUCCESS : INVALID_VALUE; }
+
+EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device) {
+  snprintf(name, bytes, "Fake GPU %d", device);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
+  static const struct { int attribute, value; } known[] = {
+      {CU_BLOCK_THREADS, 1024}, {CU_WARP_THREADS, 32}, {CU_MULTIPROCESSORS, MULTIPROCESSORS}, {CU_L2_BYTES, 1 << 20},
+      {CU_MULTIPROCESSOR_THREADS, 2048}, {CU_COMPUTE_MAJOR, 9}, {CU_COMPUTE_MINOR, 0}, {CU_MULTIPROCESSOR_SHARED_BYTES, 228 << 10},
+      {CU_MULTIPROCESSOR_REGISTERS, 64 << 10}, {CU_BLOCK_SHARED_BYTES, 227 << 10}};
+  (void)device;
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+    if (known[k].attribute == attribute) return *value = known[k].value, CUDA_SUCCESS;
+  return INVALID_VALUE;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = NULL, (void)device, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return (void)context, CUDA_SUCCESS; }
+
+static uint64_t digest(const char *text) {
+  uint64_t h = UINT64_C(14695981039346656037);
+  for (; *text; text++) h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return h;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options, void **values) {
+  char path[4200];
+  if (fake.sticky) return fake.sticky;
+  *module = calloc(1, sizeof **module);
+  if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
+  snprintf(path, sizeof path, "%s/%016llx.so", folder(), (unsigned long long)digest(image));
+  if (((*module)->player = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return CUDA_SUCCESS;
+  for (unsigned k = 0; k < n; k++)
+    if (options[k] == CU_JIT_ERROR_LOG) strcpy(values[k], "this code has no player");
+  return INVALID_IMAGE;
+}
+
+static void nothing(const struct tilth_runtime *rt, void *const *parameters) { (void)rt, (void)parameters, usleep(1000); }
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  char symbol[256];
+  snprintf(symbol, sizeof symbol, "%s_play", name);
+  *function = calloc(1, sizeof **function);
+  *(void **)&(*function)->play = module->calibration ? (void *)nothing : dlsym(module->player, symbol);
+  return (*function)->play ? CUDA_SUCCESS : NOT_FOUND;
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+  return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                               unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
+  void *pointers[256];
+  (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
+  if (fake.sticky) return fake.sticky;
+  if (function->play == nothing) return nothing(NULL, NULL), CUDA_SUCCESS;
+  fake.launches++;
+  if (fake.launches >= told("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
+  if (fake.launches >= told("vanish", INT64_MAX)) return fake.sticky = LOST;
+  while (fake.launches >= told("hang", INT64_MAX)) pause();
+  for (int k = 0; k < 256 && parameters[k]; k++) memcpy(&pointers[k], parameters[k], sizeof *pointers);
+  function->play(&runtime, pointers);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+  if (fake.sticky) return fake.sticky;
+  if (fake.allocated + (int64_t)bytes > told("memory", 1024) << 20) return OUT_OF_MEMORY;
+  for (int k = 0; k < MOST_ALLOCATIONS; k++) {
+    if (fake.all[k].at) continue;
+    fake.all[k].at = aligned_alloc(256, (bytes + 255) / 256 * 256), fake.all[k].bytes = bytes;
+    fake.allocated += (int64_t)bytes;
+    *memory = (CUdeviceptr)fake.all[k].at;
+    return CUDA_SUCCESS;
+  }
+  return OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
+  for (int k = 0; k < MOST_ALLOCATIONS; k++)
+    if (fake.all[k].at && fake.all[k].at == (char *)memory) {
+      fake.allocated -= (int64_t)fake.all[k].bytes;
+      free(fake.all[k].at);
+      fake.all[k].at = NULL;
+      return CUDA_SUCCESS;
+    }
+  return INVALID_VALUE;
+}
+
+/* Whether memory was allocated as one. */
+static int owns(CUdeviceptr memory, size_t bytes) {
+  for (int k = 0; k < MOST_ALLOCATIONS; k++) {
+    const char *at = fake.all[k].at;
+    if (at && (char *)memory >= at && (char *)memory + bytes <= at + fake.all[k].bytes) return 1;
+  }
+  return 0;
+}
+
+static CUresult copy(void *to, const void *from, size_t bytes, int owned) {
+  if (fake.sticky || !owned) return fake.sticky ? fake.sticky : INVALID_VALUE;
+  memcpy(to, from, bytes);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy((void *)to, from, bytes, owns(to, bytes)); }
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy(to, (void *)from, bytes, owns(from, bytes)); }
+
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
+  (void)stream;
+  if (fake.sticky || !owns(memory, bytes)) return fake.sticky ? fake.sticky : INVALID_VALUE;
+  memset((void *)memory, value, bytes);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return *stream = NULL, (void)flags, fake.sticky; }
+EXPORT CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, fake.sticky; }
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) { return *event = calloc(1, sizeof **event), (void)flags, fake.sticky; }
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return event->seconds = now(), (void)stream, fake.sticky; }
+EXPORT CUresult cuEventSynchronize(CUevent event) { return (void)event, fake.sticky; }
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) { return *milliseconds = (float)(1e3 * (end->seconds - begin->seconds)), fake.sticky; }
+
+EXPORT CUresult cuGetErrorString(CUresult result, const char **text) {
+  switch (result) {
+    case OUT_OF_MEMORY: *text = "out of memory"; break;
+    case NO_DEVICE: *text = "no CUDA-capable device is detected"; break;
+    case INVALID_IMAGE: *text = "device kernel image is invalid"; break;
+    case NOT_FOUND: *text = "named symbol not found"; break;
+    case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; break;
+    case LOST: *text = "the device is lost"; break;
+    default: *text = "invalid argument";
+  }
+  return CUDA_SUCCESS;
+}

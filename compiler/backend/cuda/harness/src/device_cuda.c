@@ -1,0 +1,252 @@
+/* Candidates that run on an NVIDIA GPU. Errors of a device stay until its process ends, so the first one ends it. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "driver.h"
+#include "fault.h"
+#include "image.h"
+#include "report.h"
+
+/* What lies behind each argument and the workspace, and is the same afterwards. */
+enum { FENCE = 4096, FENCE_VALUE = 0xC5 };
+/* Events are so many seconds apart at least when they are not at once. */
+#define TICK 0.5e-6
+/* Where the library of the driver is looked for unless --driver names it. */
+#define DRIVER "libcuda.so.1"
+
+static struct {
+  struct driver api;
+  CUstream stream;
+  CUevent begin, end;
+  CUdeviceptr args[MOST_ARGS], workspace, flush, sums;
+  int64_t workspace_bytes, flush_bytes;
+  CUfunction calibration;
+  int open, multiprocessors;
+  unsigned char turn;
+} gpu;
+
+/* Ends the process: the kernel that ran last is to blame. */
+static void check_run(CUresult result, const char *step) {
+  char text[256];
+  if (result == CUDA_SUCCESS) return;
+  snprintf(text, sizeof text, "%s: %s", step, driver_error(&gpu.api, result));
+  fault_report(text);
+}
+
+static int fails(CUresult result, const char *step) {
+  if (result == CUDA_SUCCESS) return 0;
+  report_error("%s: %s", step, driver_error(&gpu.api, result));
+  return -1;
+}
+
+/* Memory with a fence behind it. */
+static int allocate(CUdeviceptr *memory, int64_t bytes, const char *what) {
+  if (fails(gpu.api.cuMemAlloc_v2(memory, bytes + FENCE), what)) return -1;
+  return fails(gpu.api.cuMemsetD8Async(*memory + bytes, FENCE_VALUE, FENCE, gpu.stream), what);
+}
+
+static int open_args(const struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++) {
+    if (allocate(&gpu.args[k], b->args[k].bytes, "allocating an argument on the GPU")) return -1;
+    if (fails(gpu.api.cuMemcpyHtoD_v2(gpu.args[k], b->pointers[k], b->args[k].bytes), "copying an argument to the GPU")) return -1;
+  }
+  return 0;
+}
+
+/* Always the same work: a chain of multiply-adds in each thread, of two blocks for each multiprocessor. */
+static const char calibration[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry tilth_calibration(.param .u64 sums) {\n"
+    "  .reg .pred %p; .reg .f32 %f<4>; .reg .b32 %r<5>; .reg .b64 %d<4>;\n"
+    "  ld.param.u64 %d0, [sums]; cvta.to.global.u64 %d0, %d0;\n"
+    "  mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0;\n"
+    "  cvt.rn.f32.u32 %f0, %r0; mov.f32 %f1, 0f3F000000; mov.u32 %r4, 0;\n"
+    "more:\n"
+    "  fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1;\n"
+    "  add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 16384; @%p bra more;\n"
+    "  mul.wide.u32 %d1, %r3, 4; add.u64 %d2, %d0, %d1; st.global.f32 [%d2], %f0;\n  ret;\n}\n";
+
+enum { CALIBRATION_THREADS = 256, CALIBRATION_BLOCKS = 2 };
+
+static int open_calibration(void) {
+  CUmodule module;
+  size_t bytes = sizeof(float) * CALIBRATION_THREADS * CALIBRATION_BLOCKS * (size_t)gpu.multiprocessors;
+  return fails(gpu.api.cuMemAlloc_v2(&gpu.sums, bytes), "allocating memory for the calibration") ||
+                 fails(gpu.api.cuModuleLoadDataEx(&module, calibration, 0, NULL, NULL), "loading the calibration kernel") ||
+                 fails(gpu.api.cuModuleGetFunction(&gpu.calibration, module, "tilth_calibration"), "loading the calibration kernel")
+             ? -1
+             : 0;
+}
+
+static int open_context(const struct options *o) {
+  CUdevice device;
+  CUcontext context;
+  int n = 0, l2 = 0;
+  if (fails(gpu.api.cuInit(0), "starting the driver") || fails(gpu.api.cuDeviceGetCount(&n), "counting GPUs")) return -1;
+  if (o->device >= n) {
+    report_error("there is no GPU %d: this machine has %d", o->device, n);
+    return -1;
+  }
+  if (fails(gpu.api.cuDeviceGet(&device, o->device), "choosing a GPU") || fails(gpu.api.cuDevicePrimaryCtxRetain(&context, device), "opening the GPU") ||
+      fails(gpu.api.cuCtxSetCurrent(context), "opening the GPU"))
+    return -1;
+  if (fails(gpu.api.cuDeviceGetAttribute(&l2, CU_L2_BYTES, device), "describing the GPU") ||
+      fails(gpu.api.cuDeviceGetAttribute(&gpu.multiprocessors, CU_MULTIPROCESSORS, device), "describing the GPU"))
+    return -1;
+  gpu.flush_bytes = 2 * (int64_t)l2;
+  return 0;
+}
+
+static int open_rest(const struct bench *b) {
+  return fails(gpu.api.cuStreamCreate(&gpu.stream, 0), "making a stream") || fails(gpu.api.cuEventCreate(&gpu.begin, 0), "making an event") ||
+                 fails(gpu.api.cuEventCreate(&gpu.end, 0), "making an event") ||
+                 fails(gpu.api.cuMemAlloc_v2(&gpu.flush, gpu.flush_bytes), "allocating memory to flush the cache") || open_calibration() || open_args(b)
+             ? -1
+             : 0;
+}
+
+int device_open(const struct bench *b) {
+  char message[512];
+  const char *library = b->options->driver ? b->options->driver : DRIVER;
+  setenv("CUDA_CACHE_DISABLE", "1", 1); /* it writes files */
+  if (driver_open(&gpu.api, library, message, sizeof message)) {
+    report_error("%s", message);
+    return -1;
+  }
+  if (open_context(b->options) || open_rest(b)) return -1;
+  gpu.open = 1;
+  return 0;
+}
+
+int device_is_open(void) { return gpu.open; }
+
+static void find_functions(struct image *i, CUmodule module) {
+  for (int32_t k = 0; k < i->module.n_kernels; k++)
+    for (int32_t n = 0; n < i->kernels[k].n_launches; n++) {
+      struct image_launch *l = &i->kernels[k].launches[n];
+      CUfunction function;
+      check_run(gpu.api.cuModuleGetFunction(&function, module, l->entry), "finding a kernel");
+      if (l->shared_bytes > 0) check_run(gpu.api.cuFuncSetAttribute(function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)l->shared_bytes), "asking for shared memory");
+      l->function = function;
+    }
+}
+
+/* The table of a kernel, by the description that the module has of it. */
+static struct {
+  struct image *images[IMAGE_KERNELS];
+  int n;
+} loaded_images;
+
+const struct tilth_module *device_module(const char *path) {
+  char message[512], log[2048] = "";
+  struct image *i = image_read(path, message, sizeof message);
+  if (!i || loaded_images.n == IMAGE_KERNELS) {
+    report_error("loading kernels: %s", i ? "there are too many files" : message);
+    return NULL;
+  }
+  CUmodule module;
+  int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  CUresult result = gpu.api.cuModuleLoadDataEx(&module, i->code, 2, options, values);
+  if (result != CUDA_SUCCESS) {
+    snprintf(message, sizeof message, "the driver refuses its code: %s. %.400s", driver_error(&gpu.api, result), log);
+    fault_report(message);
+  }
+  find_functions(i, module);
+  loaded_images.images[loaded_images.n++] = i;
+  return &i->module;
+}
+
+static const struct image_kernel *table_of(const struct tilth_kernel *kernel) {
+  for (int n = 0; n < loaded_images.n; n++) {
+    const struct image *i = loaded_images.images[n];
+    if (kernel >= i->module.kernels && kernel < i->module.kernels + i->module.n_kernels) return &i->kernels[kernel - i->module.kernels];
+  }
+  return NULL;
+}
+
+void device_give(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) {
+  check_run(gpu.api.cuStreamSynchronize(gpu.stream), "before copying to the GPU");
+  check_run(gpu.api.cuMemcpyHtoD_v2(gpu.args[arg] + at, (const char *)b->pointers[arg] + at, bytes), "copying to the GPU");
+}
+
+void device_take(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) {
+  check_run(gpu.api.cuStreamSynchronize(gpu.stream), "before copying from the GPU");
+  check_run(gpu.api.cuMemcpyDtoH_v2((char *)b->pointers[arg] + at, gpu.args[arg] + at, bytes), "copying from the GPU");
+}
+
+int device_load(const struct bench *b, const struct loaded *l) {
+  int64_t bytes = l->kernel->workspace_bytes;
+  (void)b;
+  if (bytes > gpu.workspace_bytes || !gpu.workspace) {
+    if (gpu.workspace && fails(gpu.api.cuMemFree_v2(gpu.workspace), "freeing the workspace")) return -1;
+    if (allocate(&gpu.workspace, bytes, "allocating the workspace on the GPU")) return -1;
+    gpu.workspace_bytes = bytes;
+  }
+  return fails(gpu.api.cuMemsetD8Async(gpu.workspace, POISON, gpu.workspace_bytes, gpu.stream), "filling the workspace");
+}
+
+static void launch(const struct image_launch *l) {
+  CUdeviceptr pointers[IMAGE_PARAMETERS];
+  void *parameters[IMAGE_PARAMETERS + 1] = {NULL};
+  for (int32_t k = 0; k < l->n_parameters; k++) {
+    const struct image_parameter *p = &l->parameters[k];
+    pointers[k] = p->arg >= 0 ? gpu.args[p->arg] : gpu.workspace + (uint64_t)p->offset;
+    parameters[k] = &pointers[k];
+  }
+  check_run(gpu.api.cuLaunchKernel(l->function, (unsigned)l->blocks, 1, 1, (unsigned)l->threads, 1, 1, (unsigned)l->shared_bytes, gpu.stream, parameters, NULL),
+            "launching a kernel");
+}
+
+static double elapsed(void) {
+  float milliseconds = 0;
+  check_run(gpu.api.cuEventSynchronize(gpu.end), "running a kernel");
+  check_run(gpu.api.cuEventElapsedTime(&milliseconds, gpu.begin, gpu.end), "timing a kernel");
+  return fmax(1e-3 * (double)milliseconds, TICK / 2);
+}
+
+double device_run(const struct bench *b, const struct loaded *l) {
+  const struct image_kernel *k = table_of(l->kernel);
+  (void)b;
+  check_run(gpu.api.cuEventRecord(gpu.begin, gpu.stream), "timing a kernel");
+  for (int32_t n = 0; n < k->n_launches; n++) launch(&k->launches[n]);
+  check_run(gpu.api.cuEventRecord(gpu.end, gpu.stream), "timing a kernel");
+  return elapsed();
+}
+
+/* What was written last fills the second cache. While it is written the launches behind it are put in, so that they follow at once. */
+void device_chill(const struct bench *b, const struct loaded *l) {
+  (void)b, (void)l;
+  check_run(gpu.api.cuMemsetD8Async(gpu.flush, gpu.turn++, gpu.flush_bytes, gpu.stream), "flushing the cache");
+}
+
+static int fence_spoilt(CUdeviceptr end, const char *name, char *message, int message_bytes) {
+  unsigned char fence[FENCE];
+  int32_t last = FENCE;
+  check_run(gpu.api.cuMemcpyDtoH_v2(fence, end, FENCE), "copying from the GPU");
+  while (last > 0 && fence[last - 1] == FENCE_VALUE) last--;
+  if (last == 0) return 0;
+  snprintf(message, message_bytes, "writes %d bytes past the end of %s", last, name);
+  return -1;
+}
+
+int device_overrun(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
+  (void)l;
+  check_run(gpu.api.cuStreamSynchronize(gpu.stream), "running a kernel");
+  for (int32_t k = 0; k < b->n_args; k++)
+    if (fence_spoilt(gpu.args[k] + (uint64_t)b->args[k].bytes, b->args[k].name, message, message_bytes)) return -1;
+  return fence_spoilt(gpu.workspace + (uint64_t)gpu.workspace_bytes, "workspace", message, message_bytes);
+}
+
+double device_calibrate(void) {
+  void *parameters[] = {&gpu.sums};
+  check_run(gpu.api.cuEventRecord(gpu.begin, gpu.stream), "timing the calibration");
+  check_run(gpu.api.cuLaunchKernel(gpu.calibration, CALIBRATION_BLOCKS * (unsigned)gpu.multiprocessors, 1, 1, CALIBRATION_THREADS, 1, 1, 0, gpu.stream, parameters, NULL),
+            "launching the calibration");
+  check_run(gpu.api.cuEventRecord(gpu.end, gpu.stream), "timing the calibration");
+  return elapsed();
+}

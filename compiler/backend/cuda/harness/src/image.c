@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+#include "image.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IMAGE_ARGUMENTS = 256, IMAGE_LINE = 16 << 10 };
+/* Files are larger than this by mistake only. */
+#define IMAGE_BYTES (INT64_C(1) << 30)
+
+/* What is left of a file. */
+struct text {
+  const char *at, *end;
+  int line;
+};
+
+/* Copies the next line. 0 when there is none that fits. */
+static int next_line(struct text *t, char *line) {
+  const char *stop = memchr(t->at, '\n', t->end - t->at);
+  if (!stop || stop - t->at >= IMAGE_LINE) return 0;
+  memcpy(line, t->at, stop - t->at);
+  line[stop - t->at] = 0;
+  t->at = stop + 1, t->line++;
+  return 1;
+}
+
+static int read_arg(struct text *t, struct tilth_arg *a) {
+  char line[IMAGE_LINE], name[IMAGE_NAME];
+  if (!next_line(t, line) || sscanf(line, "arg %127s %" SCNd64 " %" SCNd64 " %" SCNd32 " %" SCNd32, name, &a->elements, &a->bytes, &a->dtype, &a->role) != 5)
+    return -1;
+  a->name = strdup(name);
+  return a->name && a->elements >= 0 && a->bytes >= 0 ? 0 : -1;
+}
+
+static int read_parameter(const char **line, int32_t n_args, int64_t workspace, struct image_parameter *p) {
+  char kind;
+  int64_t number;
+  int used;
+  if (sscanf(*line, " %c%" SCNd64 "%n", &kind, &number, &used) != 2 || number < 0) return -1;
+  *line += used;
+  *p = (struct image_parameter){kind == 'a' ? (int32_t)number : -1, number};
+  return (kind == 'a' && number < n_args) || (kind == 'w' && number < workspace) ? 0 : -1;
+}
+
+static int read_launch(struct text *t, int32_t n_args, int64_t workspace, struct image_launch *l) {
+  char line[IMAGE_LINE];
+  int used;
+  if (!next_line(t, line) || sscanf(line, "launch %127s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd32 "%n", l->entry, &l->blocks, &l->threads, &l->shared_bytes,
+                                    &l->n_parameters, &used) != 5)
+    return -1;
+  if (l->blocks < 1 || l->blocks > INT32_MAX || l->threads < 1 || l->threads > 1024 || l->shared_bytes < 0 || l->shared_bytes > INT32_MAX ||
+      l->n_parameters < 0 || l->n_parameters > IMAGE_PARAMETERS)
+    return -1;
+  const char *rest = line + used;
+  if (!(l->parameters = calloc(l->n_parameters + 1, sizeof *l->parameters))) return -1;
+  for (int32_t k = 0; k < l->n_parameters; k++)
+    if (read_parameter(&rest, n_args, workspace, &l->parameters[k])) return -1;
+  return *rest ? -1 : 0;
+}
+
+/* What `run` is of a kernel that runs elsewhere. */
+static void not_here(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {
+  (void)rt, (void)args, (void)prepared, (void)workspace;
+  abort();
+}
+
+static int read_kernel(struct text *t, int32_t n_args, struct image_kernel *k) {
+  char line[IMAGE_LINE], id[IMAGE_NAME];
+  if (!next_line(t, line) ||
+      sscanf(line, "kernel %127s %" SCNd64 " %lf %" SCNd32, id, &k->kernel.workspace_bytes, &k->kernel.error_growth, &k->n_launches) != 4)
+    return -1;
+  k->kernel.run = not_here, k->kernel.id = strdup(id);
+  if (!k->kernel.id || k->kernel.workspace_bytes < 0 || k->n_launches < 0 || k->n_launches > IMAGE_LAUNCHES) return -1;
+  if (!(k->launches = calloc(k->n_launches + 1, sizeof *k->launches))) return -1;
+  for (int32_t i = 0; i < k->n_launches; i++)
+    if (read_launch(t, n_args, k->kernel.workspace_bytes, &k->launches[i])) return -1;
+  return 0;
+}
+
+static int read_args(struct text *t, struct tilth_module *m) {
+  char line[IMAGE_LINE];
+  if (!next_line(t, line) || sscanf(line, "args %" SCNd32, &m->n_args) != 1 || m->n_args < 1 || m->n_args > IMAGE_ARGUMENTS) return -1;
+  struct tilth_arg *args = calloc(m->n_args, sizeof *args);
+  m->args = args;
+  if (!args) return -1;
+  for (int32_t k = 0; k < m->n_args; k++)
+    if (read_arg(t, &args[k])) return -1;
+  return 0;
+}
+
+static int read_kernels(struct text *t, struct image *i) {
+  char line[IMAGE_LINE];
+  struct tilth_module *m = &i->module;
+  if (!next_line(t, line) || sscanf(line, "kernels %" SCNd32, &m->n_kernels) != 1 || m->n_kernels < 0 || m->n_kernels > IMAGE_KERNELS) return -1;
+  struct tilth_kernel *kernels = calloc(m->n_kernels + 1, sizeof *kernels);
+  i->kernels = calloc(m->n_kernels + 1, sizeof *i->kernels);
+  m->kernels = kernels;
+  if (!kernels || !i->kernels) return -1;
+  for (int32_t k = 0; k < m->n_kernels; k++) {
+    if (read_kernel(t, m->n_args, &i->kernels[k])) return -1;
+    kernels[k] = i->kernels[k].kernel;
+  }
+  return 0;
+}
+
+static int read_all(struct text *t, struct image *i) {
+  char line[IMAGE_LINE];
+  int version;
+  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 1) return -1;
+  if (!next_line(t, line) || sscanf(line, "tolerance %lf", &i->module.tolerance) != 1) return -1;
+  if (read_args(t, &i->module) || read_kernels(t, i)) return -1;
+  if (!next_line(t, line) || sscanf(line, "code %" SCNd64, &i->code_bytes) != 1 || i->code_bytes != t->end - t->at) return -1;
+  i->module.abi = TILTH_ABI, i->code = t->at;
+  return 0;
+}
+
+/* The whole file, with a zero behind it. */
+static char *contents(const char *path, int64_t *bytes) {
+  FILE *f = fopen(path, "rb");
+  char *all = NULL;
+  if (!f) return NULL;
+  if (fseek(f, 0, SEEK_END) == 0 && (*bytes = ftell(f)) >= 0 && *bytes <= IMAGE_BYTES && fseek(f, 0, SEEK_SET) == 0 && (all = malloc(*bytes + 1)))
+    all[fread(all, 1, *bytes, f) == (size_t)*bytes ? *bytes : 0] = 0;
+  fclose(f);
+  return all;
+}
+
+struct image *image_read(const char *path, char *message, int message_bytes) {
+  int64_t bytes = 0;
+  char *all = contents(path, &bytes);
+  struct image *i = calloc(1, sizeof *i);
+  if (!all || !i) {
+    snprintf(message, message_bytes, "reading %s: %s", path, strerror(errno));
+    return NULL;
+  }
+  struct text t = {all, all + bytes, 0};
+  if (read_all(&t, i) == 0) return i;
+  snprintf(message, message_bytes, "%s is no module for a device: what line %d should say is not there", path, t.line);
+  return NULL;
+}

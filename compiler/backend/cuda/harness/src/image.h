@@ -1,0 +1,49 @@
+/* Files of candidates: a table in text, and behind it the code for the device, which only the driver reads.
+ *
+ *     tilth-device-module 1
+ *     tolerance 0.0001
+ *     args 2
+ *     arg NAME ELEMENTS BYTES DTYPE ROLE
+ *     kernels 1
+ *     kernel ID WORKSPACE_BYTES ERROR_GROWTH LAUNCHES
+ *     launch ENTRY BLOCKS THREADS SHARED_BYTES PARAMETERS PARAMETER...
+ *     code BYTES
+ *
+ * A parameter is a and the number of an argument, or w and an offset into the workspace, in bytes. */
+#ifndef TILTH_IMAGE_H
+#define TILTH_IMAGE_H
+#include "tilth_kernel.h"
+
+enum { IMAGE_LAUNCHES = 256, IMAGE_PARAMETERS = 256, IMAGE_KERNELS = 4096, IMAGE_NAME = 128 };
+
+/* A pointer that a launch gives its kernel: argument `arg`, or, where that is -1, a place in the workspace. */
+struct image_parameter {
+  int32_t arg;
+  int64_t offset;
+};
+
+struct image_launch {
+  char entry[IMAGE_NAME];
+  int64_t blocks, threads, shared_bytes;
+  int32_t n_parameters;
+  struct image_parameter *parameters;
+  void *function; /* the driver's */
+};
+
+struct image_kernel {
+  struct tilth_kernel kernel;
+  int32_t n_launches;
+  struct image_launch *launches;
+};
+
+struct image {
+  struct tilth_module module;
+  struct image_kernel *kernels; /* in the order of the module's */
+  const char *code;             /* ends with a zero */
+  int64_t code_bytes;
+};
+
+/* Reads a file. On failure it returns NULL, with a message. */
+struct image *image_read(const char *path, char *message, int message_bytes);
+
+#endif

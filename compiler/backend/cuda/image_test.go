@@ -1,0 +1,158 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+)
+
+// card is this machine with a card of a make.
+func card(t testing.TB, arch string) *target.Target {
+	t.Helper()
+	on, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.GPU = &target.GPU{Arch: arch, Model: "none", Multiprocessors: 4, WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
+		ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10, BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 1 << 20}
+	return on
+}
+
+// module is one with the default candidate of a product.
+func module(t testing.TB, arch string) []byte {
+	t.Helper()
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, on := exprtest.Product(t, 64, 64, 64), card(t, arch)
+	space := sketch.New(w, on, schedule.Default)
+	s, err := space.Apply(space.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "module")
+	if err := tc.Build(t.Context(), Module(w, []*Printed{p}, on), path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestModulesHaveCodeForTheirCard with a bound on the threads of blocks.
+func TestModulesHaveCodeForTheirCard(t *testing.T) {
+	for _, arch := range []string{"sm_80", "sm_90a"} {
+		code, err := Code(module(t, arch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{".target " + arch, ".maxntid", ".entry k0_0("} {
+			if !bytes.Contains(code, []byte(want)) {
+				t.Errorf("the code for %s has no %s", arch, want)
+			}
+		}
+	}
+	if _, err := Code([]byte("tilth-device-module 1\ncode 9\nshort")); err == nil {
+		t.Error("code that is cut short is no error")
+	}
+}
+
+// reader reads files, and says of each whether it is a module.
+const reader = `
+#include "image.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+  for (int k = 1; k < argc; k++) {
+    char message[512] = "";
+    struct image *i = image_read(argv[k], message, sizeof message);
+    if (!i && !message[0]) return 1;
+    printf("%s\n", i ? "module" : message);
+  }
+  return 0;
+}
+`
+
+// TestNoFileBreaksTheReaderOfModules: whatever is in a file, the reader of the harness refuses it with a message or
+// reads it within its bounds.
+func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
+	var program strings.Builder
+	program.WriteString("#define _GNU_SOURCE\n" + abi.Header)
+	for _, name := range []string{"image.h", "image.c"} {
+		for _, f := range sources("harness/src") {
+			if f.Name == name {
+				for line := range strings.Lines(f.Text) {
+					if !strings.HasPrefix(line, "#include \"") {
+						program.WriteString(line)
+					}
+				}
+			}
+		}
+	}
+	program.WriteString(strings.ReplaceAll(reader, "#include \"image.h\"\n", ""))
+	run, err := toolchaintest.Program(t, "clang-19", []string{"-std=gnu11", "-O1", "-w", "-fsanitize=undefined", "-fsanitize-trap=undefined"}, program.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := module(t, "sm_80")
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 1))
+	files := []string{filepath.Join(dir, "good")}
+	texts := [][]byte{good, nil, []byte("\n"), good[:len(good)/2]}
+	table := bytes.Index(good, []byte("code "))
+	for range 400 {
+		texts = append(texts, spoilt(rng, good, table))
+	}
+	for k, text := range texts {
+		files = append(files[:k], filepath.Join(dir, fmt.Sprint(k)))
+		if err := os.WriteFile(files[k], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), run, files...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); len(lines) != len(texts) || lines[0] != "module" || lines[1] == "module" {
+		t.Errorf("%d answers for %d files, the first of which are %q and %q", len(lines), len(texts), lines[0], lines[1])
+	}
+}
+
+// spoilt is a module with some of its table changed: bytes, numbers, lines.
+func spoilt(rng *rand.Rand, good []byte, table int) []byte {
+	text := bytes.Clone(good)
+	for range 1 + rng.IntN(3) {
+		at := rng.IntN(table)
+		switch rng.IntN(4) {
+		case 0:
+			text[at] = byte(rng.IntN(256))
+		case 1:
+			text = append(text[:at], append([]byte("99999999999999999999"), text[at:]...)...)
+		case 2:
+			text = append(text[:at], append([]byte("-"), text[at:]...)...)
+		default:
+			text = append(text[:at], text[min(len(text), at+rng.IntN(20)):]...)
+		}
+		table = min(table, len(text))
+	}
+	return text
+}

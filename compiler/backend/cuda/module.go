@@ -1,0 +1,131 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	cpucode "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Printed is a candidate before it is known which others it shares a module with.
+type Printed struct {
+	id             string
+	workspaceBytes int64
+	growth         float64
+	helpers        ctext.Declarations
+	// Kernels are its launches, in their order.
+	Kernels []codegen.Kernel
+}
+
+// Print prints a candidate under a symbol that none of its module's others may have. The error says why the schedule
+// cannot be lowered, or which limit of the GPU it breaks.
+func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
+	f, err := codegen.Lower(k.Schedule, t.GPU, nil)
+	if err != nil {
+		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
+	}
+	if len(f.Prepared) > 0 {
+		return nil, fmt.Errorf("candidate %.12s: it packs constants, which kernels for GPUs read as they are", k.ID)
+	}
+	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: k.Schedule.ErrorGrowth()}
+	p.Kernels = codegen.Kernels(symbol, f, &p.helpers, dialect.Text)
+	return p, nil
+}
+
+// Size is the length of its kernels in bytes, which a compiler's time grows with.
+func (p *Printed) Size() int {
+	n := 0
+	for _, k := range p.Kernels {
+		n += len(k.Text)
+	}
+	return n
+}
+
+// Helpers are the functions that kernels call.
+func (p *Printed) Helpers() *ctext.Declarations { return &p.helpers }
+
+// Module is what to compile for candidates, all of w and t: a table of launches, and the code of the kernels behind
+// it, as harness/src/image.h has it.
+func Module(w *expr.Workload, candidates []*Printed, t *target.Target) toolchain.Build {
+	var helpers ctext.Declarations
+	text := ""
+	for _, p := range candidates {
+		helpers.Include(&p.helpers)
+		for _, k := range p.Kernels {
+			text += k.Text
+		}
+	}
+	table := tableOf(w, candidates)
+	return toolchain.Build{
+		Target: t, Form: toolchain.Device, Flags: dialect.NVPTXFlags(t.GPU.Arch),
+		Sources: []toolchain.File{{Name: "kernels.c", Text: dialect.NVPTX() + helpers.Text() + text}},
+		Finish:  func(ptx []byte) ([]byte, error) { return finished(table, ptx) },
+	}
+}
+
+// finished is a module of a table and PTX.
+func finished(table string, ptx []byte) ([]byte, error) {
+	bound, err := dialect.BoundThreads(string(ptx))
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%scode %d\n%s", table, len(bound), bound), nil
+}
+
+// Code is the code in a module, without its table.
+func Code(module []byte) ([]byte, error) {
+	for rest := module; len(rest) > 0; {
+		line, after, _ := bytes.Cut(rest, []byte("\n"))
+		if size, ok := bytes.CutPrefix(line, []byte("code ")); ok {
+			if n, err := strconv.Atoi(string(size)); err != nil || n != len(after) {
+				return nil, fmt.Errorf("a module for a GPU has %d bytes of code instead of %s", len(after), size)
+			}
+			return after, nil
+		}
+		rest = after
+	}
+	return nil, fmt.Errorf("a module for a GPU has no code")
+}
+
+// roles are the numbers that the ABI has for roles of arguments.
+var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
+
+func tableOf(w *expr.Workload, candidates []*Printed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tilth-device-module 1\ntolerance %g\nargs %d\n", cpucode.Tolerance(w), len(w.Args()))
+	for k, t := range w.Args() {
+		n := t.SpanElements()
+		fmt.Fprintf(&b, "arg t%d %d %d %d %d\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role])
+	}
+	fmt.Fprintf(&b, "kernels %d\n", len(candidates))
+	for _, p := range candidates {
+		fmt.Fprintf(&b, "kernel %s %d %g %d\n", p.id, p.workspaceBytes, p.growth, len(p.Kernels))
+		for _, k := range p.Kernels {
+			fmt.Fprintf(&b, "launch %s %d %d %d %d%s\n", k.Name, k.Blocks, k.Threads, k.SharedBytes, len(k.Parameters()), parameters(k))
+		}
+	}
+	return b.String()
+}
+
+// parameters are those of a launch in a table.
+func parameters(k codegen.Kernel) string {
+	text := ""
+	for _, p := range k.Parameters() {
+		if p.Arg < 0 {
+			text += fmt.Sprintf(" w%d", p.OffsetBytes)
+		} else {
+			text += fmt.Sprintf(" a%d", p.Arg)
+		}
+	}
+	return text
+}

@@ -1,0 +1,257 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// deviceBench has candidates for a GPU whose driver is a fake.
+type deviceBench struct {
+	driver *fakedriver.Driver
+	plan   Plan
+	ids    []string
+}
+
+// onCard is this machine with a card in it.
+func onCard(t testing.TB) *target.Target {
+	t.Helper()
+	on, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.GPU = &target.GPU{Arch: "sm_90a", Model: "Fake GPU", Multiprocessors: 4, WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
+		ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10, BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 1 << 20}
+	return on
+}
+
+// newDeviceBench builds random points of a workload's space, each in a module of its own.
+func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
+	t.Helper()
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, dir := onCard(t), t.TempDir()
+	b := &deviceBench{plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}}}
+	build := func(what toolchain.Build, name string) string {
+		path := filepath.Join(dir, name)
+		if err := tc.Build(t.Context(), what, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if b.driver, err = fakedriver.Make(t.Context(), tc, on, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	reference, err := cpu.Backend{}.Reference(w, on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.plan.Device = &Device{Driver: b.driver.Library()}
+	b.plan.Reference, b.plan.Harness = build(reference, "reference.so"), build(cuda.Harness(on), "harness")
+	for k, s := range schedules(t, w, on, points) {
+		id := schedule.Digest(s.Trace())
+		p, err := cuda.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := build(cuda.Module(w, []*cuda.Printed{p}, on), fmt.Sprintf("module%d", k))
+		module, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := cuda.Code(module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Play(t.Context(), code, []*cuda.Printed{p}); err != nil {
+			t.Fatal(err)
+		}
+		b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
+	}
+	return b
+}
+
+// schedules are different points of a workload's space, the default first.
+func schedules(t testing.TB, w *expr.Workload, on *target.Target, n int) (list []*schedule.Schedule) {
+	t.Helper()
+	space := sketch.New(w, on, schedule.Default)
+	rng, seen := rand.New(rand.NewPCG(1, 1)), map[string]bool{}
+	for p, ok := space.Default(), true; len(list) < n; p, ok = space.Random(rng) {
+		if !ok || seen[space.Format(p)] {
+			continue
+		}
+		seen[space.Format(p)] = true
+		s, err := space.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// measure returns the outcomes by the kernels' ids.
+func (b *deviceBench) measure(t testing.TB) (map[string]Outcome, error) {
+	t.Helper()
+	outcomes := map[string]Outcome{}
+	err := Measure(t.Context(), b.plan, func(o Outcome) { outcomes[o.Kernel] = o })
+	return outcomes, err
+}
+
+// TestCandidatesRunOnADevice: PTX and its launches go to the driver, constants and inputs with them, and what comes
+// back is right, is timed and is judged as on a processor.
+func TestCandidatesRunOnADevice(t *testing.T) {
+	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65)} {
+		t.Run(name, func(t *testing.T) {
+			b := newDeviceBench(t, w, 4)
+			outcomes, err := b.measure(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range b.ids {
+				if o := outcomes[id]; o.Error != none || len(o.Samples) == 0 {
+					t.Errorf("%.12s: %v, %s, %d samples", id, o.Error, o.Message, len(o.Samples))
+				}
+			}
+		})
+	}
+}
+
+// TestWhatADeviceDoesWrongCostsOneCandidate at a time: its errors stay until the process ends, so each of the others
+// gets a new one.
+func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
+	for _, c := range []struct {
+		tell    string
+		class   tilthv1.ErrorClass
+		message string
+	}{
+		{"illegal", crash, "an illegal memory access was encountered"},
+		{"vanish", crash, "the device is lost"},
+		{"hang", timeout, ""},
+	} {
+		t.Run(c.tell, func(t *testing.T) {
+			b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
+			b.plan.Limits.Candidate = 200 * time.Millisecond
+			if err := b.driver.Tell(c.tell, 1); err != nil {
+				t.Fatal(err)
+			}
+			outcomes, err := b.measure(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range b.ids {
+				if o := outcomes[id]; o.Error != c.class || !strings.Contains(o.Message, c.message) {
+					t.Errorf("%.12s: %v, %s", id, o.Error, o.Message)
+				}
+			}
+		})
+	}
+}
+
+// TestADeviceThatIsNotThereIsNoCandidatesFault: the error says what is missing.
+func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
+	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	library := b.plan.Device.Driver
+	for _, c := range []struct {
+		name            string
+		devices, memory int
+		on              Device
+		want            string
+	}{
+		{"no driver", 1, 1024, Device{Driver: filepath.Join(t.TempDir(), "libcuda.so.1")}, "no driver of NVIDIA's GPUs"},
+		{"no card", 0, 1024, Device{Driver: library}, "no CUDA-capable device is detected"},
+		{"too few cards", 2, 1024, Device{Driver: library, Number: 2}, "there is no GPU 2: this machine has 2"},
+		{"no memory", 1, 0, Device{Driver: library}, "out of memory"},
+		{"the second of two cards", 2, 1024, Device{Driver: library, Number: 1}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for what, number := range map[string]int{"devices": c.devices, "memory": c.memory} {
+				if err := b.driver.Tell(what, number); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.plan.Device = &c.on
+			outcomes, err := b.measure(t)
+			if c.want == "" {
+				if err != nil || outcomes[b.ids[0]].Error != none {
+					t.Errorf("%+v, %v", outcomes, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(outcomes) > 0 {
+				t.Errorf("the error is %v and the outcomes are %v, want %q", err, outcomes, c.want)
+			}
+		})
+	}
+}
+
+// TestACandidateThatIsWrongOnADeviceIsFound: one whose code computes something else, and files that are no modules.
+func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
+	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b.plan.Kernels = b.ids
+	good, err := os.ReadFile(b.plan.Candidates[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		spoil   func(text string) string
+		class   tilthv1.ErrorClass
+		message string
+	}{
+		{"its arguments are exchanged", func(s string) string {
+			return regexp.MustCompile(`(?m)^(launch .*) a0 a1 `).ReplaceAllString(s, "$1 a1 a0 ")
+		}, wrong, ""},
+		{"it is cut short", func(s string) string { return s[:len(s)-10] }, 0, "is no module for a device"},
+		{"an argument that is not there", func(s string) string {
+			return regexp.MustCompile(`(?m)^(launch .*) a0 a1 `).ReplaceAllString(s, "$1 a0 a9 ")
+		}, 0, "is no module for a device"},
+		{"its code is another", func(s string) string { return strings.Replace(s, ".version", ".Version", 1) }, crash, "device kernel image is invalid"},
+		{"it has no such kernel", func(s string) string { return strings.Replace(s, "launch k0_0 ", "launch k0_1 ", 1) }, crash, "named symbol not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spoilt := c.spoil(string(good))
+			if spoilt == string(good) {
+				t.Fatal("nothing was spoilt")
+			}
+			if err := os.WriteFile(b.plan.Candidates[0], []byte(spoilt), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			outcomes, err := b.measure(t)
+			var farm *failure.Farm
+			if c.class == 0 { // a file that a builder did not make so: nobody's kernel is to blame
+				if !errors.As(err, &farm) || !strings.Contains(err.Error(), c.message) {
+					t.Errorf("the error is %v, want %q", err, c.message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o := outcomes[b.ids[0]]; o.Error != c.class || !strings.Contains(o.Message, c.message) {
+				t.Errorf("%v, %s; want %v, %q", o.Error, o.Message, c.class, c.message)
+			}
+		})
+	}
+}
