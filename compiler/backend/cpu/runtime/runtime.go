@@ -33,11 +33,21 @@ func PoolHeaders() []toolchain.File {
 
 // ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
 // what the machine can do.
-func ModelSources() []toolchain.File { return append(PoolSources(), Read("model.c", "peak.c")...) }
+func ModelSources() []toolchain.File {
+	return append(append(PoolSources(), CommonSources()...), Read("model.c", "peak.c")...)
+}
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
 func ModelHeaders() []toolchain.File {
-	return append(PoolHeaders(), Read("tilth.h", "model.h", "peak.h")...)
+	return append(CommonHeaders(), Read("peak.h", "pool.h", "spread.h")...)
+}
+
+// CommonSources are what packages for all kinds of devices share: what a package tells of itself, and its weights.
+func CommonSources() []toolchain.File { return Read("interface.c", "weights.c") }
+
+// CommonHeaders are what CommonSources and the generated part of a package include.
+func CommonHeaders() []toolchain.File {
+	return append(Read("tilth.h", "model.h", "failure.h", "weights.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
 // Interface is the header of a package's C interface.

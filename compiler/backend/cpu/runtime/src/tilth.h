@@ -43,7 +43,7 @@ struct tilth_model *tilth_open(const char *weights, int64_t offset);
 /* Ends the threads and frees the memory. NULL is allowed. */
 void tilth_close(struct tilth_model *model);
 
-/* What went wrong in the last call of tilth_open in this thread; empty when nothing did. */
+/* What went wrong in the last call of tilth_open in this thread, or, with a GPU, of a function that runs the model; empty when nothing did. */
 const char *tilth_last_error(void);
 
 int32_t tilth_input_count(void);
@@ -73,6 +73,11 @@ void tilth_peak(struct tilth_model *model, double *flops, double *bytes);
 /* The operations a second of sums of products of 8-bit integers (of 16-bit ones where there is no instruction for those) on the model's
  * threads, a multiplication and an addition counting as two; 0 where there is no instruction for them. */
 double tilth_integer_peak(struct tilth_model *model);
+
+/* In packages for GPUs only: runs on inputs and outputs that lie in the GPU's memory, one pointer each, as part of a stream of the caller's
+ * (a CUstream), in the GPU's primary context. It returns at once; what the pointers point to must stay until the stream has come so far. 0 on
+ * success; otherwise tilth_last_error() says why. */
+int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, void *const *outputs, void *stream);
 
 /* The model's nodes that a call computes. NULL when the index is out of range. */
 const char *tilth_call_name(int32_t index);
