@@ -41,6 +41,8 @@ type Build struct {
 	Sources []File
 	// Headers are what the sources may include.
 	Headers []File
+	// Embedded is code for devices that is made first, into files beside the sources, which may take it in by .incbin.
+	Embedded []Embedded `json:",omitempty"`
 	// Level is the optimisation level; 0 means 2.
 	Level int
 	// Flags are further compiler flags.
@@ -52,6 +54,12 @@ type Build struct {
 	Limits   Limits
 	// Objects, if not nil, has the objects of earlier builds, and gets those that are compiled now.
 	Objects *Objects `json:"-"`
+}
+
+// Embedded is a build of code for a device, and the name of the file that it is made into.
+type Embedded struct {
+	Name  string
+	Build Build
 }
 
 // KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is
@@ -105,6 +113,9 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	if b.Form == Device {
 		return tc.device(ctx, b, dir)
 	}
+	if err := tc.embed(ctx, b, dir); err != nil {
+		return err
+	}
 	objects, err := tc.compileAll(ctx, b, dir)
 	if err != nil {
 		return err
@@ -133,12 +144,17 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 		})
 	}
 	wait.Wait()
+	return objects, abandoned(ctx)
+}
+
+// abandoned is the error with which compiling ended; nil when it did not.
+func abandoned(ctx context.Context) error {
 	err := context.Cause(ctx)
 	var failure *Error
 	if err != nil && !errors.As(err, &failure) {
 		err = &Error{Kind: Infra, Step: "compiling", Message: "abandoned: " + err.Error(), Err: err}
 	}
-	return objects, err
+	return err
 }
 
 // compile makes an object file of a source, unless an earlier build has left it.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // leastDeviceClang is the first version of clang that makes kernels for today's GPUs of plain C.
@@ -39,6 +40,29 @@ func (tc *Toolchain) device(ctx context.Context, b Build, dir string) error {
 		return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
 	}
 	return nil
+}
+
+// embed makes the code for devices that sources take in, up to Parallel at a time.
+func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, max(b.Parallel, 1))
+	var wait sync.WaitGroup
+	for _, e := range b.Embedded {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			if ctx.Err() != nil {
+				return
+			}
+			e.Build.Limits = b.Limits
+			if err := tc.Build(ctx, e.Build, filepath.Join(dir, e.Name)); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wait.Wait()
+	return abandoned(ctx)
 }
 
 // atLeast reports whether a text is a number that is not below another.

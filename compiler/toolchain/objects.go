@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/lrudir"
@@ -78,7 +79,13 @@ func objectKey(compiler string, args []string, b Build, source string) string {
 			text = f.Text
 		}
 	}
-	data, err := json.Marshal([]any{Identity(compiler), args, b.Headers, text})
+	parts := []any{Identity(compiler), args, b.Headers, text}
+	for _, e := range b.Embedded {
+		if strings.Contains(text, e.Name) {
+			parts = append(parts, e.Build.Flags, e.Build.Sources)
+		}
+	}
+	data, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // texts always encode
 	}
