@@ -67,7 +67,7 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.plan.Device = &Device{Driver: b.driver.Library()}
+	b.plan.Device = &backend.Device{Driver: b.driver.Library()}
 	b.plan.Reference, b.plan.Harness = build(reference, "reference.so"), build(cuda.Harness(on), "harness")
 	for k, s := range schedules(t, w, on, points) {
 		id := schedule.Digest(s.Trace())
@@ -75,18 +75,11 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := build(cuda.Module(w, []*cuda.Printed{p}, on), fmt.Sprintf("module%d", k))
-		module, err := os.ReadFile(path)
-		if err != nil {
+		module := cuda.Module(w, []*cuda.Printed{p}, on)
+		if err := b.driver.Play(t.Context(), module); err != nil {
 			t.Fatal(err)
 		}
-		code, err := cuda.Code(module)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.driver.Play(t.Context(), code, []*cuda.Printed{p}); err != nil {
-			t.Fatal(err)
-		}
+		path := build(module, fmt.Sprintf("module%d", k))
 		b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
 	}
 	return b
@@ -176,14 +169,14 @@ func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		devices, memory int
-		on              Device
+		on              backend.Device
 		want            string
 	}{
-		{"no driver", 1, 1024, Device{Driver: filepath.Join(t.TempDir(), "libcuda.so.1")}, "no driver of NVIDIA's GPUs"},
-		{"no card", 0, 1024, Device{Driver: library}, "no CUDA-capable device is detected"},
-		{"too few cards", 2, 1024, Device{Driver: library, Number: 2}, "there is no GPU 2: this machine has 2"},
-		{"no memory", 1, 0, Device{Driver: library}, "out of memory"},
-		{"the second of two cards", 2, 1024, Device{Driver: library, Number: 1}, ""},
+		{"no driver", 1, 1024, backend.Device{Driver: filepath.Join(t.TempDir(), "libcuda.so.1")}, "no driver of NVIDIA's GPUs"},
+		{"no card", 0, 1024, backend.Device{Driver: library}, "no CUDA-capable device is detected"},
+		{"too few cards", 2, 1024, backend.Device{Driver: library, Number: 2}, "there is no GPU 2: this machine has 2"},
+		{"no memory", 1, 0, backend.Device{Driver: library}, "out of memory"},
+		{"the second of two cards", 2, 1024, backend.Device{Driver: library, Number: 1}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for what, number := range map[string]int{"devices": c.devices, "memory": c.memory} {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/sandbox"
@@ -120,7 +121,11 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		}
 		defer release()
 	}
-	plan := Plan{Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
+	by, err := registry.Of(machine)
+	if err != nil {
+		return fmt.Errorf("runner: %w", err)
+	}
+	plan := Plan{Device: by.Device(machine), Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
 		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -28,7 +29,7 @@ type Plan struct {
 	Emulator []string
 	Threads  int
 	// Device is the device that candidates run on, where that is not the processor.
-	Device *Device
+	Device *backend.Device
 	// Seed selects the data; candidates are not told of it.
 	Seed uint64
 	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
@@ -43,25 +44,6 @@ type Plan struct {
 	// Sandbox is what the harness runs in; nil = limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
-}
-
-// Device is one of a machine's devices, as its driver counts them from 0.
-type Device struct {
-	Number int
-	// Driver is the path of the driver's library; empty = where the system has it.
-	Driver string
-}
-
-// arguments are those of a harness for the device.
-func (d *Device) arguments() []string {
-	if d == nil {
-		return nil
-	}
-	args := []string{"--device", strconv.Itoa(d.Number)}
-	if d.Driver != "" {
-		args = append(args, "--driver", d.Driver)
-	}
-	return args
 }
 
 // Outcome is the result of one candidate.
@@ -102,6 +84,7 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 		return err
 	}
 	defer results.Close()
+	p.openForDevice()
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 
@@ -148,14 +131,14 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 // common are the arguments of every harness.
 func (p Plan) common() []string {
 	return append([]string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10),
-		"--answers-fd", strconv.Itoa(answersDescriptor)}, p.Device.arguments()...)
+		"--answers-fd", strconv.Itoa(answersDescriptor)}, arguments(p.Device)...)
 }
 
 // sandboxed is a harness with its files and limits.
 func (p Plan) sandboxed(args []string) sandbox.Command {
 	return sandbox.Command{Launcher: p.Emulator, Program: p.Harness, Args: args, Files: append([]string{p.Reference}, p.Candidates...),
-		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ProcessorTime: p.processorTime(), Processes: p.Threads + spareThreads,
-			OpenFiles: mostOpenFiles}}
+		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ReservedBytes: p.reserved(), ProcessorTime: p.processorTime(),
+			Processes: p.Threads + spareThreads, OpenFiles: mostOpenFiles}}
 }
 
 // left tells the harness which kernels are done.

@@ -43,7 +43,9 @@ func runServer(ctx context.Context, args []string, in io.Reader, out io.Writer) 
 	if err := s.model.SetInputs(inputs); err != nil {
 		return err
 	}
-	s.model.Execute()
+	if err := s.model.Execute(); err != nil {
+		return err
+	}
 	fmt.Fprintln(out, "ready")
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		command, argument, _ := strings.Cut(lines.Text(), " ")

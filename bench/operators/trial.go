@@ -104,7 +104,7 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 
 // plan measures what was built of a task.
 func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
+	return runner.Plan{Device: b.backend.Device(b.target), Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
 		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: t.best, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }

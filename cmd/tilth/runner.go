@@ -134,9 +134,9 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 
 // runsHere says why kernels of a target cannot run on this machine.
 func runsHere(t *target.Target) error {
-	machine, err := target.Native(0)
+	by, err := registry.Of(t)
 	if err != nil {
 		return err
 	}
-	return t.RunsOn(machine)
+	return by.Present(t)
 }

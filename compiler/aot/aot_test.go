@@ -150,7 +150,9 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Execute() // again, on the inputs that are still there
+		if err := m.Execute(); err != nil { // again, on the inputs that are still there
+			t.Fatal(err)
+		}
 		compare(t, got, want)
 		compare(t, m.Outputs(), want)
 	}
@@ -258,7 +260,13 @@ func TestTimeAndProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	times, err := m.Time(t.Context(), 3, 5)
-	calls := m.Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, err := m.Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err != nil || len(times) != 3 || len(calls) != 4 {
 		t.Fatalf("%v %v %v", times, err, calls)
 	}

@@ -76,6 +76,8 @@ type compilation struct {
 	// multiplications of each task's schedule, as a share of those of direct sums.
 	multiplications []float64
 	sources         []toolchain.File
+	// embedded is code for devices that the sources take in.
+	embedded []toolchain.Embedded
 }
 
 func (c *compilation) run(ctx context.Context) (*Manifest, error) {
@@ -130,6 +132,7 @@ func (c *compilation) lower() (err error) {
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
+		c.embedded = append(c.embedded, unit.Embedded()...)
 	}
 	return nil
 }
@@ -143,7 +146,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: c.runtime.Headers, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
+		Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
 		Objects: c.options.Objects}, path)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 	"unsafe"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 )
 
 // Model is a loaded package. It is not safe for concurrent use; load it again for another goroutine.
@@ -19,6 +21,8 @@ type Model struct {
 	handle   uintptr
 	inputs   [][]byte
 	outputs  [][]byte
+	// mayFail says that running can go wrong, since it is a device that runs.
+	mayFail bool
 }
 
 // openModel starts a model and checks that its code and its manifest speak of the same thing.
@@ -32,6 +36,9 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) 
 		return nil, errors.Join(err, api.unload())
 	}
 	m := &Model{manifest: manifest, api: api, handle: handle}
+	if by, err := registry.Of(manifest.Target); err == nil {
+		m.mayFail = by.Device(manifest.Target) != nil
+	}
 	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
 		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })
 	}
@@ -100,8 +107,24 @@ func describe(tensors []Tensor) string {
 	return strings.Join(list, ", ")
 }
 
-// Execute runs the model once on the inputs that were set last.
-func (m *Model) Execute() { m.api.run(m.handle) }
+// Execute runs the model once on the inputs that were set last. The error is that of a device that runs it; outputs
+// are not to be used then.
+func (m *Model) Execute() error { return m.watched(func() { m.api.run(m.handle) }) }
+
+// watched calls what runs the model. What went wrong is kept by thread.
+func (m *Model) watched(run func()) error {
+	if !m.mayFail {
+		run()
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	run()
+	if message := m.api.lastError(); message != "" {
+		return fmt.Errorf("running the model: %s", message)
+	}
+	return nil
+}
 
 // Outputs copies the results of the last execution.
 func (m *Model) Outputs() map[string]*array.Array {
@@ -117,14 +140,18 @@ func (m *Model) Run(inputs map[string]*array.Array) (map[string]*array.Array, er
 	if err := m.SetInputs(inputs); err != nil {
 		return nil, err
 	}
-	m.Execute()
+	if err := m.Execute(); err != nil {
+		return nil, err
+	}
 	return m.Outputs(), nil
 }
 
 // Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the
 // mean seconds of an execution. When ctx ends it stops after the execution that is under way, and returns the cause.
 func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error) {
-	m.Execute()
+	if err := m.Execute(); err != nil {
+		return nil, err
+	}
 	seconds := make([]float64, repeat)
 	for k := range seconds {
 		begin := time.Now()
@@ -132,18 +159,20 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			m.Execute()
+			if err := m.Execute(); err != nil {
+				return nil, err
+			}
 		}
 		seconds[k] = time.Since(begin).Seconds() / float64(number)
 	}
 	return seconds, nil
 }
 
-// Profile executes the model once and returns the seconds of each call of the manifest.
-func (m *Model) Profile() []float64 {
+// Profile executes the model once and returns the seconds of each call of the manifest. Errors are those of Execute.
+func (m *Model) Profile() ([]float64, error) {
 	seconds := make([]float64, len(m.manifest.Calls)+1) // never empty, so that it has an address
-	m.api.profile(m.handle, &seconds[0])
-	return seconds[:len(m.manifest.Calls)]
+	err := m.watched(func() { m.api.profile(m.handle, &seconds[0]) })
+	return seconds[:len(m.manifest.Calls)], err
 }
 
 // Peak is what a machine can do at best on a model's threads; 0 for what could not be measured.

@@ -35,6 +35,8 @@ type Devices interface {
 	Targets() []string
 	// Target finds a target by its name. Zero threads means the target's own number.
 	Target(name string, threads int) (*target.Target, error)
+	// Present says why this machine has no device that runs code for a target; nil when it has.
+	Present(t *target.Target) error
 	// Check says what a description of a target lacks that the backend needs, if anything.
 	Check(t *target.Target) error
 	// Measure finds what a target does at most, while nothing else computes on it. It builds in dir, which must be
@@ -75,8 +77,19 @@ const Source = "source"
 type Programs interface {
 	// Harness is what to compile for the program that verifies and times the kernels of modules.
 	Harness(t *target.Target) toolchain.Build
+	// Device is what the harness must know to reach a device that is not its own processor; nil where it is.
+	Device(t *target.Target) *Device
 	// Runtime is what a package has beside its kernels and its plan.
 	Runtime(t *target.Target) Runtime
+}
+
+// Device is one of a machine's devices, as its driver counts them from 0.
+type Device struct {
+	Number int
+	// Driver is the path of the driver's library; empty = where the system has it.
+	Driver string
+	// Visible is which devices the driver is to show at all, in its own words; empty = all.
+	Visible string
 }
 
 // Kernel is one candidate.
@@ -99,6 +112,8 @@ type Unit interface {
 	Add(symbol, id string, s *schedule.Schedule) (Info, error)
 	// Source is the whole unit.
 	Source() string
+	// Embedded is code for devices that the source takes in.
+	Embedded() []toolchain.Embedded
 }
 
 // Info is what a caller must know of a printed kernel.

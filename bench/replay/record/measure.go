@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/wire/names"
@@ -21,6 +22,7 @@ import (
 // measurer measures candidates of one workload.
 type measurer struct {
 	*Recorder
+	device   *backend.Device
 	workload *expr.Workload
 	dir      string
 	// calibration is what is known of how calm the machine was.
@@ -90,7 +92,7 @@ func (m *measurer) build(ctx context.Context, dir string, batch builder.Batch) (
 }
 
 func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Plan {
-	return runner.Plan{Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Alike: m.Sample > 0, // of what is learnt from, slow ones teach as much as fast ones
+	return runner.Plan{Device: m.device, Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Alike: m.Sample > 0, // of what is learnt from, slow ones teach as much as fast ones
 		Emulator: m.Launcher, Threads: m.Target.Threads(),
 		Seed: 1, BestSeconds: incumbent.LatencySeconds(), BestSamples: incumbent.Samples, Calibration: &m.calibration, Sandbox: m.Sandbox, Limits: m.Limits,
 		ReferenceCache: filepath.Join(m.dir, "reference-results")}

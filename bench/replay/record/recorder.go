@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -78,12 +79,16 @@ func (r *Recorder) Record(ctx context.Context, t Task) (string, error) {
 }
 
 func (r *Recorder) record(ctx context.Context, t Task, path string) error {
+	by, err := registry.Of(r.Target)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp(r.Scratch, "record-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	m := &measurer{Recorder: r, workload: t.Workload, dir: dir}
+	m := &measurer{Recorder: r, device: by.Device(r.Target), workload: t.Workload, dir: dir}
 	j, err := openJournal(strings.TrimSuffix(path, replay.Suffix) + ".partial.jsonl")
 	if err != nil {
 		return err

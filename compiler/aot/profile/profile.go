@@ -74,7 +74,11 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		for i, seconds := range m.Profile() {
+		calls, err := m.Profile()
+		if err != nil {
+			return nil, err
+		}
+		for i, seconds := range calls {
 			samples[i] = append(samples[i], seconds)
 		}
 	}

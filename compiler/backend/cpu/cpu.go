@@ -32,6 +32,15 @@ func (Backend) Target(name string, threads int) (*target.Target, error) {
 	return target.Parse(name, threads)
 }
 
+// Present implements backend.Devices.
+func (Backend) Present(t *target.Target) error {
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	return t.RunsOn(machine)
+}
+
 // Check implements backend.Devices.
 func (Backend) Check(*target.Target) error { return nil }
 
@@ -94,6 +103,9 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return harness.Build(t) }
+
+// Device implements backend.Programs.
+func (Backend) Device(*target.Target) *backend.Device { return nil }
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {

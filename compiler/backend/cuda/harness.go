@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed driver/src/* harness/src/*
+//go:embed describe/src/* driver/src/* harness/src/* runtime/src/*
 var files embed.FS
 
 // Harness is what to compile for the program that verifies and times candidates on a GPU. It finds the driver's

@@ -23,8 +23,8 @@ type Printed struct {
 	workspaceBytes int64
 	growth         float64
 	helpers        ctext.Declarations
-	// Kernels are its launches, in their order.
-	Kernels []codegen.Kernel
+	// kernels are its launches, in their order.
+	kernels []codegen.Kernel
 }
 
 // Print prints a candidate under a symbol that none of its module's others may have. The error says why the schedule
@@ -38,21 +38,18 @@ func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) 
 		return nil, fmt.Errorf("candidate %.12s: it packs constants, which kernels for GPUs read as they are", k.ID)
 	}
 	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: k.Schedule.ErrorGrowth()}
-	p.Kernels = codegen.Kernels(symbol, f, &p.helpers, dialect.Text)
+	p.kernels = codegen.Kernels(symbol, f, &p.helpers, dialect.Text)
 	return p, nil
 }
 
 // Size is the length of its kernels in bytes, which a compiler's time grows with.
 func (p *Printed) Size() int {
 	n := 0
-	for _, k := range p.Kernels {
+	for _, k := range p.kernels {
 		n += len(k.Text)
 	}
 	return n
 }
-
-// Helpers are the functions that kernels call.
-func (p *Printed) Helpers() *ctext.Declarations { return &p.helpers }
 
 // Module is what to compile for candidates, all of w and t: a table of launches, and the code of the kernels behind
 // it, as harness/src/image.h has it.
@@ -61,7 +58,7 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target) toolchain
 	text := ""
 	for _, p := range candidates {
 		helpers.Include(&p.helpers)
-		for _, k := range p.Kernels {
+		for _, k := range p.kernels {
 			text += k.Text
 		}
 	}
@@ -72,6 +69,9 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target) toolchain
 		Finish:  func(ptx []byte) ([]byte, error) { return finished(table, ptx) },
 	}
 }
+
+// Module1 is how modules of the first version begin.
+const Module1 = "tilth-device-module 1\n"
 
 // finished is a module of a table and PTX.
 func finished(table string, ptx []byte) ([]byte, error) {
@@ -102,15 +102,15 @@ var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
 
 func tableOf(w *expr.Workload, candidates []*Printed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tilth-device-module 1\ntolerance %g\nargs %d\n", cpucode.Tolerance(w), len(w.Args()))
+	fmt.Fprintf(&b, "%stolerance %g\nargs %d\n", Module1, cpucode.Tolerance(w), len(w.Args()))
 	for k, t := range w.Args() {
 		n := t.SpanElements()
 		fmt.Fprintf(&b, "arg t%d %d %d %d %d\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role])
 	}
 	fmt.Fprintf(&b, "kernels %d\n", len(candidates))
 	for _, p := range candidates {
-		fmt.Fprintf(&b, "kernel %s %d %g %d\n", p.id, p.workspaceBytes, p.growth, len(p.Kernels))
-		for _, k := range p.Kernels {
+		fmt.Fprintf(&b, "kernel %s %d %g %d\n", p.id, p.workspaceBytes, p.growth, len(p.kernels))
+		for _, k := range p.kernels {
 			fmt.Fprintf(&b, "launch %s %d %d %d %d%s\n", k.Name, k.Blocks, k.Threads, k.SharedBytes, len(k.Parameters()), parameters(k))
 		}
 	}

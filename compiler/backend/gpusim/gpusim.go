@@ -9,7 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -110,17 +109,6 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 func (Backend) NewUnit(t *target.Target) backend.Unit { return newUnit(t) }
 
 // Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
-func (Backend) Dump(s *schedule.Schedule, t *target.Target) (steps []backend.Step, err error) {
-	f, err := codegen.Lower(s, t.GPU, func(step string, f *ir.Func) {
-		steps = append(steps, backend.Step{Name: step, Text: f.Text()})
-	})
-	if err != nil {
-		return nil, err
-	}
-	var helpers ctext.Declarations
-	source := ""
-	for _, k := range codegen.Kernels("kernel", f, &helpers, dialect.Text) {
-		source += fmt.Sprintf("/* %d blocks */\n%s", k.Blocks, k.Text)
-	}
-	return append(steps, backend.Step{Name: backend.Source, Text: helpers.Text() + source}), nil
+func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
+	return codegen.Dump(s, t.GPU)
 }

@@ -122,6 +122,9 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 0)
 	var first map[string]*array.Array
 	for _, b := range registry.All() {
+		if b.Device(machine) != nil { // a device that this machine may lack; package aot's tests play one
+			continue
+		}
 		on, err := b.Target(b.Targets()[0], machine.Threads())
 		if err != nil {
 			t.Fatal(err)

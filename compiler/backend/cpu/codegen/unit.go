@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // Unit is one C translation unit in the making.
@@ -150,6 +151,9 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 func (u *Unit) Source() string {
 	return abi.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }
+
+// Embedded implements backend.Unit: processors run what is in the source.
+func (u *Unit) Embedded() []toolchain.Embedded { return nil }
 
 // Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's
 // largest value. Rounding errors of a sum grow with the square root of its length, so the bound does too. A schedule

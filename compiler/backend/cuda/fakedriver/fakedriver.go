@@ -1,19 +1,21 @@
 package fakedriver
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // for the source
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
-	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -46,20 +48,68 @@ func (d *Driver) Tell(what string, number int) error {
 	return os.WriteFile(filepath.Join(d.dir, what), []byte(strconv.Itoa(number)), 0o600)
 }
 
-// Play has the driver play the code of a module, which was made of these candidates.
-func (d *Driver) Play(ctx context.Context, code []byte, candidates []*cuda.Printed) error {
-	var helpers ctext.Declarations
-	text := ""
-	for _, p := range candidates {
-		helpers.Include(p.Helpers())
-		for _, k := range p.Kernels {
-			text += codegen.Player(k)
+// Forget takes a number back.
+func (d *Driver) Forget(what string) error { return os.Remove(filepath.Join(d.dir, what)) }
+
+// Play makes code for a device as a build says, and has the driver play it. It is the text of kernels that is played,
+// in the words of the simulated GPU.
+func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
+	path := filepath.Join(d.dir, "made")
+	if err := d.tc.Build(ctx, b, path); err != nil {
+		return err
+	}
+	made, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(made, []byte(cuda.Module1)) {
+		if made, err = cuda.Code(made); err != nil {
+			return err
 		}
 	}
+	text, isKernels := strings.CutPrefix(b.Sources[0].Text, dialect.NVPTX())
+	if !isKernels {
+		return errors.New("the build has no kernels for a GPU")
+	}
 	h := fnv.New64a()
-	h.Write(code)
+	h.Write(made)
 	return d.tc.Build(ctx, toolchain.Build{
 		Target: d.target, Form: toolchain.Library, Level: toolchain.KernelLevel,
-		Sources: []toolchain.File{{Name: "player.c", Text: abi.Header + dialect.Simulated() + helpers.Text() + text}},
+		Sources: []toolchain.File{{Name: "player.c", Text: abi.Header + dialect.Simulated() + text + players(text)}},
 	}, filepath.Join(d.dir, fmt.Sprintf("%016x.so", h.Sum64())))
+}
+
+var (
+	kernel    = regexp.MustCompile(`(?m)^TILTH_KERNEL\((\w+), (\d+)\)\((.*)\) \{$`)
+	parameter = regexp.MustCompile(`GLOBAL (const )?(\w+) \*restrict (\w+)`)
+	array     = regexp.MustCompile(`GLOBAL_ARRAY\((\w+), (\d+)\);`)
+)
+
+// players are functions that play launches of the kernels in a text: NAME_play.
+func players(text string) string {
+	var b strings.Builder
+	for _, at := range kernel.FindAllStringSubmatchIndex(text, -1) {
+		name, threads, parameters := text[at[2]:at[3]], text[at[4]:at[5]], text[at[6]:at[7]]
+		elements := map[string]string{}
+		body, _, _ := strings.Cut(text[at[1]:], "\n}\n")
+		for _, a := range array.FindAllStringSubmatch(body, -1) {
+			elements[a[1]] = a[2]
+		}
+		var outputs []string
+		values := ""
+		for k, p := range parameter.FindAllStringSubmatch(parameters, -1) {
+			values += fmt.Sprintf(", ((void *const *)of)[%d]", k)
+			if p[1] == "" {
+				outputs = append(outputs, fmt.Sprintf("{parameters[%d], %s}", k, elements[p[3]]))
+			}
+		}
+		fmt.Fprintf(&b, `static void %[1]s_thread(struct sim_thread *sim, void *of) { %[1]s(sim%[2]s); }
+void %[1]s_play(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks) {
+  const struct sim_output outputs[] = {%[3]s};
+  struct sim_launch launch = {"%[1]s", %[1]s_thread, (void *)parameters, %[4]s, outputs, %[5]d, 0};
+  sim_run_launch(rt, &launch, blocks);
+}
+`, name, values, strings.Join(outputs, ", "), threads, len(outputs))
+	}
+	return b.String()
 }

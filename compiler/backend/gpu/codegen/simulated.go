@@ -16,7 +16,7 @@ func Simulated(symbol string, f *ir.Func, d *ctext.Declarations) (string, backen
 	for _, k := range Kernels(symbol, f, d, dialect.Text) {
 		fmt.Fprintf(&text, "#line 1 \"%s\"\n%s", k.Name, k.Text)
 		text.WriteString(thread(k))
-		run.WriteString(launched(k, Parameter.expression))
+		run.WriteString(launched(k))
 	}
 	fmt.Fprintf(&text, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
 	text.WriteString("  char *const shared = workspace;\n  (void)args, (void)prepared, (void)shared;\n")
@@ -36,24 +36,13 @@ func thread(k Kernel) string {
 		"  const struct %[1]s_arguments *const of = closure;\n  %[1]s(sim%[3]s);\n}\n", k.Name, fields.String(), values.String())
 }
 
-// Player prints a kernel, and under the kernel's name and _play a function that plays a launch of it, given the
-// pointers to its parameters.
-func Player(k Kernel) string {
-	places := map[Parameter]string{}
-	for n, p := range k.Parameters() {
-		places[p] = fmt.Sprintf("parameters[%d]", n)
-	}
-	return fmt.Sprintf("#line 1 \"%[1]s\"\n%[2]s%[3]svoid %[1]s_play(const struct tilth_runtime *rt, void *const *parameters) {\n%[4]s}\n", k.Name, k.Text,
-		thread(k), launched(k, func(p Parameter) string { return places[p] }))
-}
-
-// launched prints a launch, whose parameters are in the given places.
-func launched(k Kernel, place func(Parameter) string) string {
+// launched prints a launch.
+func launched(k Kernel) string {
 	var values, outputs []string
 	for _, g := range k.globals {
-		values = append(values, place(g.place))
+		values = append(values, g.place.expression())
 		if g.written {
-			outputs = append(outputs, fmt.Sprintf("{%s, %d}", place(g.place), g.Elements()))
+			outputs = append(outputs, fmt.Sprintf("{%s, %d}", g.place.expression(), g.Elements()))
 		}
 	}
 	return fmt.Sprintf(`  {

@@ -83,7 +83,7 @@ static int measure_candidates(struct bench *bench, const struct options *o, cons
   static struct kernels kernels;
   struct calm calm;
   if (device_open(bench) || calm_open(&calm, o, rt)) return -1;
-  sandbox_close();
+  sandbox_close(device_is_open());
   report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
   judge_wait(bench);
   if (gather(o, bench, &kernels)) return -1;
@@ -96,7 +96,7 @@ static int measure_candidates(struct bench *bench, const struct options *o, cons
 static int examine_one(struct bench *bench, const struct options *o) {
   static struct kernels kernels;
   if (device_open(bench)) return -1;
-  sandbox_close();
+  sandbox_close(device_is_open());
   if (examine_rehearse(bench) || gather(o, bench, &kernels)) return -1;
   report_module(kernels.all, kernels.modules, kernels.n);
   if (kernels.n > 0) return examine_candidate(bench, kernels.all[0], 0);
@@ -105,7 +105,7 @@ static int examine_one(struct bench *bench, const struct options *o) {
 }
 
 static int compute(struct bench *bench, const struct tilth_module *reference) {
-  sandbox_close();
+  sandbox_close(device_is_open());
   return examine_reference(bench, reference->kernels);
 }
 

@@ -20,6 +20,7 @@ struct options {
   int32_t compute;              /* whether the reference is run, and nothing else */
   int32_t examine;              /* whether one kernel is run by itself as the judge asks */
   int32_t device;               /* which of the devices of a kind, from 0 */
+  const char *visible;          /* which devices the driver is to show, in its own words; NULL = all */
   const char *driver;           /* library of the device's driver; NULL = the usual one */
   int32_t answers_fd;           /* descriptor of the memory that is shared with the judge */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */

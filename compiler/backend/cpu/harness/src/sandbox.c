@@ -43,7 +43,7 @@ static void limit(int resource, int64_t value) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), \
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-static void deny_calls(void) {
+static void deny_calls(int has_device) {
   uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
@@ -70,16 +70,30 @@ static void deny_calls(void) {
 #endif
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
+  struct sock_filter with_device[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef __x86_64__
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+#endif
+      DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open),
+      DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), DENY(SYS_mount), DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_linkat),
+      DENY(SYS_symlinkat), DENY(SYS_io_uring_setup),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
   struct sock_fprog program = {sizeof code / sizeof *code, code};
+  if (has_device) program = (struct sock_fprog){sizeof with_device / sizeof *with_device, with_device};
   /* On the pool's threads too, and without the slowing down of filtered programs that some kernels hold to be safer. */
   syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);
 }
 
-void sandbox_close(void) {
+void sandbox_close(int has_device) {
   prctl(PR_SET_DUMPABLE, 0);
   limit(RLIMIT_CORE, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_NOFILE, 256);
-  deny_calls();
+  deny_calls(has_device);
 }

@@ -11,11 +11,13 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef uint64_t CUdeviceptr;
 
 enum { CUDA_SUCCESS = 0 };
 
-enum { CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8 };
+enum { CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8, CU_CAPTURE_THREAD_LOCAL = 1 };
 
 /* Options of cuModuleLoadDataEx. */
 enum { CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6 };
@@ -35,6 +37,7 @@ enum {
   F(cuDeviceGetName, (char *name, int bytes, CUdevice device))                                                                 \
   F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                                        \
   F(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                                                           \
+  F(cuCtxGetDevice, (CUdevice *device))                                                                                        \
   F(cuCtxSetCurrent, (CUcontext context))                                                                                      \
   F(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values))                        \
   F(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                            \
@@ -48,6 +51,16 @@ enum {
   F(cuMemsetD8Async, (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))                                 \
   F(cuStreamCreate, (CUstream *stream, unsigned flags))                                                                        \
   F(cuStreamSynchronize, (CUstream stream))                                                                                    \
+  F(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                                   \
+  F(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                                         \
+  F(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                                   \
+  F(cuStreamDestroy_v2, (CUstream stream))                                                                                     \
+  F(cuStreamBeginCapture_v2, (CUstream stream, int mode))                                                                      \
+  F(cuStreamEndCapture, (CUstream stream, CUgraph *graph))                                                                     \
+  F(cuGraphInstantiateWithFlags, (CUgraphExec *run, CUgraph graph, unsigned long long flags))                                  \
+  F(cuGraphLaunch, (CUgraphExec run, CUstream stream))                                                                         \
+  F(cuGraphExecDestroy, (CUgraphExec run))                                                                                     \
+  F(cuGraphDestroy, (CUgraph graph))                                                                                           \
   F(cuEventCreate, (CUevent *event, unsigned flags))                                                                           \
   F(cuEventRecord, (CUevent event, CUstream stream))                                                                           \
   F(cuEventSynchronize, (CUevent event))                                                                                       \

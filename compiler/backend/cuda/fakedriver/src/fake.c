@@ -20,14 +20,20 @@ enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 #define EXPORT __attribute__((visibility("default")))
 
 struct CUmod_st { void *player; int calibration; };
-struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters); };
+struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); };
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
+
+/* A launch, with its pointers. */
+struct started { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); void *pointers[256]; int64_t blocks; };
+struct CUgraph_st { struct started *all; int n; };
+struct CUgraphExec_st { struct CUgraph_st graph; };
 
 static struct {
   CUresult sticky;
   int64_t launches, allocated;
   struct { char *at; size_t bytes; } all[MOST_ALLOCATIONS];
+  struct CUgraph_st *recorded; /* while launches are recorded */
 } fake;
 
 /* The folder of this library. */
@@ -89,6 +95,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = NULL, (void)device, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return (void)context, CUDA_SUCCESS; }
 
 static uint64_t digest(const char *text) {
@@ -109,7 +116,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   return INVALID_IMAGE;
 }
 
-static void nothing(const struct tilth_runtime *rt, void *const *parameters) { (void)rt, (void)parameters, usleep(1000); }
+static void nothing(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks) { (void)rt, (void)parameters, (void)blocks, usleep(1000); }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   char symbol[256];
@@ -123,20 +130,59 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value
   return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                               unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
-  void *pointers[256];
-  (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
+static CUresult play(const struct started *s) {
   if (fake.sticky) return fake.sticky;
-  if (function->play == nothing) return nothing(NULL, NULL), CUDA_SUCCESS;
   fake.launches++;
   if (fake.launches >= told("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
   if (fake.launches >= told("vanish", INT64_MAX)) return fake.sticky = LOST;
   while (fake.launches >= told("hang", INT64_MAX)) pause();
-  for (int k = 0; k < 256 && parameters[k]; k++) memcpy(&pointers[k], parameters[k], sizeof *pointers);
-  function->play(&runtime, pointers);
+  s->play(&runtime, s->pointers, s->blocks);
   return CUDA_SUCCESS;
 }
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                               unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
+  struct started s = {function->play, {NULL}, grid_x};
+  struct CUgraph_st *g = fake.recorded;
+  (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
+  if (fake.sticky) return fake.sticky;
+  if (function->play == nothing) return nothing(NULL, NULL, 0), CUDA_SUCCESS;
+  for (int k = 0; k < 256 && parameters[k]; k++) memcpy(&s.pointers[k], parameters[k], sizeof *s.pointers);
+  if (!g) return play(&s);
+  g->all = realloc(g->all, (g->n + 1) * sizeof *g->all);
+  g->all[g->n++] = s;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
+  (void)stream;
+  if (fake.recorded || mode != CU_CAPTURE_THREAD_LOCAL) return INVALID_VALUE;
+  fake.recorded = calloc(1, sizeof *fake.recorded);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  (void)stream;
+  *graph = fake.recorded, fake.recorded = NULL;
+  return *graph ? CUDA_SUCCESS : INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph graph, unsigned long long flags) {
+  *run = calloc(1, sizeof **run);
+  (*run)->graph.n = graph->n, (*run)->graph.all = malloc((graph->n + 1) * sizeof *graph->all);
+  if (graph->n > 0) memcpy((*run)->graph.all, graph->all, graph->n * sizeof *graph->all);
+  return flags ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec run, CUstream stream) {
+  CUresult result = fake.sticky;
+  (void)stream;
+  for (int k = 0; result == CUDA_SUCCESS && k < run->graph.n; k++) result = play(&run->graph.all[k]);
+  return result;
+}
+
+EXPORT CUresult cuGraphDestroy(CUgraph graph) { return free(graph->all), free(graph), CUDA_SUCCESS; }
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec run) { return free(run->graph.all), free(run), CUDA_SUCCESS; }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   if (fake.sticky) return fake.sticky;
@@ -180,6 +226,12 @@ static CUresult copy(void *to, const void *from, size_t bytes, int owned) {
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy((void *)to, from, bytes, owns(to, bytes)); }
 EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy(to, (void *)from, bytes, owns(from, bytes)); }
 
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { return (void)stream, cuMemcpyHtoD_v2(to, from, bytes); }
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { return (void)stream, cuMemcpyDtoH_v2(to, from, bytes); }
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return (void)stream, copy((void *)to, (void *)from, bytes, owns(to, bytes) && owns(from, bytes));
+}
+
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
   (void)stream;
   if (fake.sticky || !owns(memory, bytes)) return fake.sticky ? fake.sticky : INVALID_VALUE;
@@ -188,6 +240,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t 
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return *stream = NULL, (void)flags, fake.sticky; }
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
 EXPORT CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, fake.sticky; }
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) { return *event = calloc(1, sizeof **event), (void)flags, fake.sticky; }
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return event->seconds = now(), (void)stream, fake.sticky; }

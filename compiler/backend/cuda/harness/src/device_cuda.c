@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibration.h"
 #include "device.h"
 #include "driver.h"
 #include "fault.h"
@@ -57,26 +58,11 @@ static int open_args(const struct bench *b) {
   return 0;
 }
 
-/* Always the same work: a chain of multiply-adds in each thread, of two blocks for each multiprocessor. */
-static const char calibration[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry tilth_calibration(.param .u64 sums) {\n"
-    "  .reg .pred %p; .reg .f32 %f<4>; .reg .b32 %r<5>; .reg .b64 %d<4>;\n"
-    "  ld.param.u64 %d0, [sums]; cvta.to.global.u64 %d0, %d0;\n"
-    "  mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0;\n"
-    "  cvt.rn.f32.u32 %f0, %r0; mov.f32 %f1, 0f3F000000; mov.u32 %r4, 0;\n"
-    "more:\n"
-    "  fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1; fma.rn.f32 %f0, %f0, %f1, %f1;\n"
-    "  add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 16384; @%p bra more;\n"
-    "  mul.wide.u32 %d1, %r3, 4; add.u64 %d2, %d0, %d1; st.global.f32 [%d2], %f0;\n  ret;\n}\n";
-
-enum { CALIBRATION_THREADS = 256, CALIBRATION_BLOCKS = 2 };
-
 static int open_calibration(void) {
   CUmodule module;
   size_t bytes = sizeof(float) * CALIBRATION_THREADS * CALIBRATION_BLOCKS * (size_t)gpu.multiprocessors;
   return fails(gpu.api.cuMemAlloc_v2(&gpu.sums, bytes), "allocating memory for the calibration") ||
-                 fails(gpu.api.cuModuleLoadDataEx(&module, calibration, 0, NULL, NULL), "loading the calibration kernel") ||
+                 fails(gpu.api.cuModuleLoadDataEx(&module, calibration_code, 0, NULL, NULL), "loading the calibration kernel") ||
                  fails(gpu.api.cuModuleGetFunction(&gpu.calibration, module, "tilth_calibration"), "loading the calibration kernel")
              ? -1
              : 0;
@@ -113,6 +99,7 @@ int device_open(const struct bench *b) {
   char message[512];
   const char *library = b->options->driver ? b->options->driver : DRIVER;
   setenv("CUDA_CACHE_DISABLE", "1", 1); /* it writes files */
+  if (b->options->visible) setenv("CUDA_VISIBLE_DEVICES", b->options->visible, 1);
   if (driver_open(&gpu.api, library, message, sizeof message)) {
     report_error("%s", message);
     return -1;

@@ -1,0 +1,198 @@
+package aot
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	cpuruntime "github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// deviceOptions are options for a chip, with default schedules, and a driver that plays the package's code.
+func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Driver) {
+	t.Helper()
+	o := options(t, p)
+	var err error
+	if o.Target, err = (cuda.Backend{}).Target("sm_90a", 1); err != nil {
+		t.Fatal(err)
+	}
+	driver, err := fakedriver.Make(t.Context(), o.Toolchain, o.Target, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cuda.DriverVariable, driver.Library())
+	o.Choices = nil
+	for _, task := range p.Tasks {
+		space := cuda.Backend{}.Space(task.Workload, o.Target, schedule.Default)
+		s, err := space.Apply(space.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Choices = append(o.Choices, Choice{Trace: s.Trace(), Origin: "default"})
+	}
+	c := &compilation{program: p, options: o, backend: cuda.Backend{}}
+	if err := c.lower(); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range c.embedded {
+		if err := driver.Play(t.Context(), e.Build); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o, driver
+}
+
+// ran is what outputs are when a C program runs a package on an input.
+func ran(t *testing.T, p *program.Program, command []string, input []byte) map[string]*array.Array {
+	t.Helper()
+	out, err := run(t, command, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]*array.Array{}
+	for _, v := range p.Outputs {
+		n := valueBytes(p, v)
+		got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
+		out = out[n:]
+	}
+	return got
+}
+
+// TestPackagesRunOnADevice: weights, values and all calls are the card's, and the C interface is the same.
+func TestPackagesRunOnADevice(t *testing.T) {
+	p := residual(t)
+	o, driver := deviceOptions(t, p)
+	o.Output = filepath.Join(t.TempDir(), "model.tar")
+	manifest, err := Compile(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Target.GPU == nil || manifest.Target.GPU.Arch != "sm_90a" {
+		t.Errorf("the manifest's target is %s", manifest.Target.Encode())
+	}
+	input := sample(5, rows, width)
+	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := unpacked(t, o)
+	compare(t, ran(t, p, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"}, input.Data), want)
+
+	buildDeviceUser(t, o, dir)
+	compare(t, ran(t, p, []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}, input.Data), want)
+}
+
+// TestAModelThatFailsOnItsDeviceSaysSo instead of giving outputs.
+func TestAModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
+	p := residual(t)
+	o, driver := deviceOptions(t, p)
+	o.Output = filepath.Join(t.TempDir(), "model.tar")
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	dir := unpacked(t, o)
+	if err := driver.Tell("illegal", 6); err != nil { // the second call of the first run that a user asks for
+		t.Fatal(err)
+	}
+	command := []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}
+	buildDeviceUser(t, o, dir)
+	if _, err := run(t, command, sample(5, rows, width).Data); err == nil {
+		t.Error("it goes on")
+	}
+}
+
+// buildDeviceUser compiles testdata/device.c into a folder.
+func buildDeviceUser(t *testing.T, o Options, dir string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/device.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = o.Toolchain.Build(t.Context(), toolchain.Build{
+		Target: o.Target, Form: toolchain.Executable, Headers: append(cuda.DriverSources(), cpuruntime.Interface()),
+		Sources: []toolchain.File{{Name: "device.c", Text: "#include \"driver.c\"\n" + string(text)}},
+	}, filepath.Join(dir, "device"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPackagesSayWhatIsWrongWithTheDevice in one line.
+func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
+	p := residual(t)
+	o, driver := deviceOptions(t, p)
+	o.Output = filepath.Join(t.TempDir(), "model.tar")
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	dir := unpacked(t, o)
+	for _, c := range []struct {
+		tell   string
+		number int
+		want   string
+	}{
+		{"devices", 0, "starting the driver: no CUDA-capable device is detected"},
+		{"memory", 0, "allocating memory for values on the GPU: out of memory"},
+		{"illegal", 4, "an illegal memory access was encountered"},
+	} {
+		if err := driver.Tell(c.tell, c.number); err != nil {
+			t.Fatal(err)
+		}
+		text := complaint(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"})
+		if !strings.Contains(text, c.want) {
+			t.Errorf("%s %d: it says %q, want %q", c.tell, c.number, text, c.want)
+		}
+		if err := driver.Forget(c.tell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(cuda.DriverVariable, filepath.Join(t.TempDir(), "none.so"))
+	if text := complaint(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"}); !strings.Contains(text, "no driver of NVIDIA's GPUs") {
+		t.Errorf("without a driver it says %q", text)
+	}
+}
+
+// TestTheFirstCardIsDescribed by its driver, or the error names chips that may be compiled for.
+func TestTheFirstCardIsDescribed(t *testing.T) {
+	_, driver := deviceOptions(t, residual(t))
+	on, err := cuda.Backend{}.Target("cuda", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := target.GPU{Arch: "sm_90a", Model: "Fake GPU 0", Multiprocessors: 4, WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
+		ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10, BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 1 << 20}
+	if *on.GPU != want {
+		t.Errorf("got %+v", *on.GPU)
+	}
+	o := options(t, residual(t))
+	if rates, err := (cuda.Backend{}).Measure(t.Context(), o.Toolchain, on, t.TempDir(), nil); err != nil || rates.FlopPerSecond <= 0 {
+		t.Errorf("its rates are %+v, %v", rates, err)
+	}
+	if err := driver.Tell("devices", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (cuda.Backend{}).Target("cuda", 1); err == nil || !strings.Contains(err.Error(), "no CUDA-capable device") || !strings.Contains(err.Error(), "sm_80") {
+		t.Errorf("without a card the error is %v", err)
+	}
+}
+
+// complaint is what a command that fails says.
+func complaint(t *testing.T, command []string) string {
+	t.Helper()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err == nil {
+		t.Errorf("%v succeeds", command)
+	}
+	return stderr.String()
+}

@@ -1,0 +1,60 @@
+/* A user of a package's second entry: its inputs and outputs lie in the memory of a GPU. Arguments: the driver's library, the package's object,
+ * the weights. It reads and writes like user.c, and reports on standard error what went wrong after so many runs. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver.h"
+#include "tilth.h"
+
+static void *object;
+
+static void *symbol(const char *name) {
+  void *found = dlsym(object, name);
+  if (!found) exit((fprintf(stderr, "%s\n", dlerror()), 1));
+  return found;
+}
+#define CALL(name) ((__typeof__(&name))symbol(#name))
+
+static struct driver driver;
+
+static CUdeviceptr allocate(const struct tilth_tensor *t) {
+  CUdeviceptr memory;
+  if (driver.cuMemAlloc_v2(&memory, t->bytes)) exit(3);
+  return memory;
+}
+
+int main(int argc, char **argv) {
+  char message[256];
+  void *inputs[8], *outputs[8];
+  double seconds[64];
+  if (argc != 4 || driver_open(&driver, argv[1], message, sizeof message)) return 2;
+  object = dlopen(argv[2], RTLD_NOW);
+  if (!object) return fprintf(stderr, "%s\n", dlerror()), 1;
+  struct tilth_model *m = CALL(tilth_open)(argv[3], 0);
+  if (!m) return fprintf(stderr, "%s\n", CALL(tilth_last_error)()), 1;
+  for (int k = 0; k < CALL(tilth_input_count)(); k++) {
+    const struct tilth_tensor *t = CALL(tilth_input_tensor)(k);
+    char *host = malloc(t->bytes);
+    CUdeviceptr memory = allocate(t);
+    if (fread(host, t->bytes, 1, stdin) != 1 || driver.cuMemcpyHtoD_v2(memory, host, t->bytes)) return 2;
+    inputs[k] = (void *)memory;
+  }
+  for (int k = 0; k < CALL(tilth_output_count)(); k++) outputs[k] = (void *)allocate(CALL(tilth_output_tensor)(k));
+  if (CALL(tilth_run_on_device)(m, (const void *const *)inputs, outputs, NULL) || driver.cuStreamSynchronize(NULL))
+    return fprintf(stderr, "%s\n", CALL(tilth_last_error)()), 1;
+  for (int k = 0; k < CALL(tilth_output_count)(); k++) {
+    const struct tilth_tensor *t = CALL(tilth_output_tensor)(k);
+    char *host = malloc(t->bytes);
+    if (driver.cuMemcpyDtoH_v2(host, (CUdeviceptr)outputs[k], t->bytes)) return 2;
+    fwrite(host, t->bytes, 1, stdout);
+  }
+  CALL(tilth_profile)(m, seconds);
+  for (int k = 0; k < CALL(tilth_call_count)(); k++)
+    if (seconds[k] <= 0) return 4;
+  double flops, bytes;
+  CALL(tilth_peak)(m, &flops, &bytes);
+  if (flops <= 0 || bytes <= 0) return 5;
+  CALL(tilth_close)(m);
+  return 0;
+}

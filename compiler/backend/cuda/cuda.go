@@ -1,0 +1,127 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Backend implements backend.Backend.
+type Backend struct{}
+
+// Name implements backend.Devices.
+func (Backend) Name() string { return name }
+
+// Targets implements backend.Devices.
+func (Backend) Targets() []string { return targets() }
+
+// Target implements backend.Devices.
+func (Backend) Target(named string, threads int) (*target.Target, error) { return find(named, threads) }
+
+// Present implements backend.Devices: the first card must have the target's instruction set.
+func (Backend) Present(t *target.Target) error {
+	if err := (cpu.Backend{}).Present(t); err != nil {
+		return err
+	}
+	g, err := describe(t)
+	if err != nil {
+		return fmt.Errorf("this machine has no GPU for target %s: %w", t.GPU.Arch, err)
+	}
+	if g.Arch != t.GPU.Arch {
+		return fmt.Errorf("the GPU of this machine (%s) is no %s but %s", g.Model, t.GPU.Arch, g.Arch)
+	}
+	return nil
+}
+
+// Check implements backend.Devices.
+func (Backend) Check(t *target.Target) error {
+	if t.GPU == nil {
+		return fmt.Errorf("the description of a target of backend %s has no GPU; name the target %s, or a chip, instead", name, name)
+	}
+	return nil
+}
+
+// Measure implements backend.Devices.
+func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
+	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher}, t)
+}
+
+// Between implements backend.Devices: threads of the host are nothing to a card.
+func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
+
+// Space implements backend.Backend.
+func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+	return sketch.New(w, t, numerics)
+}
+
+// clock is that of today's cards, about.
+const clock = 1.7e9
+
+// Clock implements backend.Backend.
+func (Backend) Clock(*target.Target) float64 { return clock }
+
+// featureSet has no more than the analytic cost, as long as no card was there to learn from.
+var featureSet = backend.CostAlone("cuda-features-1")
+
+// Features implements backend.Backend.
+func (Backend) Features() backend.Features { return featureSet }
+
+// Print implements backend.Code.
+func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
+	return Print(symbol, k, t)
+}
+
+// Module implements backend.Code.
+func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
+	list := make([]*Printed, len(kernels))
+	for k, p := range kernels {
+		list[k] = p.(*Printed)
+	}
+	return Module(w, list, t), nil
+}
+
+// Reference implements backend.Code: candidates are verified against what the host computes.
+func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
+	return cpu.Backend{}.Reference(w, t)
+}
+
+// NewUnit implements backend.Code.
+func (Backend) NewUnit(t *target.Target) backend.Unit { return &unit{target: t} }
+
+// Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
+func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
+	return codegen.Dump(s, t.GPU)
+}
+
+// Harness implements backend.Programs.
+func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
+
+// Device implements backend.Programs: the first of the cards that the environment lets programs see.
+func (Backend) Device(*target.Target) *backend.Device {
+	return &backend.Device{Driver: os.Getenv(DriverVariable), Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
+}
+
+// Runtime implements backend.Programs.
+func (Backend) Runtime(*target.Target) backend.Runtime {
+	own := append(DriverSources(), sources("runtime/src")...)
+	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
+	for _, f := range own {
+		if strings.HasSuffix(f.Name, ".c") {
+			r.Sources = append(r.Sources, f)
+		}
+	}
+	return r
+}

@@ -1,0 +1,35 @@
+/* How kernels of a package are started on an NVIDIA GPU. */
+#ifndef TILTH_LAUNCH_H
+#define TILTH_LAUNCH_H
+#include "driver.h"
+#include "tilth_kernel.h"
+
+/* The code of a translation unit, which ends with a zero; its module is loaded when a model is opened. */
+struct tilth_device_code {
+  const char *text;
+  CUmodule module;
+};
+
+/* A kernel in such code. */
+struct tilth_device_kernel {
+  struct tilth_device_code *code;
+  const char *name;
+  int64_t blocks;
+  int32_t threads, shared_bytes;
+  CUfunction function;
+};
+
+/* What kernels get. The functions of a plan pass it on. */
+struct tilth_device_runtime {
+  struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
+  const struct driver *driver;
+  CUstream stream;
+  int synchronous;  /* whether each kernel is waited for */
+  CUresult failed;  /* the first error, after which nothing is started */
+  const char *step; /* at which it happened */
+};
+
+/* Starts a kernel with pointers into the device's memory. */
+__attribute__((visibility("hidden"))) void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n);
+
+#endif

@@ -1,0 +1,192 @@
+/* The part of a package for NVIDIA's GPUs that is the same in all: weights are copied to the card once, values lie in one arena there, and all
+ * calls of a run are one graph. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "driver.h"
+#include "failure.h"
+#include "launch.h"
+#include "model.h"
+#include "rates.h"
+#include "weights.h"
+
+#define API __attribute__((visibility("default")))
+/* Environment variables: the number of the card, and the driver's library where the system does not find it. */
+#define DEVICE_VARIABLE "TILTH_DEVICE"
+#define DRIVER_VARIABLE "TILTH_CUDA_DRIVER"
+
+struct tilth_model {
+  struct tilth_device_runtime device;
+  CUcontext context;
+  CUdeviceptr arena, weights;
+  CUgraph graph;
+  CUgraphExec run;
+  void **inputs, **outputs; /* the caller's side */
+};
+
+static struct driver driver;
+static int driver_ready; /* 1 = opened, -1 = could not be */
+static char driver_message[256];
+
+double tilth_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void find_driver(void) {
+  const char *library = getenv(DRIVER_VARIABLE);
+  driver_ready = driver_open(&driver, library ? library : "libcuda.so.1", driver_message, sizeof driver_message) ? -1 : 1;
+}
+
+static int fails(CUresult result, const char *step) {
+  return result == CUDA_SUCCESS ? 0 : tilth_fail("%s: %s", step, driver_error(&driver, result));
+}
+
+static int open_device(struct tilth_model *m) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const char *number = getenv(DEVICE_VARIABLE);
+  CUdevice device;
+  pthread_once(&once, find_driver);
+  if (driver_ready < 0) return tilth_fail("%s", driver_message);
+  m->device.driver = &driver;
+  return fails(driver.cuInit(0), "starting the driver") || fails(driver.cuDeviceGet(&device, number ? atoi(number) : 0), "choosing a GPU") ||
+                 fails(driver.cuDevicePrimaryCtxRetain(&m->context, device), "opening the GPU") || fails(driver.cuCtxSetCurrent(m->context), "opening the GPU") ||
+                 fails(driver.cuStreamCreate(&m->device.stream, 0), "making a stream")
+             ? -1
+             : 0;
+}
+
+static int64_t at_least_one(int64_t bytes) { return bytes > 0 ? bytes : 1; }
+
+static int open_memory(struct tilth_model *m, const char *path, int64_t offset) {
+  struct tilth_weights w = {0};
+  if (fails(driver.cuMemAlloc_v2(&m->arena, at_least_one(tilth_plan.arena_bytes)), "allocating memory for values on the GPU") ||
+      fails(driver.cuMemAlloc_v2(&m->weights, at_least_one(tilth_plan.weights_bytes)), "allocating memory for weights on the GPU") ||
+      fails(driver.cuMemsetD8Async(m->arena, 0, at_least_one(tilth_plan.arena_bytes), m->device.stream), "clearing memory on the GPU"))
+    return -1;
+  if (tilth_weights_map(&w, path, offset)) return -1;
+  int bad = tilth_plan.weights_bytes > 0 ? fails(driver.cuMemcpyHtoD_v2(m->weights, w.data, tilth_plan.weights_bytes), "copying weights to the GPU") : 0;
+  tilth_weights_unmap(&w);
+  return bad;
+}
+
+static CUdeviceptr at(const struct tilth_model *m, struct tilth_place p) { return (p.in_weights ? m->weights : m->arena) + (uint64_t)p.offset; }
+
+/* The caller's copies of tensors. */
+static void **mirrors(const struct tilth_tensor *tensors, int32_t n) {
+  void **list = calloc(n + 1, sizeof *list);
+  for (int32_t k = 0; list && k < n; k++)
+    if (!(list[k] = calloc(1, at_least_one(tensors[k].bytes)))) return list[n] = list, list;
+  return list;
+}
+
+static int open_mirrors(struct tilth_model *m) {
+  m->inputs = mirrors(tilth_plan.inputs, tilth_plan.n_inputs);
+  m->outputs = mirrors(tilth_plan.outputs, tilth_plan.n_outputs);
+  return m->inputs && m->outputs && !m->inputs[tilth_plan.n_inputs] && !m->outputs[tilth_plan.n_outputs] ? 0 : tilth_fail("out of memory");
+}
+
+/* Starts all calls, one after another. */
+static int start(struct tilth_model *m, double *seconds) {
+  tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
+  return fails(m->device.failed, m->device.step);
+}
+
+/* Kernels are loaded by a run, which must come before the one that is recorded. */
+static int open_graph(struct tilth_model *m) {
+  if (start(m, NULL) || fails(driver.cuStreamSynchronize(m->device.stream), "running the model for the first time")) return -1;
+  if (fails(driver.cuStreamBeginCapture_v2(m->device.stream, CU_CAPTURE_THREAD_LOCAL), "recording a run")) return -1;
+  int bad = start(m, NULL);
+  return fails(driver.cuStreamEndCapture(m->device.stream, &m->graph), "recording a run") || bad ||
+                 fails(driver.cuGraphInstantiateWithFlags(&m->run, m->graph, 0), "making a graph of a run")
+             ? -1
+             : 0;
+}
+
+API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
+  tilth_fail(NULL);
+  struct tilth_model *m = calloc(1, sizeof *m);
+  if (!m) tilth_fail("out of memory");
+  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_graph(m))) {
+    tilth_close(m);
+    return NULL;
+  }
+  return m;
+}
+
+static void free_all(void **list, int32_t n) {
+  for (int32_t k = 0; list && k < n; k++) free(list[k]);
+  free(list);
+}
+
+API void tilth_close(struct tilth_model *m) {
+  if (!m) return;
+  if (driver_ready > 0) {
+    if (m->run) driver.cuGraphExecDestroy(m->run);
+    if (m->graph) driver.cuGraphDestroy(m->graph);
+    if (m->arena) driver.cuMemFree_v2(m->arena);
+    if (m->weights) driver.cuMemFree_v2(m->weights);
+    if (m->device.stream) driver.cuStreamDestroy_v2(m->device.stream);
+  }
+  free_all(m->inputs, tilth_plan.n_inputs);
+  free_all(m->outputs, tilth_plan.n_outputs);
+  free(m);
+}
+
+API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
+
+API const void *tilth_output(const struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_outputs ? m->outputs[k] : NULL; }
+
+static int give_inputs(struct tilth_model *m) {
+  for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
+    if (fails(driver.cuMemcpyHtoDAsync_v2(at(m, tilth_plan.input_places[k]), m->inputs[k], tilth_plan.inputs[k].bytes, m->device.stream), "copying an input")) return -1;
+  return 0;
+}
+
+static int take_outputs(struct tilth_model *m) {
+  for (int32_t k = 0; k < tilth_plan.n_outputs; k++)
+    if (fails(driver.cuMemcpyDtoHAsync_v2(m->outputs[k], at(m, tilth_plan.output_places[k]), tilth_plan.outputs[k].bytes, m->device.stream), "copying an output"))
+      return -1;
+  return fails(driver.cuStreamSynchronize(m->device.stream), "running the model");
+}
+
+API void tilth_run(struct tilth_model *m) {
+  tilth_fail(NULL);
+  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) || fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model")) return;
+  take_outputs(m);
+}
+
+/* Each kernel is waited for, which takes some microseconds itself. */
+API void tilth_profile(struct tilth_model *m, double *seconds) {
+  tilth_fail(NULL);
+  m->device.synchronous = 1;
+  if (!fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") && !give_inputs(m) && !start(m, seconds)) take_outputs(m);
+  m->device.synchronous = 0;
+}
+
+API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
+  CUstream s = stream;
+  tilth_fail(NULL);
+  for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
+    if (fails(driver.cuMemcpyDtoDAsync_v2(at(m, tilth_plan.input_places[k]), (CUdeviceptr)inputs[k], tilth_plan.inputs[k].bytes, s), "copying an input")) return -1;
+  if (fails(driver.cuGraphLaunch(m->run, s), "running the model")) return -1;
+  for (int32_t k = 0; k < tilth_plan.n_outputs; k++)
+    if (fails(driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)outputs[k], at(m, tilth_plan.output_places[k]), tilth_plan.outputs[k].bytes, s), "copying an output")) return -1;
+  return 0;
+}
+
+/* Far more than a cache holds. */
+#define COPIED_BYTES (256 << 20)
+
+API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
+  *flops = *bytes = 0;
+  if (driver.cuCtxSetCurrent(m->context)) return;
+  *flops = driver_flops(&driver, m->device.stream);
+  *bytes = driver_copies(&driver, m->device.stream, COPIED_BYTES);
+}
+
+API double tilth_integer_peak(struct tilth_model *m) { return (void)m, 0; }

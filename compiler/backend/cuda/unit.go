@@ -1,0 +1,85 @@
+package cuda
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// unit implements backend.Unit: kernels for the card, and functions for the host that launch them.
+type unit struct {
+	target  *target.Target
+	helpers ctext.Declarations
+	// kernels are for the card, host is for the processor.
+	kernels, host strings.Builder
+}
+
+// Add implements backend.Unit.
+func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
+	p, err := Print(symbol, backend.Kernel{ID: id, Schedule: s}, u.target)
+	if err != nil {
+		return backend.Info{}, err
+	}
+	u.helpers.Include(&p.helpers)
+	var run strings.Builder
+	for _, k := range p.kernels {
+		u.kernels.WriteString(k.Text)
+		fmt.Fprintf(&u.host, "static struct tilth_device_kernel %[1]s = {&unit_code, \"%[1]s\", %d, %d, %d, 0};\n", k.Name, k.Blocks, k.Threads, k.SharedBytes)
+		fmt.Fprintf(&run, "  { void *const pointers[] = {%s};\n    tilth_device_launch(rt, &%s, pointers, %d); }\n", pointers(k), k.Name, len(k.Parameters()))
+	}
+	fmt.Fprintf(&u.host, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n%s}\n", symbol, run.String())
+	fmt.Fprintf(&u.host, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %[1]s = {\"%[2]s\", 0, 0, %[1]s_run, %[3]d, 0, %[4]g};\n", symbol, id, p.workspaceBytes, p.growth)
+	return backend.Info{WorkspaceBytes: p.workspaceBytes}, nil
+}
+
+// pointers are those of a launch, as C expressions.
+func pointers(k codegen.Kernel) string {
+	text := ""
+	for _, p := range k.Parameters() {
+		if p.Arg < 0 {
+			text += fmt.Sprintf("(char *)workspace + %d, ", p.OffsetBytes)
+		} else {
+			text += fmt.Sprintf("args[%d], ", p.Arg)
+		}
+	}
+	return text + "0"
+}
+
+// device is the text of the kernels.
+func (u *unit) device() string { return dialect.NVPTX() + u.helpers.Text() + u.kernels.String() }
+
+// symbol names the unit's code, which no other unit has.
+func (u *unit) symbol() string {
+	sum := sha256.Sum256([]byte(u.target.GPU.Arch + u.device()))
+	return "code_" + hex.EncodeToString(sum[:8])
+}
+
+// Source implements backend.Unit.
+func (u *unit) Source() string {
+	return fmt.Sprintf(`#include "launch.h"
+__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s.ptx\"\n.byte 0\n.popsection\n");
+extern const char %[1]s[];
+static struct tilth_device_code unit_code = {%[1]s, 0};
+%[2]s`, u.symbol(), u.host.String())
+}
+
+// Embedded implements backend.Unit.
+func (u *unit) Embedded() []toolchain.Embedded {
+	return []toolchain.Embedded{{Name: u.symbol() + ".ptx", Build: toolchain.Build{
+		Target: u.target, Form: toolchain.Device, Flags: dialect.NVPTXFlags(u.target.GPU.Arch),
+		Sources: []toolchain.File{{Name: "kernels.c", Text: u.device()}},
+		Finish: func(ptx []byte) ([]byte, error) {
+			bound, err := dialect.BoundThreads(string(ptx))
+			return []byte(bound), err
+		},
+	}}}
+}

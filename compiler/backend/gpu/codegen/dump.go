@@ -1,0 +1,28 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Dump is a kernel after each step, as text. The source is the kernel's alone, without what gives its words a meaning.
+func Dump(s *schedule.Schedule, g *target.GPU) (steps []backend.Step, err error) {
+	f, err := Lower(s, g, func(step string, f *ir.Func) {
+		steps = append(steps, backend.Step{Name: step, Text: f.Text()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var helpers ctext.Declarations
+	source := ""
+	for _, k := range Kernels("kernel", f, &helpers, dialect.Text) {
+		source += fmt.Sprintf("/* %d blocks */\n%s", k.Blocks, k.Text)
+	}
+	return append(steps, backend.Step{Name: backend.Source, Text: helpers.Text() + source}), nil
+}
