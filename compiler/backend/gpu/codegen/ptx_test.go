@@ -2,6 +2,7 @@ package codegen_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
@@ -141,6 +143,26 @@ func TestATileLiesInRegisters(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: there is no %s in\n%s", s.Format(s.Default()), want, text)
 			}
+		}
+	}
+}
+
+// TestLiteralsOfAllIntegersArePTX: the smallest and the largest of each type, which maxima and minima begin with.
+func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
+	card(t, gpusim.Backend{})
+	text := "TILTH_KERNEL(k, 32)(GLOBAL int64_t *restrict y) {\n  GLOBAL_ARRAY(y, 99);\n"
+	for k, d := range []array.DType{array.Int8, array.Int16, array.Int32, array.Int64, array.Uint8, array.Uint16, array.Uint32, array.Uint64} {
+		for n, v := range []int64{math.MinInt64, -1, math.MaxInt64} {
+			text += fmt.Sprintf("  STORE(y, %d, (int64_t)(%s));\n", 3*k+n, ctext.IntLiteral(v, d))
+		}
+	}
+	made, err := ptx(t, "sm_80", text+"}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-9223372036854775808", "9223372036854775807"} {
+		if !strings.Contains(made, want) {
+			t.Errorf("there is no %s in\n%s", want, made)
 		}
 	}
 }

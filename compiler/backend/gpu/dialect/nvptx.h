@@ -12,8 +12,10 @@ typedef __UINT64_TYPE__ uint64_t;
 #define INT64_MIN (-__INT64_MAX__ - 1)
 #define INT64_MAX __INT64_MAX__
 #define UINT64_MAX __UINT64_MAX__
-#define INT64_C(x) __INT64_C(x)
-#define UINT64_C(x) __UINT64_C(x)
+#define NVPTX_JOINED(x, suffix) x##suffix
+#define NVPTX_JOIN(x, suffix) NVPTX_JOINED(x, suffix)
+#define INT64_C(x) NVPTX_JOIN(x, __INT64_C_SUFFIX__)
+#define UINT64_C(x) NVPTX_JOIN(x, __UINT64_C_SUFFIX__)
 typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define GLOBAL __attribute__((address_space(1)))
