@@ -166,3 +166,44 @@ func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 		}
 	}
 }
+
+// TestALaunchGivesMuchSharedMemory: a kernel that takes more than it may declare has all of its arrays in what the
+// launch gives, one behind the other.
+func TestALaunchGivesMuchSharedMemory(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	s := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
+	rng, found := rand.New(rand.NewPCG(1, 1)), 0
+	for range 400 {
+		p, ok := s.Random(rng)
+		if !ok {
+			continue
+		}
+		made, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := codegen.Lower(made, on.GPU, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var helpers ctext.Declarations
+		for _, k := range codegen.Kernels("product", f, &helpers, dialect.Text) {
+			if k.SharedBytes == 0 {
+				continue
+			}
+			found++
+			text, err := ptx(t, "sm_80", helpers.Text()+k.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k.SharedBytes <= 48<<10 || strings.Contains(k.Text, "SHARED_ARRAY") || !strings.Contains(text, ".extern .shared .align 16 .b8 tilth_shared[]") {
+				t.Errorf("%s: %d bytes\n%s\n%s", s.Format(p), k.SharedBytes, k.Text, text)
+			}
+		}
+		if found == 3 {
+			return
+		}
+	}
+	t.Errorf("%d of the points take more shared memory than a kernel may declare", found)
+}

@@ -53,7 +53,7 @@ static int allocate(CUdeviceptr *memory, int64_t bytes, const char *what) {
 static int open_args(const struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++) {
     if (allocate(&gpu.args[k], b->args[k].bytes, "allocating an argument on the GPU")) return -1;
-    if (fails(gpu.api.cuMemcpyHtoD_v2(gpu.args[k], b->pointers[k], b->args[k].bytes), "copying an argument to the GPU")) return -1;
+    if (b->args[k].bytes > 0 && fails(gpu.api.cuMemcpyHtoD_v2(gpu.args[k], b->pointers[k], b->args[k].bytes), "copying an argument to the GPU")) return -1;
   }
   return 0;
 }
@@ -157,11 +157,13 @@ static const struct image_kernel *table_of(const struct tilth_kernel *kernel) {
 }
 
 void device_give(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) {
+  if (bytes == 0) return;
   check_run(gpu.api.cuStreamSynchronize(gpu.stream), "before copying to the GPU");
   check_run(gpu.api.cuMemcpyHtoD_v2(gpu.args[arg] + at, (const char *)b->pointers[arg] + at, bytes), "copying to the GPU");
 }
 
 void device_take(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) {
+  if (bytes == 0) return;
   check_run(gpu.api.cuStreamSynchronize(gpu.stream), "before copying from the GPU");
   check_run(gpu.api.cuMemcpyDtoH_v2((char *)b->pointers[arg] + at, gpu.args[arg] + at, bytes), "copying from the GPU");
 }
@@ -174,7 +176,7 @@ int device_load(const struct bench *b, const struct loaded *l) {
     if (allocate(&gpu.workspace, bytes, "allocating the workspace on the GPU")) return -1;
     gpu.workspace_bytes = bytes;
   }
-  return fails(gpu.api.cuMemsetD8Async(gpu.workspace, POISON, gpu.workspace_bytes, gpu.stream), "filling the workspace");
+  return bytes > 0 ? fails(gpu.api.cuMemsetD8Async(gpu.workspace, POISON, bytes, gpu.stream), "filling the workspace") : 0;
 }
 
 static void launch(const struct image_launch *l) {
