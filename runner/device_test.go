@@ -23,6 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // deviceBench has candidates for a GPU whose driver is a fake.
@@ -118,6 +119,12 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65)} {
 		t.Run(name, func(t *testing.T) {
 			b := newDeviceBench(t, w, 4)
+			box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer box.Close()
+			b.plan.Sandbox = box
 			outcomes, err := b.measure(t)
 			if err != nil {
 				t.Fatal(err)

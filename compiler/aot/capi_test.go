@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -64,19 +65,25 @@ func TestPackageFromC(t *testing.T) {
 			}
 			dir := unpacked(t, c.options)
 			command := append(c.emulator, filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0")
-			out, err := run(t, command, input.Data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]*array.Array{}
-			for _, v := range p.Outputs {
-				n := valueBytes(p, v)
-				got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
-				out = out[n:]
-			}
-			compare(t, got, want)
+			compare(t, ran(t, p, command, input.Data), want)
 		})
 	}
+}
+
+// ran is what outputs are when a C program runs a package on an input.
+func ran(t *testing.T, p *program.Program, command []string, input []byte) map[string]*array.Array {
+	t.Helper()
+	out, err := run(t, command, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]*array.Array{}
+	for _, v := range p.Outputs {
+		n := valueBytes(p, v)
+		got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
+		out = out[n:]
+	}
+	return got
 }
 
 func run(t *testing.T, command []string, input []byte) ([]byte, error) {

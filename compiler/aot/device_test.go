@@ -51,27 +51,10 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 	return o, driver
 }
 
-// ran is what outputs are when a C program runs a package on an input.
-func ran(t *testing.T, p *program.Program, command []string, input []byte) map[string]*array.Array {
+// onDevice is a package for a device, unpacked, with the C programs that run it.
+func onDevice(t *testing.T, p *program.Program) (dir string, driver *fakedriver.Driver) {
 	t.Helper()
-	out, err := run(t, command, input)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]*array.Array{}
-	for _, v := range p.Outputs {
-		n := valueBytes(p, v)
-		got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
-		out = out[n:]
-	}
-	return got
-}
-
-// TestPackagesRunOnADevice: weights, values and all calls are the card's, and the C interface is the same.
-func TestPackagesRunOnADevice(t *testing.T) {
-	p := residual(t)
 	o, driver := deviceOptions(t, p)
-	o.Output = filepath.Join(t.TempDir(), "model.tar")
 	manifest, err := Compile(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
@@ -79,33 +62,40 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	if manifest.Target.GPU == nil || manifest.Target.GPU.Arch != "sm_90a" {
 		t.Errorf("the manifest's target is %s", manifest.Target.Encode())
 	}
+	dir = unpacked(t, o)
+	buildDeviceUser(t, o, dir)
+	return dir, driver
+}
+
+// userCommand runs a package with host memory, deviceCommand with the device's.
+func userCommand(dir string) []string {
+	return []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"}
+}
+
+func deviceCommand(dir string, driver *fakedriver.Driver) []string {
+	return []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}
+}
+
+// TestPackagesRunOnADevice: weights, values and all calls are the card's, and the C interface is the same.
+func TestPackagesRunOnADevice(t *testing.T) {
+	p := residual(t)
+	dir, driver := onDevice(t, p)
 	input := sample(5, rows, width)
 	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := unpacked(t, o)
-	compare(t, ran(t, p, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"}, input.Data), want)
-
-	buildDeviceUser(t, o, dir)
-	compare(t, ran(t, p, []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}, input.Data), want)
+	compare(t, ran(t, p, userCommand(dir), input.Data), want)
+	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
 }
 
 // TestAModelThatFailsOnItsDeviceSaysSo instead of giving outputs.
 func TestAModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
-	p := residual(t)
-	o, driver := deviceOptions(t, p)
-	o.Output = filepath.Join(t.TempDir(), "model.tar")
-	if _, err := Compile(t.Context(), p, o); err != nil {
-		t.Fatal(err)
-	}
-	dir := unpacked(t, o)
+	dir, driver := onDevice(t, residual(t))
 	if err := driver.Tell("illegal", 6); err != nil { // the second call of the first run that a user asks for
 		t.Fatal(err)
 	}
-	command := []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}
-	buildDeviceUser(t, o, dir)
-	if _, err := run(t, command, sample(5, rows, width).Data); err == nil {
+	if _, err := run(t, deviceCommand(dir, driver), sample(5, rows, width).Data); err == nil {
 		t.Error("it goes on")
 	}
 }
@@ -128,13 +118,7 @@ func buildDeviceUser(t *testing.T, o Options, dir string) {
 
 // TestPackagesSayWhatIsWrongWithTheDevice in one line.
 func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
-	p := residual(t)
-	o, driver := deviceOptions(t, p)
-	o.Output = filepath.Join(t.TempDir(), "model.tar")
-	if _, err := Compile(t.Context(), p, o); err != nil {
-		t.Fatal(err)
-	}
-	dir := unpacked(t, o)
+	dir, driver := onDevice(t, residual(t))
 	for _, c := range []struct {
 		tell   string
 		number int
@@ -147,7 +131,7 @@ func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
 		if err := driver.Tell(c.tell, c.number); err != nil {
 			t.Fatal(err)
 		}
-		text := complaint(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"})
+		text := complaint(t, userCommand(dir))
 		if !strings.Contains(text, c.want) {
 			t.Errorf("%s %d: it says %q, want %q", c.tell, c.number, text, c.want)
 		}
@@ -155,8 +139,12 @@ func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("TILTH_DEVICE", "1")
+	if text := complaint(t, userCommand(dir)); !strings.Contains(text, "choosing a GPU: ") {
+		t.Errorf("for the second of one card it says %q", text)
+	}
 	t.Setenv(cuda.DriverVariable, filepath.Join(t.TempDir(), "none.so"))
-	if text := complaint(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "0"}); !strings.Contains(text, "no driver of NVIDIA's GPUs") {
+	if text := complaint(t, userCommand(dir)); !strings.Contains(text, "no driver of NVIDIA's GPUs") {
 		t.Errorf("without a driver it says %q", text)
 	}
 }

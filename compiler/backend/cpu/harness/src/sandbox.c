@@ -29,6 +29,17 @@ static void limit(int resource, int64_t value) {
 /* Calls of the x32 interface have this bit; the numbers below do not name them. */
 #define X32_CALLS 0x40000000
 
+#ifdef __x86_64__
+#define NO_X32 , BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+#else
+#define NO_X32
+#endif
+
+/* Loads the number of a call, and refuses those of other architectures. */
+#define NATIVE_CALLS \
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) NO_X32
+
 #define DENY(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
 /* Opening a file is allowed for reading only; flags is the number of the call's argument that says what for. */
@@ -46,13 +57,7 @@ static void limit(int resource, int64_t value) {
 static void deny_calls(int has_device) {
   uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-#ifdef __x86_64__
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-#endif
+      NATIVE_CALLS,
       DENY(SYS_tkill), SELF_ONLY(SYS_tgkill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_ftruncate), DENY(SYS_fallocate),
       DENY(SYS_io_uring_setup), DENY(SYS_io_uring_enter), DENY(SYS_io_uring_register), DENY(SYS_process_vm_readv), DENY(SYS_prlimit64),
       DENY(SYS_clone), DENY(SYS_clone3), DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
@@ -71,13 +76,7 @@ static void deny_calls(int has_device) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_filter with_device[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-#ifdef __x86_64__
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-#endif
+      NATIVE_CALLS,
       DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open),
       DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), DENY(SYS_mount), DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_linkat),
       DENY(SYS_symlinkat), DENY(SYS_io_uring_setup),
