@@ -13,6 +13,8 @@ type Scalars struct {
 	// Var is the name of a variable, Load the element that is loaded, as C.
 	Var  func(*expr.Var) string
 	Load func(*expr.Load) string
+	// Other prints what is no expression of package expr; may be nil.
+	Other func(expr.Expr) string
 	// Guard marks what is only computed under a condition, until the function that it returns is called; may be nil.
 	Guard func() (release func())
 }
@@ -48,6 +50,9 @@ func (s *Scalars) Text(e expr.Expr) string {
 	case *expr.Cast:
 		return s.Cast(s.Text(n.A), n.A.DType(), n.Type)
 	default:
+		if s.Other != nil {
+			return s.Other(e)
+		}
 		panic(fmt.Sprintf("ctext: unknown expression %T", e))
 	}
 }

@@ -82,6 +82,8 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 		return f(Sel(sub(n.Cond), sub(n.A), sub(n.B)))
 	case *Cast:
 		return f(To(n.Type, sub(n.A)))
+	case Node:
+		return f(n.Map(sub))
 	default:
 		return f(e)
 	}

@@ -42,7 +42,8 @@ type Kind uint8
 // of one vector; an unrolled loop is written out; a dot loop sums products of neighbours, as instructions for it do.
 // Iterations on blocks are those of a GPU's grid, in which they are a launch; iterations on threads are those of a
 // block. All threads of a block take the same way through what is between the two, and the threads of a loop whose
-// extent is less than the block's threads are the first ones.
+// extent is less than the block's threads are the first ones. Iterations on matrices are terms of sums that
+// instructions take several of.
 const (
 	Serial Kind = iota
 	Parallel
@@ -51,6 +52,7 @@ const (
 	Dot
 	Blocks
 	Threads
+	Matrices
 )
 
 // Buffer is flat memory.
@@ -125,7 +127,7 @@ type Pack struct {
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
-// *Fence, *Barrier, *CopyAsync, *Commit or *Wait. Loads and stores have one flat index.
+// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait or *MultiplyMatrices. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -136,6 +138,8 @@ type For struct {
 	Var    *expr.Var
 	Extent int64
 	Kind   Kind
+	// Format is that of the elements of a loop on matrices.
+	Format schedule.Format
 	Body   Block
 	// Captured are the variables of around that the body of a parallel loop uses, Shared the buffers in the workspace.
 	// They are known once the loop has been outlined.
@@ -248,15 +252,20 @@ type Fence struct{}
 // Barrier is where the threads of a block wait for one another. What each wrote before it the others read behind it.
 type Barrier struct{}
 
-// CopyAsync begins a copy of an element from global to shared memory. Nobody may use it before a Wait of the thread
-// and, if it is another thread, a Barrier behind that.
-type CopyAsync struct {
+// Copy copies neighbouring elements from global to shared memory.
+type Copy struct {
 	To    *Buffer
 	Index expr.Expr
-	From  *expr.Load
+	// From is the first of the elements.
+	From     *expr.Load
+	Elements int64
 	// Valid is the condition under which there is something to copy, and zero is written elsewhere; nil for always.
 	Valid expr.Expr
 }
+
+// CopyAsync begins a copy. Nobody may use it before a Wait of the thread and, if it is another thread, a Barrier
+// behind that.
+type CopyAsync struct{ Copy }
 
 // Commit closes the group of copies that a thread has begun.
 type Commit struct{}
@@ -276,6 +285,6 @@ func (*Transpose) stmt()  {}
 func (*Prefetch) stmt()   {}
 func (*Fence) stmt()      {}
 func (*Barrier) stmt()    {}
-func (*CopyAsync) stmt()  {}
+func (*Copy) stmt()       {}
 func (*Commit) stmt()     {}
 func (*Wait) stmt()       {}

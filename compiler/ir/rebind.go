@@ -55,9 +55,17 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.To = b
 		return &c
+	case *Copy:
+		c := *n
+		c.To = b
+		return &c
 	case *CopyAsync:
 		c := *n
 		c.To = b
+		return &c
+	case *MultiplyMatrices:
+		c := *n
+		c.Sum = b
 		return &c
 	}
 	return st

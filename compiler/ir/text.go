@@ -9,7 +9,7 @@ import (
 )
 
 var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
-	Blocks: "blocks", Threads: "threads"}
+	Blocks: "blocks", Threads: "threads", Matrices: "matrices"}
 
 // String is the word that a loop of the kind begins with in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
@@ -112,7 +112,7 @@ func (t *texter) block(b Block) {
 	for _, st := range b {
 		switch n := st.(type) {
 		case *For:
-			t.line("%v %s < %d%s", n.Kind, t.bind(n.Var), n.Extent, t.closure(n))
+			t.line("%s %s < %d%s", t.kind(n), t.bind(n.Var), n.Extent, t.closure(n))
 			t.nested(n.Body)
 		case *If:
 			t.line("if %s", t.expr(n.Cond))
@@ -134,12 +134,17 @@ func (t *texter) block(b Block) {
 			t.line("fence")
 		case *Barrier:
 			t.line("barrier")
+		case *Copy:
+			t.copy("load", n)
 		case *CopyAsync:
-			t.copy(n)
+			t.copy("copy", &n.Copy)
 		case *Commit:
 			t.line("commit")
 		case *Wait:
 			t.line("wait for all but %d", n.Groups)
+		case *MultiplyMatrices:
+			t.line("%s[%s] = it + %v product of %s[%s] and %s[%s], rows %d apart", n.Sum.Tensor.Name, t.expr(n.SumIndex), n.Format,
+				n.A.Tensor.Name, t.expr(n.AIndex), n.B.Tensor.Name, t.expr(n.BIndex), n.RowElements)
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:
@@ -157,12 +162,23 @@ func (t *texter) block(b Block) {
 	}
 }
 
-func (t *texter) copy(n *CopyAsync) {
+// kind is the word that a loop begins with.
+func (t *texter) kind(n *For) string {
+	if n.Kind == Matrices {
+		return fmt.Sprintf("%v of %v", n.Kind, n.Format)
+	}
+	return n.Kind.String()
+}
+
+func (t *texter) copy(word string, n *Copy) {
 	condition := ""
+	if n.Elements > 1 {
+		word += fmt.Sprintf(" %d to", n.Elements)
+	}
 	if n.Valid != nil {
 		condition = " where " + t.expr(n.Valid)
 	}
-	t.line("copy %s[%s] = %s%s", n.To.Tensor.Name, t.expr(n.Index), t.expr(n.From), condition)
+	t.line("%s %s[%s] = %s%s", word, n.To.Tensor.Name, t.expr(n.Index), t.expr(n.From), condition)
 }
 
 // closure is what the body of a parallel loop has of what is around it.
@@ -252,6 +268,8 @@ func (t *texter) operand(e expr.Expr, within int) string {
 			values[k] = t.expr(x)
 		}
 		return "lanes(" + strings.Join(values, ", ") + ")"
+	case *Fragment:
+		return t.fragment(n)
 	case *Spread:
 		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
 	default:

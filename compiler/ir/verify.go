@@ -97,6 +97,10 @@ func (v *verifier) stmt(st Stmt) error {
 			return errors.New("a barrier stands where the threads of a block are not together")
 		}
 		return nil
+	case *MultiplyMatrices:
+		if !v.threads || n.Sum.Space != Private || n.A.Space != Private || n.B.Space != Private {
+			return errors.New("matrices are multiplied that are not spread over the registers of threads")
+		}
 	case *Combine:
 		if !v.vector {
 			return fmt.Errorf("lanes of %s are combined outside of a vector loop", n.Buffer.Tensor.Name)

@@ -29,12 +29,14 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			f(n.Value)
 		case *Define:
 			f(n.Value)
+		case *Copy:
+			n.exprs(f)
 		case *CopyAsync:
-			f(n.Index)
-			f(n.From)
-			if n.Valid != nil {
-				f(n.Valid)
-			}
+			n.exprs(f)
+		case *MultiplyMatrices:
+			f(n.Sum.Tensor.At(n.SumIndex))
+			f(n.A.Tensor.At(n.AIndex))
+			f(n.B.Tensor.At(n.BIndex))
 		case *Combine:
 			f(n.Index)
 			f(n.Before)
@@ -56,6 +58,14 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 	})
 }
 
+func (n *Copy) exprs(f func(expr.Expr)) {
+	f(n.Index)
+	f(n.From)
+	if n.Valid != nil {
+		f(n.Valid)
+	}
+}
+
 // Rewrite is a block with each expression of its statements replaced.
 func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 	out := make(Block, len(b))
@@ -69,10 +79,25 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 			st = &Let{x.Var, f(x.Value)}
 		case *Store:
 			st = &Store{Buffer: x.Buffer, Index: f(x.Index), Value: f(x.Value), Streamed: x.Streamed}
+		case *Copy:
+			c := x.rewritten(f)
+			st = &c
+		case *CopyAsync:
+			st = &CopyAsync{x.rewritten(f)}
 		}
 		out[k] = st
 	}
 	return out
+}
+
+// rewritten is a copy with its expressions replaced; it still reads an element.
+func (n *Copy) rewritten(f func(expr.Expr) expr.Expr) Copy {
+	c := *n
+	c.Index, c.From = f(n.Index), f(n.From).(*expr.Load)
+	if n.Valid != nil {
+		c.Valid = f(n.Valid)
+	}
+	return c
 }
 
 // Uses reports whether a block stores to a tensor or reads it.
@@ -102,8 +127,12 @@ func Written(st Stmt) *Buffer {
 		return n.Buffer
 	case *Transpose:
 		return n.To
+	case *Copy:
+		return n.To
 	case *CopyAsync:
 		return n.To
+	case *MultiplyMatrices:
+		return n.Sum
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ const maxWork = 1 << 21
 var kinds = map[schedule.Kind]ir.Kind{
 	schedule.Serial: ir.Serial, schedule.Parallel: ir.Parallel, schedule.Vectorized: ir.Vector, schedule.Unrolled: ir.Unrolled,
 	schedule.Dotted: ir.Dot, schedule.Block: ir.Blocks, schedule.Thread: ir.Threads,
+	schedule.Matrices: ir.Matrices,
 }
 
 // spaces are the memory that stages ask for.
@@ -249,7 +250,7 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	n = n.clone()
 	n.values[it] = v
 	body, err := l.enter(n, pos)
-	return ir.Block{&ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Body: body}}, err
+	return ir.Block{&ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Format: it.Format, Body: body}}, err
 }
 
 // peel emits the full tiles' loop, then the partial tile.

@@ -15,9 +15,9 @@ const (
 	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
 	Strict Numerics = iota
 	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and
-	// Strassen.
+	// Strassen, and products of matrices in pieces of TF32.
 	Default
-	// Fast also allows whatever loses more.
+	// Fast also allows whatever loses more: products of elements that are rounded to TF32 or bfloat16.
 	Fast
 )
 
@@ -46,6 +46,8 @@ func ParseNumerics(name string) (Numerics, error) {
 // algorithm is one that the schedule uses in place of a direct sum.
 type algorithm struct {
 	name string
+	// level is the least that allows it.
+	level Numerics
 	// growth is about how much larger its rounding errors are than those of the direct sum.
 	growth float64
 	// multiplications are its multiplications as a share of the direct sum's.
@@ -54,10 +56,11 @@ type algorithm struct {
 
 // Numerics is the least level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
-	if len(s.algorithms) > 0 {
-		return Default
+	level := Strict
+	for _, a := range s.algorithms {
+		level = max(level, a.level)
 	}
-	return Strict
+	return level
 }
 
 // ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are
@@ -82,7 +85,7 @@ func (s *Schedule) Multiplications() float64 {
 
 // Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives:
 // "F(4x4,3x3)", "F(2x2,3x3)/2" where the stride is 2, "Strassen", or "Strassen+sums" where the kernel computes the
-// sums of the constant, too.
+// sums of the constant, too, "TF32" or another format that instructions round to.
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, a := range s.algorithms {

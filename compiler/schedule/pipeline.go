@@ -11,8 +11,8 @@ import (
 const maxPipeline = 8
 
 // Pipeline fills a shared buffer ahead of the loop that it is computed in, for so many steps at a time, that of the
-// step itself included, by copies that go on while threads compute. The stage must be a copy of elements of 4 or 8
-// bytes, or zero where a condition does not hold.
+// step itself included, by copies that go on while threads compute. The stage must be a copy, or zero where a condition does
+// not hold. Copies of less than 4 bytes, such as of single halves, are not made ahead.
 func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -27,8 +27,8 @@ func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	case !g.At.Reduce:
 		return fmt.Errorf("pipeline: stage %d is not computed in a loop over a reduction", stageID)
 	}
-	if _, _, ok := g.Copy(); !ok || g.Tensor.DType.Bytes() < 4 {
-		return fmt.Errorf("pipeline: stage %d is no copy of elements of 4 or 8 bytes", stageID)
+	if _, _, ok := g.Copy(); !ok {
+		return fmt.Errorf("pipeline: stage %d is no copy", stageID)
 	}
 	g.Steps = steps
 	s.record("pipeline", stageID, int(steps))

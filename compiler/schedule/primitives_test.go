@@ -83,7 +83,7 @@ func TestIllegalPrimitives(t *testing.T) {
 		"pack with two factors":                  {"pack 0 0 2 0 0 3 1 1 0 0", "does not hold dimension 0"},
 		"pack of a dimension that is not":        {"pack 0 0 0 0 1 0 0 2 0 0", "pack: constant 0 has no dimension 2"},
 		"numbers that make no layout":            {"pack 0 0 0", "pack does not take 3 numbers"},
-		"an unknown primitive":                   {"tensorize 0 0", `"tensorize" is not a primitive`},
+		"an unknown primitive":                   {"levitate 0 0", `"levitate" is not a primitive`},
 		"too few numbers":                        {"split 0 0", "split does not take 2 numbers"},
 		"a negative number":                      {"split 0 -1 2 0", `"-1" is not a number`},
 		"a number that is too large":             {"split 0 0 4294967296 0", `"4294967296" is not a number`},

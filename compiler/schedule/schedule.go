@@ -59,6 +59,8 @@ type Iter struct {
 	ID     int
 	Reduce bool
 	Kind   Kind
+	// Format is that of a leaf whose terms are multiplied as matrices.
+	Format Format
 	// Axis is the index in Axes followed by Reduce; -1 for derived iterators.
 	Axis int
 	// Split is set when this iterator was split, Fuse when it was fused with another; a leaf has neither.
@@ -86,7 +88,8 @@ type Fuse struct {
 // Kind is how a leaf's loop is executed.
 type Kind uint8
 
-// The kinds of loops. Blocks and threads are those of a GPU.
+// The kinds of loops. Blocks and threads are those of a GPU, matrices the terms that its instructions for matrices
+// take.
 const (
 	Serial Kind = iota
 	Parallel
@@ -95,6 +98,7 @@ const (
 	Dotted
 	Block
 	Thread
+	Matrices
 )
 
 // Tail says how to handle the last, partial tile of a split that does not divide.

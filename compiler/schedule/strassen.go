@@ -54,7 +54,7 @@ func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages
 	ids.Product = add(product)
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, q.output(product)
 	g.resetNest()
-	s.algorithms = append(s.algorithms, algorithm{sums.algorithm(), StrassenGrowth(), 7.0 / 8})
+	s.algorithms = append(s.algorithms, algorithm{sums.algorithm(), Default, StrassenGrowth(), 7.0 / 8})
 	return ids, nil
 }
 

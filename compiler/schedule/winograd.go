@@ -50,7 +50,7 @@ func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	}
 	weights := transformWeights(c, t.rows, t.columns)
 	s.Transforms[c.constant] = weights
-	s.algorithms = append(s.algorithms, algorithm{t.name(), t.rows.growth() * t.columns.growth(), t.rows.multiplications() * t.columns.multiplications()})
+	s.algorithms = append(s.algorithms, algorithm{t.name(), Default, t.rows.growth() * t.columns.growth(), t.rows.multiplications() * t.columns.multiplications()})
 	tensors := t.tensors(weights.Tensor)
 	first := len(s.Stages)
 	for _, x := range tensors {

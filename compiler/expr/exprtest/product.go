@@ -10,9 +10,19 @@ import (
 // Product is a matrix product with a constant, m x k x n.
 func Product(t testing.TB, m, k, n int64) *expr.Workload {
 	t.Helper()
-	a, b := expr.NewInput("a", array.Float32, m, k), expr.NewConstant("b", array.Float32, k, n)
+	return ProductOf(t, array.Float32, m, k, n)
+}
+
+// ProductOf is one of operands of a type, added up in float32, or in int32 where they are integers.
+func ProductOf(t testing.TB, d array.DType, m, k, n int64) *expr.Workload {
+	t.Helper()
+	sum := array.Float32
+	if d.IsInt() {
+		sum = array.Int32
+	}
+	a, b := expr.NewInput("a", d, m, k), expr.NewConstant("b", d, k, n)
 	c := expr.ReduceOver("c", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
+		return expr.MulE(expr.To(sum, a.At(i[0], r[0])), expr.To(sum, b.At(r[0], i[1])))
 	})
 	w, err := expr.NewWorkload([]*expr.Tensor{c})
 	if err != nil {

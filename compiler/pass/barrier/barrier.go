@@ -188,8 +188,10 @@ func (p *placer) uses(st ir.Stmt) pending {
 		switch n := st.(type) {
 		case *ir.Store:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index)})
+		case *ir.Copy:
+			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: copied(n)})
 		case *ir.CopyAsync:
-			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: within(n.Index)})
+			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: copied(&n.Copy)})
 		default:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}
@@ -213,6 +215,15 @@ func within(index expr.Expr) part {
 		return all
 	}
 	return part{lo, hi + 1}
+}
+
+// copied is the part of a buffer that a copy writes, whatever the loops around it.
+func copied(n *ir.Copy) part {
+	p := within(n.Index)
+	if p != all {
+		p.hi += n.Elements - 1
+	}
+	return p
 }
 
 // private are the tensors that lie in registers.

@@ -116,7 +116,10 @@ func (l *loop) fillsMore(b ir.Block) (found bool) {
 	return found
 }
 
-// copied reports whether all that statements store are copies from global memory.
+// leastBytes is the least that an asynchronous copy copies.
+const leastBytes = 4
+
+// copied reports whether all that statements store are copies from global memory that can be asynchronous.
 func (inside near) copied(b ir.Block) bool {
 	all := true
 	ir.Visit(b, func(st ir.Stmt) {
@@ -124,7 +127,9 @@ func (inside near) copied(b ir.Block) bool {
 		case *ir.For, *ir.If, *ir.Let:
 		case *ir.Store:
 			from, _, ok := schedule.CopyOf(n.Value)
-			all = all && ok && !inside[from.Tensor]
+			all = all && ok && !inside[from.Tensor] && from.Tensor.DType.Bytes() >= leastBytes
+		case *ir.Copy:
+			all = all && !inside[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= leastBytes
 		default:
 			all = false
 		}
@@ -199,11 +204,15 @@ func (l *loop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
 			st = n.With(l.asynchronous(n.Body, step))
 		case *ir.If:
 			st = &ir.If{Cond: n.Cond, Then: l.asynchronous(n.Then, step), Else: l.asynchronous(n.Else, step)}
+		case *ir.Copy:
+			c := *n
+			c.To, c.Index = l.rings[n.To.Tensor], l.slot(n.To.Tensor, step, n.Index)
+			st = &ir.CopyAsync{Copy: c}
 		case *ir.Store:
 			t := n.Buffer.Tensor
 			index := l.slot(t, step, n.Index)
 			if from, valid, ok := schedule.CopyOf(n.Value); ok {
-				st = &ir.CopyAsync{To: l.rings[t], Index: index, From: from, Valid: valid}
+				st = &ir.CopyAsync{Copy: ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid}}
 			} else { // zero, for this step
 				st = &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value}
 			}

@@ -47,13 +47,16 @@ func apart(n, threads *ir.For) bool {
 			return
 		}
 		var index expr.Expr
+		elements := int64(1)
 		switch x := st.(type) {
 		case *ir.Store:
 			index = x.Index
+		case *ir.Copy:
+			index, elements = x.Index, x.Elements
 		case *ir.CopyAsync:
-			index = x.Index
+			index, elements = x.Index, x.Elements
 		}
-		known = known && index != nil && !slices.Contains(written, b.Tensor) && distinct(index, n.Var)
+		known = known && index != nil && !slices.Contains(written, b.Tensor) && distinct(index, elements, n.Var)
 		written = append(written, b.Tensor)
 	})
 	ir.VisitExprs(threads.Body, func(e expr.Expr) {
@@ -65,12 +68,12 @@ func apart(n, threads *ir.For) bool {
 }
 
 // distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
-// of its terms steps over all values of the smaller ones.
-func distinct(index expr.Expr, v *expr.Var) bool {
+// of its terms steps over all values of the smaller ones, and over the elements that are written at the index.
+func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
 	terms := slices.Clone(expr.Linearize(index).Terms)
 	coef := func(t expr.Term) int64 { return max(t.Coef, -t.Coef) }
 	slices.SortFunc(terms, func(a, b expr.Term) int { return int(min(max(coef(a)-coef(b), -1), 1)) })
-	found, span := false, int64(0)
+	found, span := false, elements-1
 	for _, t := range terms {
 		x, ok := t.Atom.(*expr.Var)
 		if !ok || coef(t) <= span {

@@ -8,7 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
+	"github.com/tilth-dev/tilth/compiler/pass/tensorize"
 	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/pass/wide"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -23,8 +25,10 @@ type pass struct {
 func passes(g *target.GPU) []pass {
 	return []pass{
 		{"threads", threads.Run},
+		{"wide", func(f *ir.Func) (*ir.Func, error) { return wide.Run(f), nil }},
 		{"pipeline", func(f *ir.Func) (*ir.Func, error) { return pipeline.Run(f), nil }},
 		{"spread", spread.Run},
+		{"tensorize", func(f *ir.Func) (*ir.Func, error) { return tensorize.Run(f), nil }},
 		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
 		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},
 		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},

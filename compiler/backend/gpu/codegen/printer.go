@@ -47,16 +47,6 @@ func (p *printer) variable(v *expr.Var) string {
 	return name
 }
 
-// copy prints an asynchronous copy.
-func (p *printer) copy(n *ir.CopyAsync) {
-	valid := "1"
-	if n.Valid != nil {
-		valid = p.scalars.Text(n.Valid)
-	}
-	p.line("COPY_ASYNC(%d, %s, %s, %s, %s, %s);", n.To.Tensor.DType.Bytes(), p.buffers[n.To.Tensor], p.index(n.Index),
-		p.buffers[n.From.Tensor], p.index(n.From.Index[0]), valid)
-}
-
 // load is an element of a buffer.
 func (p *printer) load(n *expr.Load) string {
 	return p.element(n.Tensor, n.Index[0], "LOAD(%s, %s)")
@@ -118,10 +108,14 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.loop(n)
 	case *ir.Store:
 		p.store(n)
+	case *ir.MultiplyMatrices:
+		p.multiply(n)
 	case *ir.Barrier:
 		p.line("BARRIER();")
+	case *ir.Copy:
+		p.copy(n, "COPY")
 	case *ir.CopyAsync:
-		p.copy(n)
+		p.copy(&n.Copy, "COPY_ASYNC")
 	case *ir.Commit:
 		p.line("COPY_COMMIT();")
 	case *ir.Wait:

@@ -89,6 +89,16 @@ NVPTX_SHUFFLE(down)
 #define SHUFFLE_XOR(v, mask) NVPTX_SHUFFLED(bfly, v, mask)
 #define SHUFFLE_DOWN(v, n) NVPTX_SHUFFLED(down, v, n)
 
+/* Copies through registers, whatever the type of the elements. */
+typedef uint8_t __attribute__((may_alias)) nvptx_bytes_1;
+typedef uint16_t __attribute__((may_alias)) nvptx_bytes_2;
+typedef uint32_t __attribute__((may_alias)) nvptx_bytes_4;
+typedef uint64_t __attribute__((may_alias)) nvptx_bytes_8;
+typedef uint32_t __attribute__((may_alias, vector_size(16))) nvptx_bytes_16;
+#define COPY(bytes, s, i, g, j, valid)                                                           \
+  ((void)(*(NVPTX_SHARED nvptx_bytes_##bytes *)&(s)[i] =                                         \
+              (valid) ? *(const GLOBAL nvptx_bytes_##bytes *)&(g)[j] : (nvptx_bytes_##bytes){0}))
+#define ALIGNED(a) ((uint64_t)(a) % 16 == 0)
 #define NVPTX_ADDRESS(s, i) ((uint32_t)(uint64_t)&(s)[i])
 /* Copies of 16 bytes leave out the first cache, smaller ones cannot. */
 #define NVPTX_COPY(cache, bytes, s, i, g, j, valid) \
@@ -110,6 +120,19 @@ NVPTX_INLINE uint32_t nvptx_tf32(float x) {
 }
 #define TF32(x) nvptx_tf32(x)
 
+NVPTX_INLINE uint32_t nvptx_tf32_rest(float x) {
+  union { uint32_t bits; float value; } rounded = {nvptx_tf32(x)};
+  return nvptx_tf32(x - rounded.value);
+}
+#define TF32_REST(x) nvptx_tf32_rest(x)
+
+NVPTX_INLINE uint32_t nvptx_bf16x2(float low, float high) {
+  uint32_t r;
+  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+#define BF16X2(low, high) nvptx_bf16x2((low), (high))
+
 #define NVPTX_LDMATRIX_X1(trans, r, s, i) \
   __asm__ volatile("ldmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 {%0}, [%1];" \
                    : "=r"((r)[0]) : "r"(NVPTX_ADDRESS(s, i)) : "memory")
@@ -126,10 +149,19 @@ NVPTX_INLINE uint32_t nvptx_tf32(float x) {
 #define LDMATRIX_X2_TRANS(r, s, i) NVPTX_LDMATRIX_X2(".trans", r, s, i)
 #define LDMATRIX_X4_TRANS(r, s, i) NVPTX_LDMATRIX_X4(".trans", r, s, i)
 
+#define PACK2(x, y) NVPTX_PACKED(x, y)
+#define PACK4(x, y, z, w) NVPTX_PACKED(x, y, z, w)
+#define NVPTX_PACKED(x, ...) \
+  ({ \
+    union { __typeof__((0, (x))) element[4 / sizeof(x)]; uint32_t bits; } nvptx_packed = {{(x), __VA_ARGS__}}; \
+    nvptx_packed.bits; \
+  })
+
+/* The sums of the second row lie apart from those of the first. */
 #define NVPTX_MMA(name, sum, constraint, shape) \
-  NVPTX_INLINE void name(sum *d, const uint32_t *a, const uint32_t *b) { \
+  NVPTX_INLINE void name(sum *d, int apart, const uint32_t *a, const uint32_t *b) { \
     __asm__("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-            : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3]) \
+            : constraint(d[0]), constraint(d[1]), constraint(d[apart]), constraint(d[apart + 1]) \
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
   }
 NVPTX_MMA(MMA_M16N8K16_BF16, float, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32")

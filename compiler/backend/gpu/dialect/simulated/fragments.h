@@ -64,13 +64,15 @@ SIM_STATIC void sim_ldmatrix_x4_trans(struct sim_thread *first, struct sim_warp 
           a[l / 4][k] = ELEMENT(ra[2 * half], e), a[l / 4 + 8][k] = ELEMENT(ra[2 * half + 1], e); \
           b[k][l / 4] = ELEMENT(rb[half], e); \
         } \
-      for (int e = 0; e < 4; e++) d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = rd[e]; \
+      int64_t apart = w->lane[l].argument; \
+      for (int e = 0; e < 4; e++) d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = rd[e / 2 * apart + e % 2]; \
     } \
     for (int i = 0; i < 16; i++) \
       for (int k = 0; k < depth; k++) \
         for (int j = 0; j < 8; j++) d[i][j] += a[i][k] * b[k][j]; \
     for (int l = 0; l < SIM_WARP; l++) \
-      for (int e = 0; e < 4; e++) ((sum *)w->lane[l].result)[e] = d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2]; \
+      for (int e = 0; e < 4; e++) \
+        ((sum *)w->lane[l].result)[e / 2 * w->lane[l].argument + e % 2] = d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2]; \
   }
 
 #define SIM_BF16(bits, e) sim_bf16((bits) >> (16 * (e)) & 0xffff)
@@ -89,4 +91,14 @@ SIM_INLINE uint32_t sim_round_tf32(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
+}
+
+/* What rounding leaves, rounded. */
+SIM_INLINE uint32_t sim_tf32_rest(float x) { return sim_round_tf32(x - sim_float_of(sim_round_tf32(x))); }
+
+/* Rounds to the nearest bfloat16, ties to even. */
+SIM_INLINE uint32_t sim_round_bf16(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }

@@ -71,6 +71,20 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define SHUFFLE_XOR(v, mask) SHUFFLE(v, sim->lane ^ (mask))
 #define SHUFFLE_DOWN(v, n) SHUFFLE(v, sim_lane_below(sim, (n)))
 
+#define ALIGNED(a) ((uintptr_t)(a) % 16 == 0)
+#define COPY(bytes, s, i, g, j, valid)                                        \
+  do {                                                                        \
+    enum { sim_elements = (bytes) / sizeof *(s) };                            \
+    int64_t sim_to = SIM_WRITE(s, i, sim_elements);                           \
+    sim_check_aligned(sim, s##_array, sim_to, (bytes), __LINE__);             \
+    if (valid) {                                                              \
+      int64_t sim_from = SIM_READ(g, j, sim_elements);                        \
+      sim_check_aligned(sim, g##_array, sim_from, (bytes), __LINE__);         \
+      memcpy((s) + sim_to, (g) + sim_from, (bytes));                          \
+    } else {                                                                  \
+      memset((s) + sim_to, 0, (bytes));                                       \
+    }                                                                         \
+  } while (0)
 #define COPY_ASYNC(bytes, s, i, g, j, valid) \
   do { \
     _Static_assert(((bytes) == 4 || (bytes) == 8 || (bytes) == 16) && sizeof *(s) == sizeof *(g), \
@@ -89,11 +103,21 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define LDMATRIX_X2_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X2_TRANS", sim_ldmatrix_x2_trans, r, s, i)
 #define LDMATRIX_X4_TRANS(r, s, i) SIM_LDMATRIX("LDMATRIX_X4_TRANS", sim_ldmatrix_x4_trans, r, s, i)
 
-#define SIM_PRODUCT(all, d, a_, b_) \
-  sim_collective(sim, "product", all, (struct sim_lane){.a = (a_), .b = (b_), .result = (d)}, __LINE__)
-#define MMA_M16N8K16_BF16(d, a, b) SIM_PRODUCT(sim_mma_bf16, d, a, b)
-#define MMA_M16N8K16_F16(d, a, b) SIM_PRODUCT(sim_mma_f16, d, a, b)
-#define MMA_M16N8K8_TF32(d, a, b) SIM_PRODUCT(sim_mma_tf32, d, a, b)
-#define MMA_M16N8K32_S8(d, a, b) SIM_PRODUCT(sim_mma_s8, d, a, b)
-#define MMA_M16N8K32_U8(d, a, b) SIM_PRODUCT(sim_mma_u8, d, a, b)
+#define SIM_PRODUCT(all, d, apart, a_, b_) \
+  sim_collective(sim, "product", all, \
+                 (struct sim_lane){.a = (a_), .b = (b_), .result = (d), .argument = (apart)}, __LINE__)
+#define MMA_M16N8K16_BF16(d, apart, a, b) SIM_PRODUCT(sim_mma_bf16, d, apart, a, b)
+#define MMA_M16N8K16_F16(d, apart, a, b) SIM_PRODUCT(sim_mma_f16, d, apart, a, b)
+#define MMA_M16N8K8_TF32(d, apart, a, b) SIM_PRODUCT(sim_mma_tf32, d, apart, a, b)
+#define MMA_M16N8K32_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_s8, d, apart, a, b)
+#define MMA_M16N8K32_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_u8, d, apart, a, b)
+#define PACK2(x, y) SIM_PACKED(x, y)
+#define PACK4(x, y, z, w) SIM_PACKED(x, y, z, w)
+#define SIM_PACKED(x, ...)                                                                          \
+  ({                                                                                                \
+    union { __typeof__((0, (x))) element[4 / sizeof(x)]; uint32_t bits; } sim_packed = {{(x), __VA_ARGS__}}; \
+    sim_packed.bits;                                                                                \
+  })
 #define TF32(x) sim_round_tf32(x)
+#define TF32_REST(x) sim_tf32_rest(x)
+#define BF16X2(low, high) (sim_round_bf16(low) | sim_round_bf16(high) << 16)

@@ -16,7 +16,7 @@ TILTH_KERNEL(product_f16, 32)(GLOBAL const uint16_t *restrict a, GLOBAL const ui
   UNROLL
   for (int r = 0; r < 2; r++) y[r] = (uint32_t)LOAD(b, row * 16 + r * 8 + quad * 2) | (uint32_t)LOAD(b, row * 16 + r * 8 + quad * 2 + 1) << 16;
   float d[4] = {1, 1, 1, 1};
-  MMA_M16N8K16_F16(d, x, y);
+  MMA_M16N8K16_F16(d, 2, x, y);
   UNROLL
   for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]);
 }
@@ -32,7 +32,7 @@ TILTH_KERNEL(product_tf32, 32)(GLOBAL const float *restrict a, GLOBAL const floa
   UNROLL
   for (int r = 0; r < 2; r++) y[r] = TF32(LOAD(b, row * 8 + r * 4 + quad));
   float d[4] = {1, 1, 1, 1};
-  MMA_M16N8K8_TF32(d, x, y);
+  MMA_M16N8K8_TF32(d, 2, x, y);
   UNROLL
   for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]);
 }
@@ -49,7 +49,7 @@ TILTH_KERNEL(product_tf32, 32)(GLOBAL const float *restrict a, GLOBAL const floa
     UNROLL \
     for (int r = 0; r < 2; r++) y[r] = LOAD(b, row * 8 + r * 4 + quad); \
     int32_t d[4] = {1, 1, 1, 1}; \
-    MMA(d, x, y); \
+    MMA(d, 2, x, y); \
     UNROLL \
     for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]); \
   }
@@ -71,7 +71,7 @@ TILTH_KERNEL(product_turned, 32)(GLOBAL const uint16_t *restrict a, GLOBAL const
   LDMATRIX_X4(x, sa, lane % 16 * 16 + lane / 16 * 8);
   LDMATRIX_X2_TRANS(y, sb, lane % 16 * 8);
   float d[4] = {1, 1, 1, 1};
-  MMA_M16N8K16_BF16(d, x, y);
+  MMA_M16N8K16_BF16(d, 2, x, y);
   UNROLL
   for (int e = 0; e < 4; e++) STORE(c, (row + e / 2 * 8) * 8 + quad * 2 + e % 2, d[e]);
 }

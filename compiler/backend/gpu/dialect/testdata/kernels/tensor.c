@@ -48,7 +48,7 @@ TILTH_KERNEL(tensor, 128)(GLOBAL const tilth_bfloat16 *restrict a, GLOBAL const 
       UNROLL
       for (int i = 0; i < 2; i++)
         UNROLL
-        for (int j = 0; j < 4; j++) MMA_M16N8K16_BF16(d[i][j], fa[i], &fb[j / 2][j % 2 * 2]);
+        for (int j = 0; j < 4; j++) MMA_M16N8K16_BF16(d[i][j], 2, fa[i], &fb[j / 2][j % 2 * 2]);
     }
   }
   UNROLL

@@ -1,0 +1,49 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// instructions are the words that multiply matrices, by format.
+var instructions = map[schedule.Format]string{
+	schedule.TF32: "MMA_M16N8K8_TF32", schedule.TF32Compensated: "MMA_M16N8K8_TF32", schedule.BF16: "MMA_M16N8K16_BF16",
+	schedule.F16: "MMA_M16N8K16_F16", schedule.S8: "MMA_M16N8K32_S8", schedule.U8: "MMA_M16N8K32_U8",
+}
+
+func (p *printer) multiply(n *ir.MultiplyMatrices) {
+	at := func(t *expr.Tensor, index expr.Expr) string {
+		return fmt.Sprintf("&%s[%s]", p.buffers[t], p.index(index))
+	}
+	p.line("%s(%s, %d, %s, %s);", instructions[n.Format], at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
+}
+
+// fragment is a register of an operand.
+func (p *printer) fragment(e expr.Expr) string {
+	n, ok := e.(*ir.Fragment)
+	if !ok {
+		panic(fmt.Sprintf("gpu: unknown expression %T", e))
+	}
+	elements := make([]string, len(n.Elements))
+	for k, x := range n.Elements {
+		elements[k] = p.scalars.Text(x)
+	}
+	return fmt.Sprintf("%s(%s)", packing(n), strings.Join(elements, ", "))
+}
+
+// packing is the word that makes a register of elements.
+func packing(n *ir.Fragment) string {
+	switch {
+	case n.Format.Holds(n.Elements[0].DType()):
+		return map[int64]string{2: "PACK2", 4: "PACK4"}[n.Format.Packed()]
+	case n.Format == schedule.BF16:
+		return "BF16X2"
+	case n.Rest:
+		return "TF32_REST"
+	}
+	return "TF32"
+}

@@ -1,0 +1,68 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// MultiplyMatrices adds to the sums of a warp the product of two matrices, all spread over the registers of its
+// threads as instructions have them. All threads of the warp do it together.
+type MultiplyMatrices struct {
+	Format schedule.Format
+	// Sum has 16 by 8 results: of a thread two neighbours at SumIndex, and two RowElements behind them.
+	Sum         *Buffer
+	SumIndex    expr.Expr
+	RowElements int64
+	// A has 4 registers of a thread at AIndex, B has 2 at BIndex, each made by a Fragment.
+	A, B           *Buffer
+	AIndex, BIndex expr.Expr
+}
+
+func (*MultiplyMatrices) stmt() {}
+
+// The extents of the matrix of sums.
+const (
+	MatrixRows    = 16
+	MatrixColumns = 8
+)
+
+// Fragment is a register of an operand: neighbouring terms of a row or a column, in a format.
+type Fragment struct {
+	Format schedule.Format
+	// Rest is set for what rounding to the format leaves of each element.
+	Rest bool
+	// Elements are Format.Packed of them, the first one in the lowest bits.
+	Elements []expr.Expr
+}
+
+// DType is the type of a register.
+func (r *Fragment) DType() array.DType { return array.Uint32 }
+
+// Operands are the elements.
+func (r *Fragment) Operands() []expr.Expr { return r.Elements }
+
+// Map replaces the elements.
+func (r *Fragment) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	c := *r
+	c.Elements = make([]expr.Expr, len(r.Elements))
+	for k, x := range r.Elements {
+		c.Elements[k] = f(x)
+	}
+	return &c
+}
+
+func (t *texter) fragment(r *Fragment) string {
+	elements := make([]string, len(r.Elements))
+	for k, x := range r.Elements {
+		elements[k] = t.expr(x)
+	}
+	rest := ""
+	if r.Rest {
+		rest = " rest"
+	}
+	return fmt.Sprintf("%v%s(%s)", r.Format, rest, strings.Join(elements, ", "))
+}

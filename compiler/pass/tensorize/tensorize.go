@@ -1,0 +1,360 @@
+package tensorize
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Run replaces loops on matrices by instructions that multiply them. A warp's results must be spread over its threads
+// as schedule.Tensorize says; then the instructions' layout only decides which thread fetches which elements of the
+// operands. What does not fit becomes serial loops, which compute the same.
+func Run(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(launch{privateOf(n.Body)}.block(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// launch has the tensors that threads keep to themselves.
+type launch struct{ private map[*expr.Tensor]bool }
+
+func privateOf(b ir.Block) map[*expr.Tensor]bool {
+	private := map[*expr.Tensor]bool{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Private {
+			private[a.Buffer.Tensor] = true
+		}
+	})
+	return private
+}
+
+func (l launch) block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Threads {
+				st = l.threads(n)
+			} else {
+				st = n.With(l.block(n.Body))
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// threads rewrites what threads do. The names that instructions' layouts need stand before it.
+func (l launch) threads(n *ir.For) *ir.For {
+	w := &warp{launch: l, loop: n}
+	body := w.block(n.Body, true)
+	if w.used {
+		body = append(w.names(), body...)
+	}
+	return n.With(body)
+}
+
+// warpThreads is how many threads hold the matrices of an instruction.
+const warpThreads = 32
+
+// warp is the threads of a loop, by 32 of them.
+type warp struct {
+	launch
+	loop *ir.For
+	used bool
+	// quad is a thread's number among the four that have a row of the sums; turned is the thread whose columns are
+	// those that the thread at hand fetches, and side which of the two.
+	quad, turned, side *expr.Var
+}
+
+// names are the values of quad, turned and side.
+func (w *warp) names() ir.Block {
+	t := w.loop.Var
+	div := func(e expr.Expr, by int64) expr.Expr { return expr.Bin(expr.FloorDiv, e, expr.I(by)) }
+	mod := func(e expr.Expr, by int64) expr.Expr { return expr.Bin(expr.FloorMod, e, expr.I(by)) }
+	first := expr.MulE(div(t, warpThreads), expr.I(warpThreads))
+	return ir.Block{
+		&ir.Let{Var: w.quad, Value: mod(t, 4)},
+		&ir.Let{Var: w.turned, Value: expr.AddE(first, div(mod(t, warpThreads), 8))},
+		&ir.Let{Var: w.side, Value: mod(div(t, 4), 2)},
+	}
+}
+
+// block rewrites what all threads of a warp do together, or what they may not.
+func (w *warp) block(b ir.Block, together bool) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind != ir.Matrices {
+				st = n.With(w.block(n.Body, together))
+				break
+			}
+			if p, ok := w.match(n); ok && together {
+				out = append(out, p.run()...)
+				continue
+			}
+			plain := n.With(n.Body)
+			plain.Kind = ir.Serial
+			st = plain
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: w.block(n.Then, false), Else: w.block(n.Else, false)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// product is a loop on matrices that instructions compute.
+type product struct {
+	*warp
+	terms *ir.For
+	store *ir.Store
+	a, b  operand
+	// rowElements is how far apart a thread's two rows of sums are, half the loop over them and pair that over its two
+	// columns.
+	rowElements int64
+	half, pair  *expr.Var
+}
+
+// operand is one of the factors, with the loops in which it has others.
+type operand struct {
+	load  *expr.Load
+	loops []*ir.For
+}
+
+// match takes a loop on matrices apart.
+func (w *warp) match(n *ir.For) (*product, bool) {
+	if w.loop.Extent%warpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
+		return nil, false
+	}
+	loops, store := nestOf(n.Body)
+	if store == nil || store.Buffer.Space != ir.Private {
+		return nil, false
+	}
+	op, term, ok := store.Step()
+	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
+		return nil, false
+	}
+	x, y, ok := schedule.Factors(term)
+	if !ok || w.private[x.Tensor] || w.private[y.Tensor] {
+		return nil, false
+	}
+	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
+		p := &product{warp: w, terms: n, store: store, a: operand{load: f[0]}, b: operand{load: f[1]}}
+		if p.divide(loops) && p.fits() {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// nestOf are the loops around a store, of which each is all of the body of the one around it; nil where there are
+// others.
+func nestOf(b ir.Block) (loops []*ir.For, store *ir.Store) {
+	for len(b) == 1 {
+		switch n := b[0].(type) {
+		case *ir.For:
+			if n.Kind != ir.Serial && n.Kind != ir.Unrolled {
+				return nil, nil
+			}
+			loops, b = append(loops, n), n.Body
+		case *ir.Store:
+			return loops, n
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// divide gives each loop to the operand that it moves, and takes the innermost fitting ones for the two rows and the
+// two columns of a thread.
+func (p *product) divide(loops []*ir.For) bool {
+	sums := expr.Linearize(p.store.Index)
+	for _, n := range slices.Backward(loops) {
+		ofA, ofB := expr.Uses(p.a.load, n.Var), expr.Uses(p.b.load, n.Var)
+		coef, linear := sums.Coef(n.Var)
+		switch {
+		case ofA == ofB || !linear || coef < 1:
+			return false
+		case ofA && p.half == nil && n.Extent == 2:
+			p.half, p.rowElements = n.Var, coef
+		case ofA:
+			p.a.loops = append(p.a.loops, n)
+		case p.pair == nil && n.Extent == 2 && coef == 1:
+			p.pair = n.Var
+		default:
+			p.b.loops = append(p.b.loops, n)
+		}
+	}
+	slices.Reverse(p.a.loops)
+	slices.Reverse(p.b.loops)
+	return p.half != nil && p.pair != nil && !expr.Uses(p.store.Index, p.loop.Var)
+}
+
+// fits reports whether threads that have the same rows read the same elements of one operand, and those that have the
+// same columns the same of the other.
+func (p *product) fits() bool {
+	alike := func(e expr.Expr, from func(t int64) int64) bool {
+		for t := range p.loop.Extent {
+			if !expr.Same(p.at(e, t), p.at(e, from(t))) {
+				return false
+			}
+		}
+		return true
+	}
+	return alike(p.a.load.Index[0], func(t int64) int64 { return t - t%4 }) &&
+		alike(p.b.load.Index[0], func(t int64) int64 { return t/warpThreads*warpThreads + t%4 })
+}
+
+// at is an index of the thread of a number.
+func (p *product) at(e expr.Expr, t int64) expr.Expr {
+	return expr.Linearize(expr.Substitute(e, map[*expr.Var]expr.Expr{p.loop.Var: expr.I(t)})).Expr()
+}
+
+// parts is in how many pieces each element comes.
+func (p *product) parts() int64 {
+	if p.terms.Format == schedule.TF32Compensated {
+		return 2
+	}
+	return 1
+}
+
+// The registers of a thread for each operand.
+const (
+	registersA = 4
+	registersB = 2
+)
+
+// run is the loop over the terms that instructions take, with those.
+func (p *product) run() ir.Block {
+	if !p.used {
+		p.used = true
+		p.quad = &expr.Var{Name: "quad", Extent: 4}
+		p.turned = &expr.Var{Name: "turned", Extent: p.loop.Extent}
+		p.side = &expr.Var{Name: "side", Extent: 2}
+	}
+	steps := p.terms.Extent / p.terms.Format.Terms()
+	step := &expr.Var{Name: p.terms.Var.Name, Extent: steps}
+	first := expr.MulE(step, expr.I(p.terms.Format.Terms()))
+	if steps == 1 {
+		first = expr.I(0)
+	}
+	a := ir.Flat("a", array.Uint32, p.parts()*registersA*p.a.count())
+	b := ir.Flat("b", array.Uint32, p.parts()*registersB*p.b.count())
+	regsA, regsB := &ir.Buffer{Tensor: a, Space: ir.Private}, &ir.Buffer{Tensor: b, Space: ir.Private}
+	body := ir.Block{&ir.Alloc{Buffer: regsA}, &ir.Alloc{Buffer: regsB}}
+	body = append(body, p.fetch(p.a, regsA, registersA, first)...)
+	body = append(body, p.fetch(p.b, regsB, registersB, first)...)
+	body = append(body, p.multiply(regsA, regsB)...)
+	if steps == 1 {
+		return body
+	}
+	return ir.Block{&ir.For{Var: step, Extent: steps, Kind: ir.Unrolled, Body: body}}
+}
+
+// count is how many matrices of the operand a warp has.
+func (o operand) count() int64 {
+	n := int64(1)
+	for _, l := range o.loops {
+		n *= l.Extent
+	}
+	return n
+}
+
+// place is the number of a matrix among those of a warp.
+func (o operand) place() expr.Expr {
+	at := expr.I(0)
+	for _, l := range o.loops {
+		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
+	}
+	return at
+}
+
+// around is a block in the operand's loops, with variables of their own.
+func around(loops []*ir.For, b ir.Block) ir.Block {
+	fresh := map[*expr.Var]expr.Expr{}
+	for _, l := range loops {
+		fresh[l.Var] = &expr.Var{Name: l.Var.Name, Extent: l.Extent}
+	}
+	b = substituted(b, fresh)
+	for _, l := range slices.Backward(loops) {
+		b = ir.Block{&ir.For{Var: fresh[l.Var].(*expr.Var), Extent: l.Extent, Kind: ir.Unrolled, Body: b}}
+	}
+	return b
+}
+
+// substituted replaces variables in stores and products.
+func substituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.Store:
+			st = &ir.Store{Buffer: n.Buffer, Index: expr.Substitute(n.Index, by), Value: expr.Substitute(n.Value, by)}
+		case *ir.MultiplyMatrices:
+			c := *n
+			c.SumIndex, c.AIndex, c.BIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by), expr.Substitute(n.BIndex, by)
+			st = &c
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// fetch loads an operand's registers, for the terms from first on.
+func (p *product) fetch(o operand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
+	packed := p.terms.Format.Packed()
+	var stores ir.Block
+	for part := range p.parts() {
+		for r := range registers {
+			elements := make([]expr.Expr, packed)
+			for e := range packed {
+				// Of the registers of a row or column, the second has the terms of the second half.
+				half := r
+				if registers == registersA {
+					half = r / 2
+				}
+				term := expr.AddE(expr.AddE(first, expr.MulE(p.quad, expr.I(packed))), expr.I(half*4*packed+e))
+				at := map[*expr.Var]expr.Expr{p.terms.Var: term}
+				if registers == registersA {
+					at[p.half] = expr.I(r % 2)
+				} else {
+					at[p.pair], at[p.loop.Var] = p.side, p.turned
+				}
+				index := expr.Linearize(expr.Simplify(expr.Substitute(o.load.Index[0], at))).Expr()
+				elements[e] = o.load.Tensor.At(index)
+			}
+			index := expr.AddE(expr.MulE(o.place(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
+			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: &ir.Fragment{Format: p.terms.Format, Rest: part == 1, Elements: elements}})
+		}
+	}
+	return around(o.loops, stores)
+}
+
+// multiply is the instructions.
+func (p *product) multiply(a, b *ir.Buffer) ir.Block {
+	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
+	one := func(partA, partB int64) ir.Stmt {
+		return &ir.MultiplyMatrices{
+			Format: p.terms.Format, Sum: p.store.Buffer, SumIndex: expr.Linearize(sum).Expr(), RowElements: p.rowElements, A: a, B: b,
+			AIndex: expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA)),
+			BIndex: expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB)),
+		}
+	}
+	all := ir.Block{one(0, 0)}
+	if p.parts() == 2 {
+		all = ir.Block{one(1, 0), one(0, 1), one(0, 0)} // the smallest first
+	}
+	return around(append(slices.Clone(p.a.loops), p.b.loops...), all)
+}

@@ -1,0 +1,106 @@
+package wide
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// maxBytes is the most that is copied at once.
+const maxBytes = 16
+
+// Run makes one copy of each vector loop in a launch that copies neighbours from global memory to shared memory, where
+// their first one is aligned to their size in both, if the arrays are. Other vector loops are written out: threads
+// have no lanes of their own.
+func Run(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(launch{changed(n.Body)}.block(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// launch has the tensors that a launch allocates or writes.
+type launch struct{ changed map[*expr.Tensor]bool }
+
+func changed(b ir.Block) map[*expr.Tensor]bool {
+	changed := map[*expr.Tensor]bool{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if a, ok := st.(*ir.Alloc); ok {
+			changed[a.Buffer.Tensor] = true
+		}
+		if w := ir.Written(st); w != nil {
+			changed[w.Tensor] = true
+		}
+	})
+	return changed
+}
+
+func (l launch) block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			st = l.loop(n)
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+func (l launch) loop(n *ir.For) ir.Stmt {
+	if n.Kind != ir.Vector {
+		return n.With(l.block(n.Body))
+	}
+	if len(n.Body) == 1 {
+		if c := l.copied(n, n.Body[0]); c != nil {
+			return c
+		}
+	}
+	unrolled := n.With(n.Body)
+	unrolled.Kind = ir.Unrolled
+	return unrolled
+}
+
+// copied is the copy that a vector loop makes; nil when it is none.
+func (l launch) copied(n *ir.For, st ir.Stmt) ir.Stmt {
+	store, ok := st.(*ir.Store)
+	if !ok || store.Buffer.Space != ir.Shared {
+		return nil
+	}
+	from, valid, ok := schedule.CopyOf(store.Value)
+	bytes := store.Buffer.Tensor.DType.Bytes() * n.Extent
+	if !ok || l.changed[from.Tensor] || valid != nil && expr.Uses(valid, n.Var) || bytes > maxBytes || bytes&(bytes-1) != 0 {
+		return nil
+	}
+	to, okTo := first(store.Index, n)
+	at, okAt := first(from.Index[0], n)
+	if !okTo || !okAt {
+		return nil
+	}
+	return &ir.Copy{To: store.Buffer, Index: to, From: from.Tensor.At(at).(*expr.Load), Elements: n.Extent, Valid: valid}
+}
+
+// first is the index of the first element of a vector, where the others are its neighbours and its number is a
+// multiple of theirs.
+func first(index expr.Expr, n *ir.For) (expr.Expr, bool) {
+	at := expr.Linearize(index)
+	if coef, linear := at.Coef(n.Var); !linear || coef != 1 {
+		return nil, false
+	}
+	at = at.Plus(expr.Linearize(n.Var), -1)
+	if at.Const%n.Extent != 0 {
+		return nil, false
+	}
+	for _, t := range at.Terms {
+		if t.Coef%n.Extent != 0 {
+			return nil, false
+		}
+	}
+	return at.Expr(), true
+}

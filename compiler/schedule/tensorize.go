@@ -1,0 +1,134 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Format is how instructions that multiply matrices take the elements of their operands.
+type Format uint8
+
+// The formats. Sums are of 32 bits in all of them.
+const (
+	// TF32 rounds elements in float32 to 11 significant bits.
+	TF32 Format = iota
+	// TF32Compensated is TF32, and adds the products with what rounding left of either element: nearly those of
+	// float32, in three times as many instructions.
+	TF32Compensated
+	// BF16 and F16 take elements of these types as they are. BF16 also rounds those in float32, to 8 significant bits.
+	BF16
+	F16
+	// S8 and U8 are integers of 8 bits.
+	S8
+	U8
+)
+
+// format is what a Format is.
+type format struct {
+	name string
+	// takes are the types of elements that need not be rounded, rounds those that are.
+	takes, rounds array.DType
+	// packed is how many elements a register of 32 bits has.
+	packed int64
+}
+
+var formats = [...]format{
+	TF32:            {"tf32", array.Invalid, array.Float32, 1},
+	TF32Compensated: {"compensated tf32", array.Invalid, array.Float32, 1},
+	BF16:            {"bf16", array.BFloat16, array.Float32, 2},
+	F16:             {"f16", array.Float16, array.Invalid, 2},
+	S8:              {"s8", array.Int8, array.Invalid, 4},
+	U8:              {"u8", array.Uint8, array.Invalid, 4},
+}
+
+// String is the format's name.
+func (f Format) String() string { return formats[f].name }
+
+// Packed is how many elements a register of 32 bits has.
+func (f Format) Packed() int64 { return formats[f].packed }
+
+// Terms is how many terms of a sum an instruction takes.
+func (f Format) Terms() int64 { return 8 * f.Packed() }
+
+// Holds reports whether the format has all values of a type.
+func (f Format) Holds(d array.DType) bool { return formats[f].takes == d }
+
+// Takes reports whether elements of a type can be had in the format, rounded or not.
+func (f Format) Takes(d array.DType) bool {
+	return d != array.Invalid && (formats[f].takes == d || formats[f].rounds == d)
+}
+
+// Sum is the type of the sums.
+func (f Format) Sum() array.DType {
+	if f == S8 || f == U8 {
+		return array.Int32
+	}
+	return array.Float32
+}
+
+// rounded are the formats that lose something of float32, as algorithms: the level of numerics that allows them, and
+// how much larger their errors are than those of float32.
+// Errors of an element are 2^12 and 2^15 times those of float32, but there is one for each factor, where tolerances are
+// made for one in each step of a sum.
+var rounded = map[Format]algorithm{
+	// Each product misses that of the two rests, and each rest the bits that it has no room for.
+	TF32Compensated: {"compensated TF32", Default, 4, 1},
+	TF32:            {"TF32", Fast, 1 << 9, 1},
+	BF16:            {"BF16", Fast, 1 << 12, 1},
+}
+
+// Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by instructions
+// that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8). Of the results
+// of a block of 16 by 8, thread t of the warp must have rows t/4 and t/4 + 8 or any other two, and two neighbouring
+// columns that depend on t%4; each element of either operand belongs to a row or a column alone. Where loops are not
+// like that, or the terms left over are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
+func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
+	if int(f) >= len(formats) {
+		return fmt.Errorf("tensorize: %d is not a format", f)
+	}
+	g, it, err := s.leaf(stageID, iterID)
+	if err != nil {
+		return fmt.Errorf("tensorize: %w", err)
+	}
+	a, b, product := Factors(g.Body)
+	switch {
+	case !it.Reduce || g.Combiner != expr.Sum || !product:
+		return fmt.Errorf("tensorize: iterator %d of stage %d is not of a sum of products", iterID, stageID)
+	case g.Tensor.DType != f.Sum() || !f.Takes(a.DType()) || !f.Takes(b.DType()):
+		return fmt.Errorf("tensorize: stage %d multiplies %v by %v and adds in %v, for which %v is not the format",
+			stageID, a.DType(), b.DType(), g.Tensor.DType, f)
+	case s.attachedAt(it):
+		return fmt.Errorf("tensorize: a stage is computed at iterator %d of stage %d", iterID, stageID)
+	}
+	if err := s.annotate("tensorize", stageID, iterID, Matrices); err != nil {
+		return err
+	}
+	it.Format = f
+	s.steps[len(s.steps)-1].args = append(s.steps[len(s.steps)-1].args, int(f))
+	if how, lossy := rounded[f]; lossy && !(f.Holds(a.DType()) && f.Holds(b.DType())) {
+		s.algorithms = append(s.algorithms, how)
+	}
+	return nil
+}
+
+// Factors are those of a product, without the casts to the type that it is computed in; ok is false for anything else.
+func Factors(e expr.Expr) (a, b *expr.Load, ok bool) {
+	n, isBinary := e.(*expr.Binary)
+	if !isBinary || n.Op != expr.Mul {
+		return nil, nil, false
+	}
+	a, okA := element(n.A)
+	b, okB := element(n.B)
+	return a, b, okA && okB
+}
+
+// element is a load, or the one that is cast.
+func element(e expr.Expr) (*expr.Load, bool) {
+	if c, ok := e.(*expr.Cast); ok {
+		e = c.A
+	}
+	l, ok := e.(*expr.Load)
+	return l, ok
+}
