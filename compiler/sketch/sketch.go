@@ -9,14 +9,14 @@ import (
 
 // New derives the space of a workload on a target from the sketches for it, with the algorithms that numerics allow.
 // Its knobs are those of the heaviest nest.
-func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics, k Sketches) *space.Space {
+func New(w *expr.Workload, t *target.Target, k Sketches) *space.Space {
 	p := analyse(w, k)
 	u := p.heaviest()
 	if u == nil {
 		u = &unit{direct: &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: nothing{}}}}}
 	}
 	families := []space.Family{planned{u.direct, p}}
-	if u.other != nil && numerics >= schedule.Default {
+	if u.other != nil {
 		families = append(families, planned{u.other, p})
 	}
 	return space.New(w, t, families...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"pgregory.net/rapid"
@@ -60,7 +61,8 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	on := played(t)
 	removed := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		w := kerneltest.DrawProduct(rt).Merge()
+		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawProduct, kerneltest.DrawMatrices}).Draw(rt, "kind")
+		w := draw(rt).Merge()
 		c := drawn(rt, w, on)
 		f, err := codegen.Lower(c.Schedule, on.GPU, nil)
 		if err != nil {

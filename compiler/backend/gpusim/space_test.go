@@ -30,11 +30,12 @@ func played(t testing.TB) *target.Target {
 
 // drawn is a random point of a workload's space, replayed from its trace.
 func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
-	s := Backend{}.Space(w, on, schedule.Default)
+	s := Backend{}.Space(w, on, rapid.SampledFrom([]schedule.Numerics{schedule.Strict, schedule.Default, schedule.Fast}).Draw(t, "numerics"))
 	point := s.Default()
+	part := s.Of(rapid.SampledFrom(s.Algorithms()).Draw(t, "algorithm"))
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
-	if p, ok := s.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
-		point = p
+	if p, ok := part.Random(rng); ok && rapid.IntRange(0, 3).Draw(t, "default") > 0 {
+		s, point = part, p
 	}
 	made, err := s.Apply(point)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestEveryPointIsRight(t *testing.T) {
 	on := played(t)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows,
+		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })

@@ -18,7 +18,7 @@ import (
 
 // New derives the space of a workload on a processor, with the algorithms that numerics allow.
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
-	return sketch.New(w, t, numerics, sketches(t))
+	return sketch.New(w, t, sketches(t, numerics))
 }
 
 // reduction is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose nest the
@@ -29,7 +29,7 @@ type reduction func(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *t
 func reductions() []reduction { return []reduction{winograd.New, strassen.New} }
 
 // sketches are all for a processor.
-func sketches(t *target.Target) sketch.Sketches {
+func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 	return sketch.Sketches{
 		Wholes: []func(*expr.Workload) *nest.Whole{
 			func(w *expr.Workload) *nest.Whole { return attention.New(w, t) },
@@ -37,6 +37,9 @@ func sketches(t *target.Target) sketch.Sketches {
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
 			tiles := tile.New(s, g, u, t)
+			if numerics == schedule.Strict {
+				return tiles.Family(), nil
+			}
 			for _, algorithm := range reductions() {
 				if other = algorithm(s, g, u, t, tiles.Ends()); other != nil {
 					break

@@ -70,7 +70,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 	on := card(t, b)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows,
+		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -78,7 +78,8 @@ func TestEveryPointIsPTX(t *testing.T) {
 				text, want := "", 0
 				for n := range batchSize {
 					w := draw(rt).Merge()
-					s := b.Space(w, on, schedule.Default)
+					s := b.Space(w, on, schedule.Fast)
+					s = s.Of(rapid.SampledFrom(s.Algorithms()).Draw(rt, "algorithm"))
 					point := s.Default()
 					if p, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "point"), 0))); ok {
 						point = p
@@ -142,6 +143,57 @@ func TestATileLiesInRegisters(t *testing.T) {
 		for _, want := range append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: there is no %s in\n%s", s.Format(s.Default()), want, text)
+			}
+		}
+	}
+}
+
+// TestMatricesAreMultipliedByInstructions: in each format, with operands that come ahead in 16 bytes at a time, and
+// nothing of a thread's in memory.
+func TestMatricesAreMultipliedByInstructions(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	float := array.Float32
+	for _, c := range []struct {
+		operands    array.DType
+		algorithm   string
+		instruction string
+	}{
+		{float, "compensated TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"}, {float, "TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"},
+		{float, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"}, {array.BFloat16, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"},
+		{array.Float16, "F16", "m16n8k16.row.col.f32.f16.f16.f32"}, {array.Int8, "S8", "m16n8k32.row.col.s32.s8.s8.s32"},
+		{array.Uint8, "U8", "m16n8k32.row.col.s32.u8.u8.s32"},
+	} {
+		s := b.Space(exprtest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast)
+		for _, a := range s.Algorithms() {
+			if a.Name == c.algorithm {
+				s = s.Of(a)
+			}
+		}
+		s, err := s.Restrict(map[string][]int64{"stages": {3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := s.Apply(s.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := codegen.Lower(made, on.GPU, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var helpers ctext.Declarations
+		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
+		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, ".local") {
+			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
+		}
+		for _, want := range []string{c.instruction, "cp.async.wait_group 1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v, %s: there is no %s in\n%s", c.operands, s.Format(s.Default()), want, kernels[0].Text)
 			}
 		}
 	}

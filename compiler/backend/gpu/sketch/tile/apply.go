@@ -4,35 +4,23 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // Apply implements space.Structure.
-func (p *product) Apply(s *schedule.Schedule, q parameters) error {
+func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	b := &nest.Builder{S: s}
 	block, thread := p.results(b, q)
-	for _, o := range slices.Backward(p.unit.Also) {
-		b.ComputeAt(o, p.unit.Out, thread)
+	for _, o := range slices.Backward(p.Unit.Also) {
+		b.ComputeAt(o, p.Unit.Out, thread)
 	}
-	b.ComputeAt(p.unit.Acc, p.unit.Out, block)
+	b.ComputeAt(p.Unit.Acc, p.Unit.Out, block)
 	if b.Err == nil {
-		b.Do(s.SetScope(p.unit.Acc, schedule.Registers))
+		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
 	step := p.sums(b, q)
-	taken := map[int]bool{}
-	for _, o := range p.operands {
-		if o.feed >= 0 {
-			taken[o.feed] = true
-		}
-	}
-	for _, f := range p.unit.Feeds {
-		if !taken[f] && b.Err == nil {
-			elementwise.Alone(b, f)
-		}
-	}
-	p.fetch(b, q, step)
+	p.Fetch(b, q.fetching(), step)
 	return b.Err
 }
 
@@ -54,21 +42,21 @@ func cut(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool)
 
 // interleaved reports whether neighbouring threads have neighbouring columns, so that they read and write memory
 // together: where all tiles are whole, and no other output is computed from what a thread has side by side.
-func (p *product) interleaved(q parameters) bool {
-	return p.extents[p.columns]%(q.wide*q.columns) == 0 && len(p.unit.Also) == 0
+func (p *tile) interleaved(q parameters) bool {
+	return p.Extents[p.Columns]%(q.wide*q.columns) == 0 && len(p.Unit.Also) == 0
 }
 
 // results builds the loops over the results.
-func (p *product) results(b *nest.Builder, q parameters) (block, thread int) {
-	out, s := p.unit.Out, b.S
+func (p *tile) results(b *nest.Builder, q parameters) (block, thread int) {
+	out, s := p.Unit.Out, b.S
 	var blocks []int
 	var rows, columns place
-	for k := range p.extents {
+	for k := range p.Extents {
 		switch k {
-		case p.rows:
+		case p.Rows:
 			rows = cut(b, out, k, q.tall, q.rows, false)
 			blocks = append(blocks, rows.block)
-		case p.columns:
+		case p.Columns:
 			columns = cut(b, out, k, q.wide, q.columns, p.interleaved(q))
 			blocks = append(blocks, columns.block)
 		default:
@@ -87,18 +75,18 @@ func (p *product) results(b *nest.Builder, q parameters) (block, thread int) {
 }
 
 // sums builds the loops of the reduction inside of a tile, and returns that over its steps.
-func (p *product) sums(b *nest.Builder, q parameters) (step int) {
-	acc, s := p.unit.Acc, b.S
+func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
+	acc, s := p.Unit.Acc, b.S
 	if b.Err != nil {
 		return 0
 	}
 	var single []int
 	var rows, columns place
-	for k := range p.extents {
+	for k := range p.Extents {
 		switch k {
-		case p.rows:
+		case p.Rows:
 			rows.thread, rows.own = b.Split(acc, k, q.rows, schedule.Peel)
-		case p.columns:
+		case p.Columns:
 			if p.interleaved(q) {
 				columns.own, columns.thread = b.Split(acc, k, q.wide, schedule.Peel)
 			} else {
@@ -108,11 +96,11 @@ func (p *product) sums(b *nest.Builder, q parameters) (step int) {
 			single = append(single, k)
 		}
 	}
-	step, inner := b.Split(acc, len(p.extents)+p.step, q.depth, schedule.Peel)
+	step, inner := b.Split(acc, len(p.Extents)+p.Step, q.depth, schedule.Peel)
 	order := append(slices.Clone(single), step, rows.thread, columns.thread)
-	for k := range p.reduce {
-		if k != p.step {
-			order = append(order, len(p.extents)+k)
+	for k := range p.Reduce {
+		if k != p.Step {
+			order = append(order, len(p.Extents)+k)
 		}
 	}
 	if q.unroll > 1 && q.unroll < q.depth {
@@ -136,50 +124,4 @@ func (p *product) sums(b *nest.Builder, q parameters) (step int) {
 		b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
 	}
 	return step
-}
-
-// fetch brings the operands of a step into shared memory, by all threads together.
-func (p *product) fetch(b *nest.Builder, q parameters, step int) {
-	for _, o := range p.operands {
-		stage := o.feed
-		if b.Err != nil {
-			return
-		}
-		if stage < 0 {
-			perm := make([]int, len(o.load.Tensor.Shape))
-			for k := range perm {
-				perm[k] = k
-			}
-			var err error
-			stage, err = b.S.CacheRead(p.unit.Acc, o.place(b.S.Stages[p.unit.Acc]), perm)
-			b.Do(err)
-		}
-		b.ComputeAt(stage, p.unit.Acc, step)
-		if b.Err != nil {
-			return
-		}
-		b.Do(b.S.SetScope(stage, schedule.Shared))
-		all := make([]int, len(b.S.Stages[stage].Axes))
-		for k := range all {
-			all[k] = k
-		}
-		_, thread := b.Split(stage, b.Fuse(stage, all), q.tall*q.wide, schedule.Peel)
-		if b.Err == nil {
-			b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
-		}
-		if b.Err == nil && q.stages > 1 {
-			b.Do(b.S.Pipeline(stage, q.stages))
-		}
-	}
-}
-
-// place is the operand's place among the tensors that the reduction loads, some of which are copies by now.
-func (o operand) place(g *schedule.Stage) int {
-	var seen []*expr.Tensor
-	for _, l := range expr.Loads(g.Body) {
-		if !slices.Contains(seen, l.Tensor) {
-			seen = append(seen, l.Tensor)
-		}
-	}
-	return slices.Index(seen, o.load.Tensor)
 }

@@ -1,0 +1,101 @@
+package product
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// Fetching is how operands come into shared memory.
+type Fetching struct {
+	// Threads is how many fetch together, and Vector how many neighbours each takes at once where they lie so.
+	Threads, Vector int64
+	// Stages is for how many steps operands are in shared memory or under way; 1 = for the step that is computed.
+	Stages int64
+	// Skewed leaves gaps between rows, so that fragments of matrices are read from different banks.
+	Skewed bool
+}
+
+// gap is how many elements lie behind a row of an operand where rows are skewed. Threads that have a fragment together
+// are eight along rows or columns, four along terms: with rows of terms, of which each is a multiple of 16 bytes long,
+// 16 bytes between them make the eight use different banks, and with rows of others 32 bytes the four.
+func (p *Product) gap(o Operand) int64 {
+	if last := o.Load.Index[len(o.Load.Index)-1]; nest.UsesAny(last, p.Reduce) {
+		return 16 / o.Load.Tensor.DType.Bytes()
+	}
+	return 32 / o.Load.Tensor.DType.Bytes()
+}
+
+// Fetch brings the operands of a step into shared memory, by all threads together. What else the reduction alone reads
+// is computed on its own.
+func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
+	p.others(b)
+	for _, o := range p.Operands {
+		stage := o.feed
+		if b.Err != nil {
+			return
+		}
+		if stage < 0 {
+			perm := make([]int, len(o.Load.Tensor.Shape))
+			for k := range perm {
+				perm[k] = k
+			}
+			var err error
+			stage, err = b.S.CacheRead(p.Unit.Acc, o.place(b.S.Stages[p.Unit.Acc]), perm)
+			b.Do(err)
+		}
+		b.ComputeAt(stage, p.Unit.Acc, step)
+		if b.Err != nil {
+			return
+		}
+		b.Do(b.S.SetScope(stage, schedule.Shared))
+		if f.Skewed {
+			b.Do(b.S.StorageAlign(stage, p.gap(o)))
+		}
+		p.together(b, stage, f)
+	}
+}
+
+// others are the stages that only the reduction reads, and that no tile shares.
+func (p *Product) others(b *nest.Builder) {
+	for _, f := range p.Unit.Feeds {
+		shared := slices.ContainsFunc(p.Operands, func(o Operand) bool { return o.feed == f })
+		if !shared && b.Err == nil {
+			elementwise.Alone(b, f)
+		}
+	}
+}
+
+// together has all threads compute a stage.
+func (p *Product) together(b *nest.Builder, stage int, f Fetching) {
+	all := make([]int, len(b.S.Stages[stage].Axes))
+	for k := range all {
+		all[k] = k
+	}
+	_, thread := b.Split(stage, b.Fuse(stage, all), f.Threads*f.Vector, schedule.Peel)
+	if f.Vector > 1 {
+		var lane int
+		thread, lane = b.Split(stage, thread, f.Vector, schedule.Peel)
+		b.Mark(b.S.Vectorize, stage, lane)
+	}
+	if b.Err == nil {
+		b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
+	}
+	if b.Err == nil && f.Stages > 1 {
+		b.Do(b.S.Pipeline(stage, f.Stages))
+	}
+}
+
+// place is the operand's place among the tensors that the reduction loads, some of which are copies by now.
+func (o Operand) place(g *schedule.Stage) int {
+	var seen []*expr.Tensor
+	for _, l := range expr.Loads(g.Body) {
+		if !slices.Contains(seen, l.Tensor) {
+			seen = append(seen, l.Tensor)
+		}
+	}
+	return slices.Index(seen, o.Load.Tensor)
+}

@@ -1,0 +1,242 @@
+package product
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Product is a reduction whose results share what they read. Of the results' axes, Columns is the last one that is
+// longer than one, and Rows the longest before it: both are tiled. The others are the blocks'.
+type Product struct {
+	Unit    nest.Unit
+	GPU     *target.GPU
+	Extents []int64
+	// Rows and Columns are places among the results' axes.
+	Rows, Columns int
+	// Step is the axis of the reduction that is cut, by its place among the reduction's.
+	Step         int
+	Axes, Reduce []*expr.Var
+	// Operands are what a tile reads again and again.
+	Operands []Operand
+	// Bytes is the size of a result.
+	Bytes int64
+}
+
+// Operand is a tensor that the reduction reads.
+type Operand struct {
+	Load *expr.Load
+	// feed is the stage that computes it where only the reduction reads that; -1 for all others.
+	feed int
+	// copied is set where its elements are those of a tensor, or zero.
+	copied bool
+}
+
+// New is the product of a unit with a reduction, g; nil where no operand is read by several results, so that there is
+// nothing to share.
+func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) *Product {
+	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
+		return nil
+	}
+	p := &Product{Unit: u, GPU: gpu, Extents: g.Tensor.Shape, Rows: -1, Columns: -1, Reduce: g.Reduce, Axes: g.Axes, Bytes: g.Tensor.DType.Bytes()}
+	for k, e := range p.Extents {
+		if e > 1 {
+			p.Columns = k
+		}
+	}
+	for k := range max(p.Columns, 0) {
+		if p.Extents[k] > 1 && (p.Rows < 0 || p.Extents[k] >= p.Extents[p.Rows]) {
+			p.Rows = k
+		}
+	}
+	if p.Rows < 0 {
+		return nil
+	}
+	for k, r := range g.Reduce {
+		if r.Extent >= g.Reduce[p.Step].Extent {
+			p.Step = k
+		}
+	}
+	if !p.findOperands(s, g) {
+		return nil
+	}
+	return p
+}
+
+// findOperands finds what a tile shares; false when it shares nothing. A tensor that is read in two ways is read where
+// it lies.
+func (p *Product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
+	reads := map[*expr.Tensor]int{}
+	for _, l := range expr.Loads(g.Body) {
+		reads[l.Tensor]++
+	}
+	for _, l := range expr.Loads(g.Body) {
+		if reads[l.Tensor] == 1 && p.shared(l) && boxed(l) {
+			p.Operands = append(p.Operands, p.newOperand(s, l))
+		}
+	}
+	return len(p.Operands) > 0
+}
+
+func (p *Product) newOperand(s *schedule.Schedule, l *expr.Load) Operand {
+	o := Operand{Load: l, feed: -1, copied: true}
+	if f := s.Producer(l.Tensor); f != nil && slices.Contains(p.Unit.Feeds, f.ID) {
+		_, _, whole := f.Copy()
+		o.feed, o.copied = f.ID, whole
+	}
+	return o
+}
+
+// shared reports whether several results of a tile read the same elements.
+func (p *Product) shared(l *expr.Load) bool {
+	for _, axis := range []int{p.Rows, p.Columns} {
+		used := false
+		for _, x := range l.Index {
+			used = used || expr.Uses(x, p.Axes[axis])
+			if expr.Uses(x, p.Axes[axis]) && nest.UsesAny(x, p.Reduce) {
+				return true // windows that overlap
+			}
+		}
+		if !used {
+			return true
+		}
+	}
+	return false
+}
+
+// boxed reports whether the elements that a tile reads are a box, so that its size is known.
+func boxed(l *expr.Load) bool {
+	for _, x := range l.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			if _, ok := t.Atom.(*expr.Var); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// MostStages is for how many steps operands can be fetched ahead: for one where an operand is not just copied, or in
+// less than asynchronous copies take.
+func (p *Product) MostStages(vector int64) int64 {
+	for _, o := range p.Operands {
+		if !o.copied || o.Load.Tensor.DType.Bytes()*vector < 4 {
+			return 1
+		}
+	}
+	return 4
+}
+
+// Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
+// time.
+type Box struct{ Rows, Columns, Depth int64 }
+
+// ranges is how many values each axis takes while a block computes one step.
+func (p *Product) ranges(b Box) map[*expr.Var]int64 {
+	r := map[*expr.Var]int64{}
+	for k, v := range p.Axes {
+		switch k {
+		case p.Rows:
+			r[v] = min(v.Extent, b.Rows)
+		case p.Columns:
+			r[v] = min(v.Extent, b.Columns)
+		default:
+			r[v] = 1
+		}
+	}
+	for k, v := range p.Reduce {
+		r[v] = v.Extent
+		if k == p.Step {
+			r[v] = min(v.Extent, b.Depth)
+		}
+	}
+	return r
+}
+
+// elements is how many of an operand a block reads in a step, and how many of them are its last dimension.
+func (o Operand) elements(ranges map[*expr.Var]int64) (n, row int64) {
+	n, row = 1, 1
+	for d, x := range o.Load.Index {
+		extent := int64(1)
+		for _, t := range expr.Linearize(x).Terms {
+			coef := max(t.Coef, -t.Coef)
+			extent += coef * (ranges[t.Atom.(*expr.Var)] - 1)
+		}
+		row = min(extent, o.Load.Tensor.Shape[d])
+		n *= row
+	}
+	return n, row
+}
+
+// Blocks is how many there are.
+func (p *Product) Blocks(b Box) int64 {
+	blocks := int64(1)
+	for k, e := range p.Extents {
+		switch k {
+		case p.Rows:
+			e = nest.CeilDiv(e, b.Rows)
+		case p.Columns:
+			e = nest.CeilDiv(e, b.Columns)
+		}
+		blocks *= e
+	}
+	return blocks
+}
+
+// Steps is how often operands are fetched for a block, and Terms how many terms of each of its results are added then.
+func (p *Product) Steps(b Box) (steps, terms int64) {
+	terms = 1
+	for k, r := range p.Reduce {
+		if k != p.Step {
+			terms *= r.Extent
+		}
+	}
+	return nest.CeilDiv(p.Reduce[p.Step].Extent, b.Depth), terms * min(b.Depth, p.Reduce[p.Step].Extent)
+}
+
+// FetchedBytes is what a block fetches in a step.
+func (p *Product) FetchedBytes(b Box) (bytes int64) {
+	ranges := p.ranges(b)
+	for _, o := range p.Operands {
+		n, _ := o.elements(ranges)
+		bytes += n * o.Load.Tensor.DType.Bytes()
+	}
+	return bytes
+}
+
+// AtOnce is how many neighbours a thread can fetch at once: one where rows are not whole vectors.
+func (p *Product) AtOnce(b Box, f Fetching) int64 {
+	ranges := p.ranges(b)
+	for _, o := range p.Operands {
+		if _, row := o.elements(ranges); row%f.Vector != 0 {
+			return 1
+		}
+	}
+	return f.Vector
+}
+
+// SharedBytes is the shared memory of a block at most. Tiles at the end of an axis that they do not divide have code,
+// and arrays, of their own, and so has the last step.
+func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
+	ranges := p.ranges(b)
+	for _, o := range p.Operands {
+		n, row := o.elements(ranges)
+		if f.Skewed {
+			n += n / row * p.gap(o)
+		}
+		bytes += (n*o.Load.Tensor.DType.Bytes() + 15) / 16 * 16
+	}
+	steps := f.Stages
+	if p.Reduce[p.Step].Extent%b.Depth != 0 {
+		steps++
+	}
+	for _, tile := range []struct{ extent, size int64 }{{p.Extents[p.Rows], b.Rows}, {p.Extents[p.Columns], b.Columns}} {
+		if tile.extent > tile.size && tile.extent%tile.size != 0 {
+			steps *= 2
+		}
+	}
+	return bytes * steps
+}

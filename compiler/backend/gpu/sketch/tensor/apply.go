@@ -1,0 +1,116 @@
+package tensor
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// Apply implements space.Structure.
+func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
+	b := &nest.Builder{S: s}
+	block, result := p.results(b, q)
+	// A thread's results do not lie side by side: what is computed from one is stored with it.
+	for _, o := range slices.Backward(p.Unit.Also) {
+		b.ComputeAt(o, p.Unit.Out, result)
+	}
+	b.ComputeAt(p.Unit.Acc, p.Unit.Out, block)
+	if b.Err == nil {
+		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
+	}
+	p.Fetch(b, q.fetching(), p.sums(b, q))
+	return b.Err
+}
+
+// place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of a
+// matrix, of which a thread has two.
+type place struct{ warp, matrix, thread, own int }
+
+// rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it.
+func rows(b *nest.Builder, stage, axis int, matrices int64) (p place) {
+	var inside int
+	p.warp, inside = b.Split(stage, axis, matrices*ir.MatrixRows, schedule.Peel)
+	p.matrix, inside = b.Split(stage, inside, ir.MatrixRows, schedule.Peel)
+	p.own, p.thread = b.Split(stage, inside, ir.MatrixRows/2, schedule.Peel)
+	return p
+}
+
+// columns cuts an axis whose matrices are 8 long: thread k of four has two neighbours.
+func columns(b *nest.Builder, stage, axis int, matrices int64) (p place) {
+	var inside int
+	p.warp, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
+	p.matrix, inside = b.Split(stage, inside, ir.MatrixColumns, schedule.Peel)
+	p.thread, p.own = b.Split(stage, inside, 2, schedule.Peel)
+	return p
+}
+
+// results builds the loops over the results, and returns that over blocks and the innermost one.
+func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
+	out, s, box := p.Unit.Out, b.S, p.box(q)
+	var blocks []int
+	var tall, wide place
+	for k := range p.Extents {
+		outer := k
+		switch k {
+		case p.Rows:
+			var inside int
+			outer, inside = b.Split(out, k, box.Rows, schedule.Peel)
+			tall = rows(b, out, inside, q.rows)
+		case p.Columns:
+			var inside int
+			outer, inside = b.Split(out, k, box.Columns, schedule.Peel)
+			wide = columns(b, out, inside, q.columns)
+		}
+		blocks = append(blocks, outer)
+	}
+	if b.Err != nil {
+		return 0, 0
+	}
+	b.Do(s.Reorder(out, append(slices.Clone(blocks), tall.warp, wide.warp, tall.thread, wide.thread, tall.matrix, tall.own, wide.matrix, wide.own)...))
+	block = b.Fuse(out, blocks)
+	thread := b.Fuse(out, []int{tall.warp, wide.warp, tall.thread, wide.thread})
+	b.Mark(s.Unroll, out, tall.matrix, tall.own, wide.matrix, wide.own)
+	elementwise.Bind(b, out, block, thread)
+	return block, wide.own
+}
+
+// sums builds the loops of the reduction inside of a tile, and returns that over its steps.
+func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
+	acc, s := p.Unit.Acc, b.S
+	if b.Err != nil {
+		return 0
+	}
+	var single []int
+	var tall, wide place
+	for k := range p.Extents {
+		switch k {
+		case p.Rows:
+			tall = rows(b, acc, k, q.rows)
+		case p.Columns:
+			wide = columns(b, acc, k, q.columns)
+		default:
+			single = append(single, k)
+		}
+	}
+	step, terms := b.Split(acc, len(p.Extents)+p.Step, p.box(q).Depth, schedule.Peel)
+	order := append(slices.Clone(single), step, tall.warp, wide.warp, tall.thread, wide.thread)
+	for k := range p.Reduce {
+		if k != p.Step {
+			order = append(order, len(p.Extents)+k)
+		}
+	}
+	if b.Err != nil {
+		return 0
+	}
+	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
+	thread := b.Fuse(acc, []int{tall.warp, wide.warp, tall.thread, wide.thread})
+	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
+	b.Mark(func(stage, iter int) error { return s.Tensorize(stage, iter, p.format) }, acc, terms)
+	if b.Err == nil {
+		b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
+	}
+	return step
+}

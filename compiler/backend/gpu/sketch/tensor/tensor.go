@@ -1,0 +1,174 @@
+package tensor
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// algorithms are the formats that products are computed in, in ascending order of their numbers.
+var algorithms = []struct {
+	by     space.Algorithm
+	format schedule.Format
+	level  schedule.Numerics
+}{
+	{space.Algorithm{Name: "compensated TF32", Number: 3}, schedule.TF32Compensated, schedule.Default},
+	{space.Algorithm{Name: "S8", Number: 8}, schedule.S8, schedule.Strict},
+	{space.Algorithm{Name: "U8", Number: 9}, schedule.U8, schedule.Strict},
+	{space.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
+	{space.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
+	{space.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},
+}
+
+// tile is the sketch in a format.
+type tile struct {
+	*product.Product
+	format schedule.Format
+}
+
+// parameters are the numbers that the sketch leaves open.
+type parameters struct {
+	// tall and wide are the warps of a block along rows and columns, rows and columns the matrices of each.
+	tall, wide, rows, columns int64
+	// depth is how many terms operands are fetched for at a time, by the number that an instruction takes.
+	depth int64
+	// stages is for how many steps operands are in shared memory or under way.
+	stages int64
+}
+
+// New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none, or
+// the results are no whole matrices.
+func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
+	a, b, ok := schedule.Factors(g.Body)
+	if !ok || g.Combiner != expr.Sum {
+		return nil
+	}
+	p := product.New(s, g, u, gpu)
+	if p == nil || len(p.Operands) != 2 || p.Extents[p.Rows]%ir.MatrixRows != 0 || p.Extents[p.Columns]%ir.MatrixColumns != 0 || !apart(p) {
+		return nil
+	}
+	k := &space.Sketch[parameters]{Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1}}
+	least := int64(0)
+	for _, x := range algorithms {
+		level := x.level
+		if x.format.Holds(a.DType()) && x.format.Holds(b.DType()) {
+			level = schedule.Strict
+		}
+		takes := g.Tensor.DType == x.format.Sum() && x.format.Takes(a.DType()) && x.format.Takes(b.DType())
+		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 {
+			continue
+		}
+		k.Variants = append(k.Variants, space.Variant[parameters]{By: x.by, Structure: &tile{p, x.format}})
+		if least == 0 || x.format.Terms() < least {
+			least = x.format.Terms()
+		}
+	}
+	if len(k.Variants) == 0 {
+		return nil
+	}
+	k.Open = space.Worth(open(p, least))
+	for _, v := range k.Variants {
+		for _, q := range good {
+			k.Good = append(k.Good, space.Candidate[parameters]{By: v.By, Parameters: q})
+		}
+	}
+	return k
+}
+
+// good are tiles for products of many results, of some, and of few.
+var good = []parameters{
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3},
+	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4},
+	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4},
+	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4},
+}
+
+// Reconciled implements space.Reconciler: tiles shrink until they leave no rest.
+func (p *tile) Reconciled(q parameters) parameters {
+	shrink := func(extent int64, of func() int64, fields ...*int64) {
+		for _, f := range fields {
+			for extent%of() != 0 && *f > 1 {
+				*f /= 2
+			}
+		}
+	}
+	shrink(p.Extents[p.Rows], func() int64 { return p.box(q).Rows }, &q.tall, &q.rows)
+	shrink(p.Extents[p.Columns], func() int64 { return p.box(q).Columns }, &q.wide, &q.columns)
+	shrink(p.Reduce[p.Step].Extent, func() int64 { return p.box(q).Depth }, &q.depth)
+	return q
+}
+
+// apart reports whether one operand has the rows and the other the columns.
+func apart(p *product.Product) bool {
+	uses := func(o product.Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
+	a, b := p.Operands[0], p.Operands[1]
+	if !uses(a, p.Rows) {
+		a, b = b, a
+	}
+	return uses(a, p.Rows) && !uses(a, p.Columns) && uses(b, p.Columns) && !uses(b, p.Rows)
+}
+
+// open are the knobs, where instructions take that many terms at least.
+func open(p *product.Product, terms int64) []space.Parameter[parameters] {
+	type q = parameters
+	rows, columns := p.Extents[p.Rows]/ir.MatrixRows, p.Extents[p.Columns]/ir.MatrixColumns
+	steps := p.Reduce[p.Step].Extent / terms
+	return []space.Parameter[q]{
+		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8)...),
+		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 1, 2, 4, 8)...),
+		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8)...),
+		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
+		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 1, 2, 4, 8)...),
+		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5)...),
+	}
+}
+
+// vectorElements is how many neighbours a thread fetches at once.
+const vectorElements = 4
+
+// box is what a block computes.
+func (p *tile) box(q parameters) product.Box {
+	return product.Box{Rows: q.tall * q.rows * ir.MatrixRows, Columns: q.wide * q.columns * ir.MatrixColumns, Depth: q.depth * p.format.Terms()}
+}
+
+// fetching is how a block fetches.
+func (q parameters) fetching() product.Fetching {
+	return product.Fetching{Threads: q.tall * q.wide * warpThreads, Vector: vectorElements, Stages: q.stages, Skewed: true}
+}
+
+// warpThreads is the threads that hold the matrices of an instruction.
+const warpThreads = 32
+
+// registers is what a thread keeps of results and of operands, in 32 bits.
+func (p *tile) registers(q parameters) int64 {
+	parts := int64(1)
+	if p.format == schedule.TF32Compensated {
+		parts = 2
+	}
+	return 4*q.rows*q.columns*int64(1+len(p.Unit.Also)) + parts*(4*q.rows+2*q.columns)
+}
+
+// Legal implements space.Structure.
+func (p *tile) Legal(q parameters) error {
+	b := p.box(q)
+	switch {
+	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0 || p.Reduce[p.Step].Extent%b.Depth != 0:
+		return fmt.Errorf("space: tiles of %d by %d results and %d terms leave a rest", b.Rows, b.Columns, b.Depth)
+	case q.fetching().Threads > int64(p.GPU.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", q.fetching().Threads)
+	case p.registers(q) > maxRegisters:
+		return fmt.Errorf("space: a thread keeps %d registers, more than it has", p.registers(q))
+	case p.SharedBytes(b, q.fetching()) > p.GPU.BlockSharedBytes:
+		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(b, q.fetching()), p.GPU.BlockSharedBytes)
+	}
+	return nil
+}
+
+// maxRegisters bounds what a thread keeps, so that addresses have room.
+const maxRegisters = 200
