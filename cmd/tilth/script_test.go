@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,13 +18,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tilth": main})
+	testscript.Main(m, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
 }
 
 // TestScripts runs the command line as a user would. Every script has folders of its own for data, caches and the
@@ -44,9 +50,34 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
-			"appears": appears,
+			"appears": appears, "fakecard": fakeCard,
 		},
 	})
+}
+
+// fakeCard gives the machine a GPU whose driver is a fake, and the compiler that makes what the driver plays.
+func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: fakecard")
+	}
+	tc, err := toolchain.Find(context.Background(), os.Getenv(toolchain.Variable))
+	ts.Check(err)
+	on, err := target.Native(1)
+	ts.Check(err)
+	dir := ts.MkAbs("driver")
+	ts.Check(os.Mkdir(dir, 0o700))
+	driver, err := fakedriver.Make(context.Background(), tc, on, dir)
+	ts.Check(err)
+	ts.Setenv(cuda.DriverVariable, driver.Library())
+	clang, err := exec.LookPath(cmp.Or(os.Getenv(toolchain.Variable), "clang-19"))
+	ts.Check(err)
+	fake, err := exec.LookPath("fake-clang")
+	ts.Check(err)
+	// Compilers get no variables of ours.
+	wrapper := filepath.Join(dir, "clang")
+	text := fmt.Sprintf("#!/bin/sh\n%s='%s' %s='%s' exec '%s' \"$@\"\n", fakedriver.CompilerVariable, clang, cuda.DriverVariable, driver.Library(), fake)
+	ts.Check(os.WriteFile(wrapper, []byte(text), 0o700))
+	ts.Setenv(toolchain.Variable, wrapper)
 }
 
 // exits runs a command and checks its exit status: exits 2 tilth --bogus.

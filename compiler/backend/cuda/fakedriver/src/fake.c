@@ -109,7 +109,11 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   if (fake.sticky) return fake.sticky;
   *module = calloc(1, sizeof **module);
   if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
-  snprintf(path, sizeof path, "%s/%016llx.so", folder(), (unsigned long long)digest(image));
+  const char *player = strstr(image, "// player ");
+  if (player)
+    snprintf(path, sizeof path, "%s/%.19s", folder(), player + strlen("// player "));
+  else
+    snprintf(path, sizeof path, "%s/%016llx.so", folder(), (unsigned long long)digest(image));
   if (((*module)->player = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return CUDA_SUCCESS;
   for (unsigned k = 0; k < n; k++)
     if (options[k] == CU_JIT_ERROR_LOG) strcpy(values[k], "this code has no player");
