@@ -53,12 +53,14 @@ type runCommand struct {
 
 // runResult is what a run came to, for scripts.
 type runResult struct {
-	Package string           `json:"package"`
-	Device  string           `json:"device,omitempty"`
-	Job     string           `json:"job,omitempty"`
-	Outputs []aot.Tensor     `json:"outputs"`
-	Time    *timeResult      `json:"time_ms,omitempty"`
-	Profile *profile.Profile `json:"profile,omitempty"`
+	Package string       `json:"package"`
+	Device  string       `json:"device,omitempty"`
+	Job     string       `json:"job,omitempty"`
+	Outputs []aot.Tensor `json:"outputs"`
+	Time    *timeResult  `json:"time_ms,omitempty"`
+	// OnDevice is the time of a device alone, without copies of inputs and outputs.
+	OnDevice *timeResult      `json:"device_time_ms,omitempty"`
+	Profile  *profile.Profile `json:"profile,omitempty"`
 }
 
 // timeResult has milliseconds of one execution, over repeat samples of number executions each.
@@ -155,6 +157,9 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 		if result.Time, err = r.time(ctx, m); err != nil {
 			return err
 		}
+		if result.OnDevice, err = r.timeOnDevice(ctx, m); err != nil {
+			return err
+		}
 	}
 	if r.profile {
 		result.Profile, err = profile.Of(ctx, m, r.repeat, peak)
@@ -223,6 +228,17 @@ func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error
 	return r.summarize(samples), nil
 }
 
+// timeOnDevice is the time of a device alone; nil where the model runs on the processor.
+func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResult, error) {
+	samples, err := m.TimeOnDevice(ctx, r.repeat)
+	if err != nil || samples == nil {
+		return nil, err
+	}
+	result := r.summarize(samples)
+	result.Number = 1
+	return result, nil
+}
+
 func (r *runCommand) summarize(samples []float64) *timeResult {
 	s := stat.Of(samples)
 	return &timeResult{
@@ -231,18 +247,35 @@ func (r *runCommand) summarize(samples []float64) *timeResult {
 	}
 }
 
-func (r *runCommand) print(result runResult) error {
-	if r.asJSON {
-		return writeJSON(r.stdout, result)
+// printTimes prints the time of an execution, and, in a line of its own, that of the device alone.
+func (r *runCommand) printTimes(result runResult) error {
+	head := []string{">mean (ms)", ">median (ms)", ">min (ms)", ">max (ms)", ">std (ms)"}
+	if result.OnDevice != nil {
+		head = append(head, "")
 	}
-	if t := result.Time; t != nil {
-		table := show.NewTable(">mean (ms)", ">median (ms)", ">min (ms)", ">max (ms)", ">std (ms)")
+	table := show.NewTable(head...)
+	for k, t := range []*timeResult{result.Time, result.OnDevice} {
+		if t == nil {
+			continue
+		}
 		var cells []string
 		for _, v := range []float64{t.Mean, t.Median, t.Min, t.Max, t.StdDev} {
 			cells = append(cells, fmt.Sprintf("%.4f", v))
 		}
+		if result.OnDevice != nil {
+			cells = append(cells, []string{"with copies of inputs and outputs", "on the device alone"}[k])
+		}
 		table.Row(cells...)
-		if err := table.Write(r.stdout); err != nil {
+	}
+	return table.Write(r.stdout)
+}
+
+func (r *runCommand) print(result runResult) error {
+	if r.asJSON {
+		return writeJSON(r.stdout, result)
+	}
+	if result.Time != nil {
+		if err := r.printTimes(result); err != nil {
 			return err
 		}
 	}

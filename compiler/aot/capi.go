@@ -23,6 +23,8 @@ type capi struct {
 	run         func(model uintptr)
 	profile     func(model uintptr, seconds *float64)
 	peak        func(model uintptr, flops, bytes *float64)
+	// deviceSeconds is nil in a package that runs on no device but the processor.
+	deviceSeconds func(model uintptr) float64
 	// integerPeak is nil in a package of an older version.
 	integerPeak  func(model uintptr) float64
 	inputTensor  func(index int32) *ctensor
@@ -70,6 +72,9 @@ func (a *capi) bind() error {
 	}
 	if symbol, err := dlsym(a.handle, "tilth_integer_peak"); err == nil {
 		bindFunc(&a.integerPeak, symbol)
+	}
+	if symbol, err := dlsym(a.handle, "tilth_device_seconds"); err == nil {
+		bindFunc(&a.deviceSeconds, symbol)
 	}
 	return nil
 }

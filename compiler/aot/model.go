@@ -168,6 +168,32 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 	return seconds, nil
 }
 
+// TimeOnDevice executes the model repeat times, after one to warm up, and returns the seconds that the device took each
+// time, without the copies of inputs and outputs; nil for a model that runs on the processor.
+func (m *Model) TimeOnDevice(ctx context.Context, repeat int) ([]float64, error) {
+	if m.api.deviceSeconds == nil {
+		return nil, nil
+	}
+	var seconds []float64
+	for k := range repeat + 1 {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var took float64
+		err := m.Execute()
+		if err == nil {
+			err = m.watched(func() { took = m.api.deviceSeconds(m.handle) })
+		}
+		if err != nil {
+			return nil, err
+		}
+		if k > 0 {
+			seconds = append(seconds, took)
+		}
+	}
+	return seconds, nil
+}
+
 // Profile executes the model once and returns the seconds of each call of the manifest. Errors are those of Execute.
 func (m *Model) Profile() ([]float64, error) {
 	seconds := make([]float64, len(m.manifest.Calls)+1) // never empty, so that it has an address

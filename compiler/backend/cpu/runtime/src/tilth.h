@@ -79,6 +79,9 @@ double tilth_integer_peak(struct tilth_model *model);
  * success; otherwise tilth_last_error() says why. */
 int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, void *const *outputs, void *stream);
 
+/* In packages for GPUs only: the seconds that the GPU took for the last tilth_run, without copies of inputs and outputs. */
+double tilth_device_seconds(struct tilth_model *model);
+
 /* The model's nodes that a call computes. NULL when the index is out of range. */
 const char *tilth_call_name(int32_t index);
 

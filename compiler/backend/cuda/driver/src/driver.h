@@ -62,6 +62,7 @@ enum {
   F(cuGraphExecDestroy, (CUgraphExec run))                                                                                     \
   F(cuGraphDestroy, (CUgraph graph))                                                                                           \
   F(cuEventCreate, (CUevent *event, unsigned flags))                                                                           \
+  F(cuEventDestroy_v2, (CUevent event))                                                                                        \
   F(cuEventRecord, (CUevent event, CUstream stream))                                                                           \
   F(cuEventSynchronize, (CUevent event))                                                                                       \
   F(cuEventElapsedTime, (float *milliseconds, CUevent begin, CUevent end))                                                     \

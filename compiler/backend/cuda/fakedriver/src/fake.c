@@ -247,6 +247,7 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return *strea
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
 EXPORT CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, fake.sticky; }
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) { return *event = calloc(1, sizeof **event), (void)flags, fake.sticky; }
+EXPORT CUresult cuEventDestroy_v2(CUevent event) { return free(event), CUDA_SUCCESS; }
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return event->seconds = now(), (void)stream, fake.sticky; }
 EXPORT CUresult cuEventSynchronize(CUevent event) { return (void)event, fake.sticky; }
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) { return *milliseconds = (float)(1e3 * (end->seconds - begin->seconds)), fake.sticky; }

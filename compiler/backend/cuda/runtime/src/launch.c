@@ -34,5 +34,4 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
   for (int i = 0; i < n; i++) parameters[i] = (void *)&pointers[i];
   went_wrong(d, d->driver->cuLaunchKernel(k->function, (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream, parameters, NULL),
              "starting a kernel");
-  if (d->synchronous) went_wrong(d, d->driver->cuStreamSynchronize(d->stream), "running a kernel");
 }

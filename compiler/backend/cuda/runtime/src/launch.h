@@ -24,7 +24,6 @@ struct tilth_device_runtime {
   struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
   const struct driver *driver;
   CUstream stream;
-  int synchronous;  /* whether each kernel is waited for */
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
 };

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "driver.h"
 #include "failure.h"
@@ -25,17 +24,12 @@ struct tilth_model {
   CUgraph graph;
   CUgraphExec run;
   void **inputs, **outputs; /* the caller's side */
+  CUevent *marks; /* one more than there are calls */
 };
 
 static struct driver driver;
 static int driver_ready; /* 1 = opened, -1 = could not be */
 static char driver_message[256];
-
-double tilth_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void find_driver(void) {
   const char *library = getenv(DRIVER_VARIABLE);
@@ -44,6 +38,16 @@ static void find_driver(void) {
 
 static int fails(CUresult result, const char *step) {
   return result == CUDA_SUCCESS ? 0 : tilth_fail("%s: %s", step, driver_error(&driver, result));
+}
+
+/* The model that is profiled by this thread, and its next mark. */
+static _Thread_local struct tilth_model *profiled;
+static _Thread_local int32_t next_mark;
+
+/* In a profile the card notes when it comes here; what it noted is read afterwards. */
+double tilth_now(void) {
+  if (profiled && next_mark <= tilth_plan.n_calls) fails(driver.cuEventRecord(profiled->marks[next_mark++], profiled->device.stream), "timing a kernel");
+  return 0;
 }
 
 static int open_device(struct tilth_model *m) {
@@ -90,6 +94,22 @@ static int open_mirrors(struct tilth_model *m) {
   return m->inputs && m->outputs && !m->inputs[tilth_plan.n_inputs] && !m->outputs[tilth_plan.n_outputs] ? 0 : tilth_fail("out of memory");
 }
 
+static int open_marks(struct tilth_model *m) {
+  m->marks = calloc((size_t)tilth_plan.n_calls + 1, sizeof *m->marks);
+  if (!m->marks) return tilth_fail("out of memory");
+  for (int32_t k = 0; k <= tilth_plan.n_calls; k++)
+    if (fails(driver.cuEventCreate(&m->marks[k], 0), "making an event")) return -1;
+  return 0;
+}
+
+/* Seconds between two marks, once the card has come by. */
+static int between(const struct tilth_model *m, int32_t first, int32_t last, double *seconds) {
+  float milliseconds = 0;
+  int bad = fails(driver.cuEventElapsedTime(&milliseconds, m->marks[first], m->marks[last]), "timing the model");
+  *seconds = 1e-3 * milliseconds;
+  return bad;
+}
+
 /* Starts all calls, one after another. */
 static int start(struct tilth_model *m, double *seconds) {
   tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
@@ -111,7 +131,7 @@ API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
   tilth_fail(NULL);
   struct tilth_model *m = calloc(1, sizeof *m);
   if (!m) tilth_fail("out of memory");
-  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_graph(m))) {
+  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_marks(m) || open_graph(m))) {
     tilth_close(m);
     return NULL;
   }
@@ -126,6 +146,8 @@ static void free_all(void **list, int32_t n) {
 API void tilth_close(struct tilth_model *m) {
   if (!m) return;
   if (driver_ready > 0) {
+    for (int32_t k = 0; m->marks && k <= tilth_plan.n_calls; k++)
+      if (m->marks[k]) driver.cuEventDestroy_v2(m->marks[k]);
     if (m->run) driver.cuGraphExecDestroy(m->run);
     if (m->graph) driver.cuGraphDestroy(m->graph);
     if (m->arena) driver.cuMemFree_v2(m->arena);
@@ -134,6 +156,7 @@ API void tilth_close(struct tilth_model *m) {
   }
   free_all(m->inputs, tilth_plan.n_inputs);
   free_all(m->outputs, tilth_plan.n_outputs);
+  free(m->marks);
   free(m);
 }
 
@@ -156,16 +179,28 @@ static int take_outputs(struct tilth_model *m) {
 
 API void tilth_run(struct tilth_model *m) {
   tilth_fail(NULL);
-  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) || fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model")) return;
+  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) ||
+      fails(driver.cuEventRecord(m->marks[0], m->device.stream), "timing the model") ||
+      fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model") ||
+      fails(driver.cuEventRecord(m->marks[tilth_plan.n_calls], m->device.stream), "timing the model"))
+    return;
   take_outputs(m);
 }
 
-/* Each kernel is waited for, which takes some microseconds itself. */
+API double tilth_device_seconds(struct tilth_model *m) {
+  double seconds = 0;
+  tilth_fail(NULL);
+  if (tilth_plan.n_calls > 0) between(m, 0, tilth_plan.n_calls, &seconds);
+  return seconds;
+}
+
+/* Kernels are started one by one. Where that takes longer than they do, the time between them is theirs, too. */
 API void tilth_profile(struct tilth_model *m, double *seconds) {
   tilth_fail(NULL);
-  m->device.synchronous = 1;
-  if (!fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") && !give_inputs(m) && !start(m, seconds)) take_outputs(m);
-  m->device.synchronous = 0;
+  profiled = m, next_mark = 0;
+  int bad = fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) || start(m, seconds) || take_outputs(m);
+  profiled = NULL;
+  for (int32_t k = 0; k < tilth_plan.n_calls && !bad; k++) bad = between(m, k, k + 1, &seconds[k]);
 }
 
 API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
