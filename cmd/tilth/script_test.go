@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -73,10 +72,8 @@ func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	fake, err := exec.LookPath("fake-clang")
 	ts.Check(err)
-	// Compilers get no variables of ours.
 	wrapper := filepath.Join(dir, "clang")
-	text := fmt.Sprintf("#!/bin/sh\n%s='%s' %s='%s' exec '%s' \"$@\"\n", fakedriver.CompilerVariable, clang, cuda.DriverVariable, driver.Library(), fake)
-	ts.Check(os.WriteFile(wrapper, []byte(text), 0o700))
+	ts.Check(driver.WriteCompiler(wrapper, clang, fake))
 	ts.Setenv(toolchain.Variable, wrapper)
 }
 

@@ -35,6 +35,13 @@ func Compiler() int {
 	return 0
 }
 
+// WriteCompiler writes a command that is Compiler: another program, whose main calls that. Compilers get no variables
+// of ours, so that the command sets them.
+func (d *Driver) WriteCompiler(path, clang, program string) error {
+	text := fmt.Sprintf("#!/bin/sh\n%s='%s' %s='%s' exec '%s' \"$@\"\n", CompilerVariable, clang, cuda.DriverVariable, d.Library(), program)
+	return os.WriteFile(path, []byte(text), 0o700) // a command
+}
+
 // run runs clang.
 func run(args []string) int {
 	cmd := exec.Command(os.Getenv(CompilerVariable), args...) // a test says which

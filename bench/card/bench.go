@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// bench is what steps share.
+type bench struct {
+	options
+	// card is the GPU with its driver.
+	card  string
+	peers *peers
+}
+
+func (b *bench) close() {
+	if b.peers != nil {
+		b.peers.close()
+	}
+}
+
+// path is a file in the working folder.
+func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
+
+// run runs the program and returns what it prints. The error has the end of its complaint.
+func (b *bench) run(ctx context.Context, args ...string) ([]byte, error) {
+	return command(ctx, b.tilth, args...)
+}
+
+// ask runs the program and reads the JSON that it prints.
+func (b *bench) ask(ctx context.Context, into any, args ...string) error {
+	out, err := b.run(ctx, append(args, "--json")...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, into)
+}
+
+// complaintBytes is how much of a program's complaint is kept.
+const complaintBytes = 1000
+
+// command runs a program.
+func command(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var complaint bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stderr, cmd.WaitDelay = &complaint, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		said := strings.TrimSpace(complaint.String())
+		return out, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), args[0], err, said[max(0, len(said)-complaintBytes):])
+	}
+	return out, nil
+}
+
+// describeCard is the first GPU's name with its driver.
+func describeCard(ctx context.Context) (string, error) {
+	out, err := command(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0")
+	if err != nil {
+		return "", fmt.Errorf("this wants a machine with an NVIDIA GPU: %w", err)
+	}
+	name, driver, ok := strings.Cut(strings.TrimSpace(string(out)), ", ")
+	if !ok {
+		return "", errors.New("nvidia-smi does not say which GPU there is")
+	}
+	return fmt.Sprintf("%s, driver %s", name, driver), nil
+}
+
+// sorted are the names of a map, in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// median is the middle one of some figures.
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	if len(s) == 0 {
+		return 0
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
