@@ -13,6 +13,8 @@ import (
 // threads as instructions have them. All threads of the warp do it together.
 type MultiplyMatrices struct {
 	Format schedule.Format
+	// TypeA and TypeB are the types of the factors.
+	TypeA, TypeB array.DType
 	// Sum has 16 by 8 results: of a thread two neighbours at SumIndex, and two RowElements behind them.
 	Sum         *Buffer
 	SumIndex    expr.Expr

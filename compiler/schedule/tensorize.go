@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -20,27 +21,26 @@ const (
 	// BF16 and F16 take elements of these types as they are. BF16 also rounds those in float32, to 8 significant bits.
 	BF16
 	F16
-	// S8 and U8 are integers of 8 bits.
-	S8
-	U8
+	// I8 is integers of 8 bits, with a sign or without.
+	I8
 )
 
 // format is what a Format is.
 type format struct {
 	name string
-	// takes are the types of elements that need not be rounded, rounds those that are.
-	takes, rounds array.DType
+	// takes are the types of elements that need not be rounded, rounds is the one that is.
+	takes  []array.DType
+	rounds array.DType
 	// packed is how many elements a register of 32 bits has.
 	packed int64
 }
 
 var formats = [...]format{
-	TF32:            {"tf32", array.Invalid, array.Float32, 1},
-	TF32Compensated: {"compensated tf32", array.Invalid, array.Float32, 1},
-	BF16:            {"bf16", array.BFloat16, array.Float32, 2},
-	F16:             {"f16", array.Float16, array.Invalid, 2},
-	S8:              {"s8", array.Int8, array.Invalid, 4},
-	U8:              {"u8", array.Uint8, array.Invalid, 4},
+	TF32:            {"tf32", nil, array.Float32, 1},
+	TF32Compensated: {"compensated tf32", nil, array.Float32, 1},
+	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2},
+	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2},
+	I8:              {"i8", []array.DType{array.Int8, array.Uint8}, array.Invalid, 4},
 }
 
 // String is the format's name.
@@ -53,16 +53,16 @@ func (f Format) Packed() int64 { return formats[f].packed }
 func (f Format) Terms() int64 { return 8 * f.Packed() }
 
 // Holds reports whether the format has all values of a type.
-func (f Format) Holds(d array.DType) bool { return formats[f].takes == d }
+func (f Format) Holds(d array.DType) bool { return slices.Contains(formats[f].takes, d) }
 
 // Takes reports whether elements of a type can be had in the format, rounded or not.
 func (f Format) Takes(d array.DType) bool {
-	return d != array.Invalid && (formats[f].takes == d || formats[f].rounds == d)
+	return f.Holds(d) || d != array.Invalid && formats[f].rounds == d
 }
 
 // Sum is the type of the sums.
 func (f Format) Sum() array.DType {
-	if f == S8 || f == U8 {
+	if f == I8 {
 		return array.Int32
 	}
 	return array.Float32

@@ -347,7 +347,7 @@ func (p *product) multiply(a, b *ir.Buffer) ir.Block {
 	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
 	one := func(partA, partB int64) ir.Stmt {
 		return &ir.MultiplyMatrices{
-			Format: p.terms.Format, Sum: p.store.Buffer, SumIndex: expr.Linearize(sum).Expr(), RowElements: p.rowElements, A: a, B: b,
+			Format: p.terms.Format, TypeA: p.a.load.DType(), TypeB: p.b.load.DType(), Sum: p.store.Buffer, SumIndex: expr.Linearize(sum).Expr(), RowElements: p.rowElements, A: a, B: b,
 			AIndex: expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA)),
 			BIndex: expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB)),
 		}

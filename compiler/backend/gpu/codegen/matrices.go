@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -12,14 +13,20 @@ import (
 // instructions are the words that multiply matrices, by format.
 var instructions = map[schedule.Format]string{
 	schedule.TF32: "MMA_M16N8K8_TF32", schedule.TF32Compensated: "MMA_M16N8K8_TF32", schedule.BF16: "MMA_M16N8K16_BF16",
-	schedule.F16: "MMA_M16N8K16_F16", schedule.S8: "MMA_M16N8K32_S8", schedule.U8: "MMA_M16N8K32_U8",
+	schedule.F16: "MMA_M16N8K16_F16", schedule.I8: "MMA_M16N8K32_",
+}
+
+// signs are the ends of words for integers.
+var signs = map[[2]array.DType]string{
+	{array.Int8, array.Int8}: "S8", {array.Uint8, array.Uint8}: "U8", {array.Int8, array.Uint8}: "S8_U8", {array.Uint8, array.Int8}: "U8_S8",
 }
 
 func (p *printer) multiply(n *ir.MultiplyMatrices) {
 	at := func(t *expr.Tensor, index expr.Expr) string {
 		return fmt.Sprintf("&%s[%s]", p.buffers[t], p.index(index))
 	}
-	p.line("%s(%s, %d, %s, %s);", instructions[n.Format], at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
+	word := instructions[n.Format] + signs[[2]array.DType{n.TypeA, n.TypeB}]
+	p.line("%s(%s, %d, %s, %s);", word, at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
 }
 
 // fragment is a register of an operand.

@@ -161,8 +161,8 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	}{
 		{float, "compensated TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"}, {float, "TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"},
 		{float, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"}, {array.BFloat16, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"},
-		{array.Float16, "F16", "m16n8k16.row.col.f32.f16.f16.f32"}, {array.Int8, "S8", "m16n8k32.row.col.s32.s8.s8.s32"},
-		{array.Uint8, "U8", "m16n8k32.row.col.s32.u8.u8.s32"},
+		{array.Float16, "F16", "m16n8k16.row.col.f32.f16.f16.f32"}, {array.Int8, "I8", "m16n8k32.row.col.s32.s8.s8.s32"},
+		{array.Uint8, "I8", "m16n8k32.row.col.s32.u8.u8.s32"},
 	} {
 		s := b.Space(exprtest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast)
 		for _, a := range s.Algorithms() {

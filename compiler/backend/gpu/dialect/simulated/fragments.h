@@ -49,8 +49,8 @@ SIM_STATIC void sim_ldmatrix_x4_trans(struct sim_thread *first, struct sim_warp 
 
 /* A product of 16 x k and k x 8 elements, of which a register holds n neighbours along k: the registers of a lane
  * have rows l / 4 and l / 4 + 8 of the first, column l % 4 of n neighbours, then the same of the second half of k.
- * ELEMENT(bits, e) is the e-th element of a register. */
-#define SIM_MMA(name, sum, per_register, ELEMENT) \
+ * ELEMENT_A(bits, e) is the e-th element of a register of the first, ELEMENT_B of the second. */
+#define SIM_MMA(name, sum, per_register, ELEMENT_A, ELEMENT_B) \
   SIM_STATIC void name(struct sim_thread *first, struct sim_warp *w) { \
     enum { n = per_register, depth = 8 * n }; \
     (void)first; \
@@ -61,8 +61,8 @@ SIM_STATIC void sim_ldmatrix_x4_trans(struct sim_thread *first, struct sim_warp 
       for (int e = 0; e < n; e++) \
         for (int half = 0; half < 2; half++) { \
           int k = half * 4 * n + l % 4 * n + e; \
-          a[l / 4][k] = ELEMENT(ra[2 * half], e), a[l / 4 + 8][k] = ELEMENT(ra[2 * half + 1], e); \
-          b[k][l / 4] = ELEMENT(rb[half], e); \
+          a[l / 4][k] = ELEMENT_A(ra[2 * half], e), a[l / 4 + 8][k] = ELEMENT_A(ra[2 * half + 1], e); \
+          b[k][l / 4] = ELEMENT_B(rb[half], e); \
         } \
       int64_t apart = w->lane[l].argument; \
       for (int e = 0; e < 4; e++) d[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = rd[e / 2 * apart + e % 2]; \
@@ -80,11 +80,13 @@ SIM_STATIC void sim_ldmatrix_x4_trans(struct sim_thread *first, struct sim_warp 
 #define SIM_TF32(bits, e) sim_tf32(bits)
 #define SIM_S8(bits, e) ((int8_t)((bits) >> (8 * (e))))
 #define SIM_U8(bits, e) ((uint8_t)((bits) >> (8 * (e))))
-SIM_MMA(sim_mma_bf16, float, 2, SIM_BF16)
-SIM_MMA(sim_mma_f16, float, 2, SIM_F16)
-SIM_MMA(sim_mma_tf32, float, 1, SIM_TF32)
-SIM_MMA(sim_mma_s8, int32_t, 4, SIM_S8)
-SIM_MMA(sim_mma_u8, int32_t, 4, SIM_U8)
+SIM_MMA(sim_mma_bf16, float, 2, SIM_BF16, SIM_BF16)
+SIM_MMA(sim_mma_f16, float, 2, SIM_F16, SIM_F16)
+SIM_MMA(sim_mma_tf32, float, 1, SIM_TF32, SIM_TF32)
+SIM_MMA(sim_mma_s8, int32_t, 4, SIM_S8, SIM_S8)
+SIM_MMA(sim_mma_u8, int32_t, 4, SIM_U8, SIM_U8)
+SIM_MMA(sim_mma_s8_u8, int32_t, 4, SIM_S8, SIM_U8)
+SIM_MMA(sim_mma_u8_s8, int32_t, 4, SIM_U8, SIM_S8)
 
 /* Rounds to the nearest number of tf32, ties away from zero, as cvt.rna does. */
 SIM_INLINE uint32_t sim_round_tf32(float x) {

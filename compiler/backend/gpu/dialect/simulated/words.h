@@ -111,6 +111,8 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define MMA_M16N8K8_TF32(d, apart, a, b) SIM_PRODUCT(sim_mma_tf32, d, apart, a, b)
 #define MMA_M16N8K32_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_s8, d, apart, a, b)
 #define MMA_M16N8K32_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_u8, d, apart, a, b)
+#define MMA_M16N8K32_S8_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_s8_u8, d, apart, a, b)
+#define MMA_M16N8K32_U8_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_u8_s8, d, apart, a, b)
 #define PACK2(x, y) SIM_PACKED(x, y)
 #define PACK4(x, y, z, w) SIM_PACKED(x, y, z, w)
 #define SIM_PACKED(x, ...)                                                                          \

@@ -19,8 +19,7 @@ var algorithms = []struct {
 	level  schedule.Numerics
 }{
 	{space.Algorithm{Name: "compensated TF32", Number: 3}, schedule.TF32Compensated, schedule.Default},
-	{space.Algorithm{Name: "S8", Number: 8}, schedule.S8, schedule.Strict},
-	{space.Algorithm{Name: "U8", Number: 9}, schedule.U8, schedule.Strict},
+	{space.Algorithm{Name: "I8", Number: 8}, schedule.I8, schedule.Strict},
 	{space.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
 	{space.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
 	{space.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},

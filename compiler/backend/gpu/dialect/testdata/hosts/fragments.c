@@ -2,6 +2,8 @@ THUNK(product_f16, a[0], a[1], a[2])
 THUNK(product_tf32, a[0], a[1], a[2])
 THUNK(product_s8, a[0], a[1], a[2])
 THUNK(product_u8, a[0], a[1], a[2])
+THUNK(product_s8_u8, a[0], a[1], a[2])
+THUNK(product_u8_s8, a[0], a[1], a[2])
 THUNK(product_turned, a[0], a[1], a[2])
 /* 1 plus the product of 16 x depth numbers, rows first, and depth x 8, columns first. */
 static void multiply(const double *a, const double *b, int depth, double *c) {
@@ -44,6 +46,17 @@ int main(int argc, char **argv) {
   LAUNCH(product_u8, 32, 1, argc, (OUT(whole, 16 * 8)), ba, bb, whole);
   for (int k = 0; k < 16 * 8; k++) c[k] = (float)whole[k];
   wrong |= differs_from("product_u8", c, want, 16 * 8, 0);
+  for (int k = 0; k < 8 * 32; k++) b[k] = (int8_t)bb[k];
+  multiply(a, b, 32, want);
+  LAUNCH(product_u8_s8, 32, 1, argc, (OUT(whole, 16 * 8)), ba, bb, whole);
+  for (int k = 0; k < 16 * 8; k++) c[k] = (float)whole[k];
+  wrong |= differs_from("product_u8_s8", c, want, 16 * 8, 0);
+  for (int k = 0; k < 16 * 32; k++) a[k] = (int8_t)ba[k];
+  for (int k = 0; k < 8 * 32; k++) b[k] = bb[k];
+  multiply(a, b, 32, want);
+  LAUNCH(product_s8_u8, 32, 1, argc, (OUT(whole, 16 * 8)), ba, bb, whole);
+  for (int k = 0; k < 16 * 8; k++) c[k] = (float)whole[k];
+  wrong |= differs_from("product_s8_u8", c, want, 16 * 8, 0);
 
   tilth_bfloat16 *ta = bfloats(16 * 16), *tb = bfloats(16 * 8);
   for (int k = 0; k < 16 * 16; k++) a[k] = bfloat(ta[k]);

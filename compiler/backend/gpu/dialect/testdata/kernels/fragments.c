@@ -55,6 +55,8 @@ TILTH_KERNEL(product_tf32, 32)(GLOBAL const float *restrict a, GLOBAL const floa
   }
 PRODUCT_8(product_s8, MMA_M16N8K32_S8)
 PRODUCT_8(product_u8, MMA_M16N8K32_U8)
+PRODUCT_8(product_s8_u8, MMA_M16N8K32_S8_U8)
+PRODUCT_8(product_u8_s8, MMA_M16N8K32_U8_S8)
 
 /* The second matrix has rows first, which a transposing load turns. A warp's barrier suffices. */
 TILTH_KERNEL(product_turned, 32)(GLOBAL const uint16_t *restrict a, GLOBAL const uint16_t *restrict b, GLOBAL float *restrict c) {
