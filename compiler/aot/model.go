@@ -168,8 +168,8 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 	return seconds, nil
 }
 
-// TimeOnDevice executes the model repeat times, after one to warm up, and returns the seconds that the device took each
-// time, without the copies of inputs and outputs; nil for a model that runs on the processor.
+// TimeOnDevice executes the model repeat times, after one to warm up, and returns the seconds that the device took
+// each time, without the copies of inputs and outputs; nil for a model that runs on the processor.
 func (m *Model) TimeOnDevice(ctx context.Context, repeat int) ([]float64, error) {
 	if m.api.deviceSeconds == nil {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 const maxPipeline = 8
 
 // Pipeline fills a shared buffer ahead of the loop that it is computed in, for so many steps at a time, that of the
-// step itself included, by copies that go on while threads compute. The stage must be a copy, or zero where a condition does
-// not hold. Copies of less than 4 bytes, such as of single halves, are not made ahead.
+// step itself included, by copies that go on while threads compute. The stage must be a copy, or zero where a
+// condition does not hold. Copies of less than 4 bytes, such as of single halves, are not made ahead.
 func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	g, err := s.stage(stageID)
 	switch {

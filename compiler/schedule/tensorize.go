@@ -69,9 +69,8 @@ func (f Format) Sum() array.DType {
 }
 
 // rounded are the formats that lose something of float32, as algorithms: the level of numerics that allows them, and
-// how much larger their errors are than those of float32.
-// Errors of an element are 2^12 and 2^15 times those of float32, but there is one for each factor, where tolerances are
-// made for one in each step of a sum.
+// how much larger their errors are than those of float32. Errors of an element are 2^12 and 2^15 times those of
+// float32, but there is one for each factor, where tolerances are made for one in each step of a sum.
 var rounded = map[Format]algorithm{
 	// Each product misses that of the two rests, and each rest the bits that it has no room for.
 	TF32Compensated: {"compensated TF32", Default, 4, 1},
@@ -79,11 +78,12 @@ var rounded = map[Format]algorithm{
 	BF16:            {"BF16", Fast, 1 << 12, 1},
 }
 
-// Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by instructions
-// that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8). Of the results
-// of a block of 16 by 8, thread t of the warp must have rows t/4 and t/4 + 8 or any other two, and two neighbouring
-// columns that depend on t%4; each element of either operand belongs to a row or a column alone. Where loops are not
-// like that, or the terms left over are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
+// Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by
+// instructions that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8).
+// Of the results of a block of 16 by 8, thread t of the warp must have rows t/4 and t/4 + 8 or any other two, and two
+// neighbouring columns that depend on t%4; each element of either operand belongs to a row or a column alone. Where
+// loops are not like that, or the terms left over are fewer, the step is computed by plain arithmetic: that is slow,
+// and never wrong.
 func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	if int(f) >= len(formats) {
 		return fmt.Errorf("tensorize: %d is not a format", f)

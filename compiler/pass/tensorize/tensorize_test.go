@@ -17,8 +17,8 @@ sum t2 f32[32,16] over 16 = (mul [t0 i0 r0] [t1 r0 i1])
 output t2
 `
 
-// warp has two by two matrices of results in the registers of 32 threads: threads 4k to 4k + 3 have rows k and k + 8 of
-// each, two neighbouring columns each.
+// warp has two by two matrices of results in the registers of 32 threads: threads 4k to 4k + 3 have rows k and k + 8
+// of each, two neighbouring columns each.
 const warp = `cache-write 0
 split 0 0 32 0
 split 0 3 16 0

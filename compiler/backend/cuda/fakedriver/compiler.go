@@ -20,8 +20,8 @@ import (
 const CompilerVariable = "TILTH_FAKE_CLANG"
 
 // Compiler runs clang with this program's arguments, and returns its exit status. Of kernels for a GPU it also makes
-// what the fake driver plays, beside the driver that the environment names, so that commands can be run as with a card.
-// Nothing may keep it from writing there.
+// what the fake driver plays, beside the driver that the environment names, so that commands can be run as with a
+// card. Nothing may keep it from writing there.
 func Compiler() int {
 	args := os.Args[1:]
 	status := run(args)

@@ -25,8 +25,8 @@ func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	return b.Err
 }
 
-// place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of a
-// matrix, of which a thread has two.
+// place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of
+// a matrix, of which a thread has two.
 type place struct{ warp, matrix, thread, own int }
 
 // rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it.
