@@ -6,8 +6,9 @@
 //	go run ./chaos/soak -runs 20                      every package in each of the four settings, 20 times
 //	go run ./chaos/soak -limit 1h ./tracker ./agent   two packages, as often as an hour allows
 //
-// Each run of a package adds a line to results.jsonl in the folder -keep, and the output of what failed stays beside
-// it. Several calls add up: each runs first what has the fewest runs since its last failure, so that a soak of many
-// hours can be made of short ones. The exit status is 1 when one of this call's runs failed. Begin to read at
-// repeat.go.
+// Twenty runs in each setting take a day of two processors. Calls therefore add up in ledger.jsonl, which is committed:
+// it counts the runs of each package since its last failure, on whatever machine, with the first and last commit that
+// they tested. Each call begins with what has the fewest. Tests that run side by side load the processors, too:
+// -load 0 -p 4 wastes none of their time. The output of what fails stays in the folder -keep. The exit status is 1 when
+// one of this call's runs failed. Begin to read at repeat.go.
 package main

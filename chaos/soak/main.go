@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,11 +34,14 @@ type options struct {
 	load     int
 	parallel int
 	timeout  time.Duration
+	ledger   string
 	keep     string
 	packages []string
 	// revision is the commit that is tested.
 	revision string
 }
+
+var everything = []string{"./..."}
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
@@ -48,14 +52,15 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.load, "load", runtime.NumCPU(), "processes that do nothing but compute meanwhile")
 	flags.IntVar(&o.parallel, "p", runtime.NumCPU(), "packages tested at a time")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "limit of one package's tests")
-	flags.StringVar(&o.keep, "keep", ".tools/soak", "folder of results and of the output of what failed")
+	flags.StringVar(&o.ledger, "ledger", "chaos/soak/ledger.jsonl", "file that sums up the runs of all calls")
+	flags.StringVar(&o.keep, "keep", ".tools/soak", "folder of the output of what failed")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if o.packages = flags.Args(); len(o.packages) == 0 {
-		o.packages = []string{"./..."}
+		o.packages = everything
 	}
-	o.revision = revision()
+	o.revision = revision(o.ledger)
 	for _, mode := range strings.Split(*modes, ",") {
 		if mode != "plain" && mode != "race" {
 			return o, fmt.Errorf("-modes %s: %q is neither plain nor race", *modes, mode)
@@ -90,13 +95,15 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	results, err := open(o.keep)
+	l, err := openLedger(o.ledger)
 	if err != nil {
 		return err
 	}
-	defer results.close()
-	failed, err := repeat(ctx, o, binaries, results)
-	results.table(os.Stdout)
+	if slices.Equal(o.packages, everything) {
+		l.forget(binaries[o.settings[0].Race])
+	}
+	failed, err := repeat(ctx, o, binaries, l)
+	l.table(os.Stdout)
 	switch {
 	case err != nil:
 		return err
@@ -106,11 +113,14 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// revision is the commit of the tree in the working folder, and whether it was changed since.
-func revision() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+// revision is the commit of the tree in the working folder, and whether more than the ledger was changed since.
+func revision(ledger string) string {
+	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
 	if err != nil {
 		return "an unknown revision"
 	}
-	return strings.TrimSpace(string(out))
+	if exec.Command("git", "diff", "--quiet", "HEAD", "--", ".", ":(exclude)"+ledger).Run() != nil {
+		return strings.TrimSpace(string(commit)) + "-dirty"
+	}
+	return strings.TrimSpace(string(commit))
 }

@@ -28,16 +28,15 @@ type plan struct {
 	base         int64
 }
 
-func newPlan(o options, binaries map[bool][]binary, earlier []result) *plan {
+func newPlan(o options, binaries map[bool][]binary, earlier map[place]*entry) *plan {
 	p := &plan{runs: o.runs, clean: map[place]int{}, begun: map[place]int{}, base: time.Now().UnixNano()}
 	for _, s := range o.settings {
 		for _, b := range binaries[s.Race] {
 			p.jobs = append(p.jobs, job{binary: b, setting: s})
 		}
 	}
-	for _, r := range earlier {
-		p.clean[r.place()]++
-		p.done(r)
+	for at, e := range earlier {
+		p.clean[at] = e.Clean
 	}
 	return p
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // repeat runs packages until each has its runs in each setting or the time is up, and returns how many runs failed.
-func repeat(ctx context.Context, o options, binaries map[bool][]binary, results *results) (failures int, err error) {
+func repeat(ctx context.Context, o options, binaries map[bool][]binary, l *ledger) (failures int, err error) {
 	defer load(o.load)()
-	p := newPlan(o, binaries, results.runs)
+	p := newPlan(o, binaries, l.entries)
 	deadline := time.Now().Add(o.limit)
-	var mu sync.Mutex // guards p, results, failures and err
+	var mu sync.Mutex // guards p, l, failures and err
 	next := func() (job, bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -33,7 +33,7 @@ func repeat(ctx context.Context, o options, binaries map[bool][]binary, results 
 			failures++
 		}
 		fmt.Println(r)
-		err = errors.Join(err, results.add(r))
+		err = errors.Join(err, l.add(r))
 	}
 	var wait sync.WaitGroup
 	for range max(o.parallel, 1) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,33 +21,41 @@ type setting struct {
 	Processors int  `json:"gomaxprocs"`
 }
 
-func (s setting) String() string {
-	mode := "plain"
+func (s setting) mode() string {
 	if s.Race {
-		mode = "race"
+		return "race"
 	}
-	return fmt.Sprintf("%s, GOMAXPROCS=%d", mode, s.Processors)
+	return "plain"
+}
+
+func (s setting) String() string { return fmt.Sprintf("%s, GOMAXPROCS=%d", s.mode(), s.Processors) }
+
+func (s setting) compare(other setting) int {
+	return cmp.Or(cmp.Compare(s.mode(), other.mode()), cmp.Compare(s.Processors, other.Processors))
 }
 
 // result is one run of a package's tests.
 type result struct {
-	Package string `json:"package"`
+	Package string
 	setting
 	// Revision is the commit that was tested.
-	Revision string    `json:"revision"`
-	At       time.Time `json:"at"`
-	Seconds  float64   `json:"seconds"`
+	Revision string
+	At       time.Time
+	Seconds  float64
+	// CPUSeconds is the processor time of the tests and of the processes that they waited for.
+	CPUSeconds float64
 	// Failed are the tests that failed, or how the process ended that did not say which did.
-	Failed []string `json:"failed,omitempty"`
+	Failed []string
 	// Output is the file that has what was printed, where something failed.
-	Output string `json:"output,omitempty"`
+	Output string
 }
 
 func (r result) String() string {
 	if len(r.Failed) == 0 {
-		return fmt.Sprintf("%s (%s) passed in %.0f s", r.Package, r.setting, r.Seconds)
+		return fmt.Sprintf("%s (%s) passed in %.1f s, %.1f s of a processor", r.Package, r.setting, r.Seconds, r.CPUSeconds)
 	}
-	return fmt.Sprintf("%s (%s) failed in %.0f s: %s", r.Package, r.setting, r.Seconds, strings.Join(r.Failed, ", "))
+	return fmt.Sprintf("%s (%s) failed in %.1f s: %s; its output is in %s",
+		r.Package, r.setting, r.Seconds, strings.Join(r.Failed, ", "), r.Output)
 }
 
 // run runs one package's tests where `go test` does, in the package's folder, with the cases that a seed draws.
@@ -59,12 +68,15 @@ func (b binary) run(ctx context.Context, o options, s setting, seed int64) resul
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	r.Seconds = time.Since(r.At).Seconds()
+	if state := cmd.ProcessState; state != nil {
+		r.CPUSeconds = (state.UserTime() + state.SystemTime()).Seconds()
+	}
 	if err == nil || ctx.Err() != nil {
 		return r
 	}
 	r.Failed = failed(out.Bytes(), err)
 	r.Output = filepath.Join(o.keep, fmt.Sprintf("%s-%s.log", r.At.Format("20060102-150405.000"), strings.ReplaceAll(b.pkg, "/", "-")))
-	if err := os.WriteFile(r.Output, out.Bytes(), 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(o.keep, 0o700), os.WriteFile(r.Output, out.Bytes(), 0o600)); err != nil {
 		r.Output = fmt.Sprintf("not kept: %v", err)
 	}
 	return r

@@ -36,27 +36,26 @@ func module(t *testing.T) {
 
 func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
 	module(t)
-	args := []string{"-runs", "2", "-modes", "plain", "-procs", "1,2", "-load", "0", "-keep", "kept"}
+	args := []string{"-runs", "2", "-modes", "plain", "-procs", "1,2", "-load", "0", "-ledger", "ledger", "-keep", "kept"}
 	for range 2 {
 		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "8 runs failed") {
 			t.Fatalf("run says %v, want that 8 runs failed", err)
 		}
 	}
-	results, err := open("kept")
+	l, err := openLedger("ledger")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer results.close()
 	counts := map[string]int{}
-	for _, r := range results.runs {
-		counts[r.Package]++
+	for _, e := range l.entries {
+		counts[e.Package] += e.Runs
 	}
 	// What passes needs no more runs in the second call; what fails is run as often again.
 	if want := (map[string]int{"example/a": 4, "example/b": 8, "example/c": 8}); !maps.Equal(counts, want) {
 		t.Errorf("runs of both calls by package: %v, want %v", counts, want)
 	}
 	var out bytes.Buffer
-	results.table(&out)
+	l.table(&out)
 	for _, want := range []string{"example/b TestBad/part", "example/c (exit status 3)", "plain, GOMAXPROCS=2", "0 at least"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
@@ -69,7 +68,7 @@ func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
 
 func TestARunWithoutFailuresPasses(t *testing.T) {
 	module(t)
-	if err := run(t.Context(), []string{"-runs", "1", "-procs", "1", "-modes", "plain", "-keep", "kept", "./a"}); err != nil {
+	if err := run(t.Context(), []string{"-runs", "1", "-procs", "1", "-modes", "plain", "-ledger", "ledger", "-keep", "kept", "./a"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,9 +76,8 @@ func TestARunWithoutFailuresPasses(t *testing.T) {
 func TestWhatHasTheFewestCleanRunsIsRunNext(t *testing.T) {
 	plain, race := setting{Processors: 1}, setting{Race: true, Processors: 1}
 	a, b := binary{pkg: "a"}, binary{pkg: "b"}
-	p := newPlan(options{runs: 2, settings: []setting{plain, race}}, map[bool][]binary{false: {a, b}, true: {a, b}}, []result{
-		{Package: "a", setting: plain}, {Package: "a", setting: plain}, {Package: "a", setting: race},
-		{Package: "b", setting: plain}, {Package: "b", setting: plain, Failed: []string{"TestB"}}, {Package: "b", setting: plain},
+	p := newPlan(options{runs: 2, settings: []setting{plain, race}}, map[bool][]binary{false: {a, b}, true: {a, b}}, map[place]*entry{
+		{"a", plain}: {Clean: 2}, {"a", race}: {Clean: 1}, {"b", plain}: {Clean: 1},
 	})
 	var order []string
 	for j, ok := p.next(); ok; j, ok = p.next() {
@@ -88,6 +86,33 @@ func TestWhatHasTheFewestCleanRunsIsRunNext(t *testing.T) {
 	want := []string{"b race, GOMAXPROCS=1", "b plain, GOMAXPROCS=1", "a race, GOMAXPROCS=1", "b race, GOMAXPROCS=1"}
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q, want %q", order, want)
+	}
+}
+
+func TestAFailureBeginsTheCountAnewAndIsRemembered(t *testing.T) {
+	var e entry
+	for _, r := range []result{{Revision: "1"}, {Revision: "2", Failed: []string{"TestB"}}, {Revision: "3"}, {Revision: "4"}} {
+		e.add(r)
+	}
+	if e.Runs != 4 || e.Clean != 2 || e.From != "3" || e.To != "4" || e.Failures["TestB"] != 1 {
+		t.Errorf("%+v, want 4 runs, 2 of them clean, from 3 to 4, and one failure of TestB", e)
+	}
+}
+
+func TestPackagesThatAreGoneAreForgotten(t *testing.T) {
+	l := &ledger{"", map[place]*entry{{"a", setting{}}: {}, {"b", setting{}}: {}}}
+	if l.forget([]binary{{pkg: "b"}}); len(l.entries) != 1 || l.entries[place{"b", setting{}}] == nil {
+		t.Errorf("%v are left, want b alone", l.entries)
+	}
+}
+
+func TestADamagedLedgerIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	if err := os.WriteFile(path, []byte("{\"package\":"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLedger(path); err == nil || !strings.Contains(err.Error(), "remove "+path) {
+		t.Errorf("%v, want an error that says to remove the file", err)
 	}
 }
 
