@@ -6,9 +6,9 @@
 //	go run ./chaos/soak -runs 20                      every package in each of the four settings, 20 times
 //	go run ./chaos/soak -limit 1h ./tracker ./agent   two packages, as often as an hour allows
 //
-// Twenty runs in each setting take a day of two processors. Calls therefore add up in ledger.jsonl, which is committed:
-// it counts the runs of each package since its last failure, on whatever machine, with the first and last commit that
-// they tested. Each call begins with what has the fewest. Tests that run side by side load the processors, too:
-// -load 0 -p 4 wastes none of their time. The output of what fails stays in the folder -keep. The exit status is 1 when
-// one of this call's runs failed. Begin to read at repeat.go.
+// Twenty runs in each setting take many hours. Calls therefore add up in ledger.jsonl, which is committed: it counts
+// the runs of each package since its last failure, on whatever machine, with the first and the last commit that they
+// tested. Each call begins with what has the fewest. Tests that run side by side load the processors, too, and waste
+// none of their time: -load 0 -p 4. The output of what fails stays in the folder -keep. The exit status is 1 when one
+// of this call's runs failed. Begin to read at repeat.go.
 package main

@@ -87,7 +87,7 @@ func (inside near) newLoop(n *ir.For) (l *loop, ok bool) {
 	l.steps = min(l.steps, n.Extent)
 	for t, b := range l.rings {
 		ring := *b
-		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*b.Elements()), 0
+		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*slotElements(t)), 0
 		l.rings[t] = &ring
 	}
 	return l, true
@@ -183,10 +183,19 @@ func (l *loop) tensors() []*expr.Tensor {
 	return list
 }
 
+// slotBytes is what the slots of a ring are multiples of, so that copies to each are aligned alike.
+const slotBytes = 16
+
+// slotElements is the size of a ring's slot for a buffer.
+func slotElements(t *expr.Tensor) int64 {
+	size := t.DType.Bytes()
+	return (t.Shape[0]*size + slotBytes - 1) / slotBytes * slotBytes / size
+}
+
 // slot is where a step's element lies in a ring.
 func (l *loop) slot(t *expr.Tensor, step, index expr.Expr) expr.Expr {
 	place := expr.Simplify(expr.Bin(expr.FloorMod, step, expr.I(l.steps)))
-	return expr.Linearize(expr.AddE(expr.MulE(place, expr.I(t.Shape[0])), index)).Expr()
+	return expr.Linearize(expr.AddE(expr.MulE(place, expr.I(slotElements(t))), index)).Expr()
 }
 
 // begun is what begins the copies of a step.

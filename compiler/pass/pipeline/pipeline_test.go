@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -30,4 +31,25 @@ func TestRingsAreNoLongerThanTheirLoop(t *testing.T) {
 			t.Errorf("the ring has %d elements", a.Buffer.Elements())
 		}
 	})
+}
+
+// TestSlotsOfRingsAreAligned: a step of six numbers takes the room of eight, since a copy of 16 bytes may begin at its
+// first one.
+func TestSlotsOfRingsAreAligned(t *testing.T) {
+	tiles := strings.NewReplacer("split 0 0 4 0", "split 0 0 2 0", "split 0 3 2 0", "split 0 3 1 0", "split 1 0 2 0", "split 1 0 1 0")
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, tiles.Replace(irtest.TilesOf(3))+"pipeline 2 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elements := map[bool]int64{}
+	for after, f := range map[bool]*ir.Func{false: f, true: pipeline.Run(f)} {
+		ir.Visit(f.Body, func(st ir.Stmt) {
+			if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Shared {
+				elements[after] = a.Buffer.Elements()
+			}
+		})
+	}
+	if elements[false] != 6 || elements[true] != 2*8 {
+		t.Errorf("a buffer of %d elements has a ring of %d, want 6 and 16", elements[false], elements[true])
+	}
 }
