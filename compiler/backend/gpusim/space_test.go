@@ -3,6 +3,7 @@ package gpusim
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
@@ -49,7 +50,7 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 }
 
 // check runs cases on the simulated GPU, which must find nothing, and compares their outputs with the evaluator's.
-func check(t testing.TB, rt *rapid.T, on *target.Target, cases []kerneltest.Case) {
+func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case) {
 	u := newUnit(on)
 	symbols := make([]string, len(cases))
 	for k, c := range cases {
@@ -88,4 +89,22 @@ func TestEveryPointIsRight(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKnownSchedules replays the schedules of testdata/schedules, each of which once made wrong code. A file has a
+// workload, a trace and the number of workers; its name says what was wrong.
+func TestKnownSchedules(t *testing.T) {
+	files, err := filepath.Glob("testdata/schedules/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no schedules: %v", err)
+	}
+	var cases []kerneltest.Case
+	for _, file := range files {
+		c, err := kerneltest.ReadCase(file)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		cases = append(cases, c)
+	}
+	check(t, t, played(t), cases)
 }

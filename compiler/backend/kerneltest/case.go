@@ -3,6 +3,8 @@ package kerneltest
 import (
 	"fmt"
 	"math"
+	"os"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -24,6 +26,26 @@ func (c Case) GoString() string { return fmt.Sprintf("case of %d stages", len(c.
 // Text is the form in which cases are kept in files.
 func (c Case) Text() string {
 	return fmt.Sprintf("%s%sworkers %d\n", c.Workload.Text(), c.Schedule.Trace(), c.Workers)
+}
+
+// ReadCase reads a case from a file that has its Text, and draws its data.
+func ReadCase(file string) (Case, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Case{}, err
+	}
+	workload, rest, _ := strings.Cut(string(data), "tilth-trace")
+	trace, workers, _ := strings.Cut(rest, "workers ")
+	var c Case
+	if _, err := fmt.Sscan(workers, &c.Workers); err != nil {
+		return c, fmt.Errorf("number of workers: %w", err)
+	}
+	if c.Workload, err = expr.Parse(workload); err != nil {
+		return c, err
+	}
+	c.Args = Fill(c.Workload, 1)
+	c.Schedule, err = schedule.Replay(c.Workload, []byte("tilth-trace"+trace))
+	return c, err
 }
 
 // Wrong says what differs from the evaluator's answer by more than a tolerance; empty when nothing does.
