@@ -18,23 +18,37 @@ func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	if len(at.Terms) > 0 && p.guarded > 0 {
 		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), ctext.IntLiteral(at.Const, array.Int64))
 	}
-	return fmt.Sprintf("%s[%s]", p.origin(t, at.Terms), ctext.IntLiteral(at.Const, array.Int64))
+	if len(at.Terms) == 0 {
+		return fmt.Sprintf("%s[%s]", p.buffer(t), ctext.IntLiteral(at.Const, array.Int64))
+	}
+	from := p.origin(t, at)
+	return fmt.Sprintf("%s[%s]", from.name, ctext.IntLiteral(at.Const-from.offset, array.Int64))
 }
 
-// origin is a variable that points as many elements behind a buffer's begin as the terms of an index add up to,
-// declared once in each block that needs it. It may point out of the buffer where a constant leads back into it.
-func (p *printer) origin(t *expr.Tensor, terms []expr.Term) string {
-	if len(terms) == 0 {
-		return p.buffer(t)
+// pointer is a C variable that points so many elements behind where the terms of an index lead.
+type pointer struct {
+	name   string
+	offset int64
+}
+
+// origin is a pointer for an element and for all whose indices have the same terms, declared once in each block that
+// needs it. Where compilers know how long the buffer is, it never leaves it: it points to the first of these elements
+// if the terms alone might lead elsewhere. Compilers take that for impossible, and gcc drops iterations in which a
+// pointer leaves an array on its way. Into other buffers it points without the constant, which may lead back.
+func (p *printer) origin(t *expr.Tensor, at expr.Linear) pointer {
+	begin, sum := "&"+p.buffer(t)+"[0]", p.sum(p.outermostFirst(at.Terms))
+	if known, ok := p.pointers[begin+sum]; ok {
+		return known
 	}
-	code := "&" + p.buffer(t) + "[0] + " + p.sum(p.outermostFirst(terms)) // not of an array, whose bounds sums may leave on the way
-	if name, ok := p.pointers[code]; ok {
-		return name
+	from := pointer{name: p.kernel.fresh("q")}
+	code := sum
+	if lo, _, ok := (expr.Linear{Terms: at.Terms}).Bounds(); p.arrays[t] && (!ok || lo < 0 || at.Const < 0) {
+		from.offset = at.Const
+		code = fmt.Sprintf("(%s + %s)", ctext.IntLiteral(at.Const, array.Int64), sum)
 	}
-	name := p.kernel.fresh("q")
-	p.line("__auto_type const %s = %s;", name, code)
-	p.pointers[code] = name
-	return name
+	p.line("__auto_type const %s = %s + %s;", from.name, begin, code)
+	p.pointers[begin+sum] = from
+	return from
 }
 
 // outermostFirst sorts terms by how deep in the loops their values change.

@@ -39,7 +39,7 @@ func (k *kernelPrinter) printer() *printer {
 	p := &printer{
 		unit: k.unit, kernel: k, indent: 1, names: map[*expr.Var]string{}, lanes: 1,
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
-		pointers: map[string]string{}, depths: map[*expr.Var]int{},
+		arrays: map[*expr.Tensor]bool{}, pointers: map[string]pointer{}, depths: map[*expr.Var]int{},
 	}
 	p.scalars = &ctext.Scalars{Helpers: *k.unit.helpers(), Var: p.varName, Load: p.scalarLoad, Guard: p.guard}
 	return p

@@ -25,9 +25,11 @@ type printer struct {
 	registers map[*expr.Tensor]*register
 	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
 	memory map[*expr.Tensor]string
+	// arrays are those of them that are arrays, whose length compilers know.
+	arrays map[*expr.Tensor]bool
 	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are
 	// around the declaration of a variable, loops how many there are here.
-	pointers map[string]string
+	pointers map[string]pointer
 	depths   map[*expr.Var]int
 	loops    int
 	// guarded is how many conditions an expression is only computed under.
@@ -204,6 +206,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 		panic(fmt.Sprintf("codegen: buffer %s lies in %v", b.Tensor.Name, b.Space))
 	}
 	p.memory[b.Tensor] = name
+	p.arrays[b.Tensor] = b.Space == ir.Stack
 }
 
 // variables declares those of a buffer in registers.
