@@ -18,6 +18,9 @@ type place struct {
 
 func (r result) place() place { return place{r.Package, r.setting} }
 
+// runsOfDraw is how many runs of a package in a setting have the same cases.
+const runsOfDraw = 5
+
 // plan says which package is run next.
 type plan struct {
 	jobs []job
@@ -55,9 +58,8 @@ func (p *plan) next() (job, bool) {
 		best, where, found = j, at, true
 	}
 	if found {
-		// Settings draw the same cases in their runs of one number, so that what they compile is kept for the others;
-		// another call draws others.
-		best.seed = p.base + int64(p.begun[where])
+		// What settings compile is kept for the others, and for a few runs more; another call draws other cases.
+		best.seed = p.base + int64(p.begun[where]/runsOfDraw)
 		p.clean[where]++
 		p.begun[where]++
 	}
