@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	gpudescribe "github.com/tilth-dev/tilth/compiler/backend/gpu/describe"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
@@ -73,11 +74,8 @@ const clock = 1.7e9
 // Clock implements backend.Backend.
 func (Backend) Clock(*target.Target) float64 { return clock }
 
-// featureSet has no more than the analytic cost, as long as no card was there to learn from.
-var featureSet = backend.CostAlone("cuda-features-1")
-
 // Features implements backend.Backend.
-func (Backend) Features() backend.Features { return featureSet }
+func (Backend) Features() backend.Features { return gpudescribe.Features{} }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {

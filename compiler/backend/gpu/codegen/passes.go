@@ -56,3 +56,16 @@ func Lower(s *schedule.Schedule, g *target.GPU, see func(step string, f *ir.Func
 	}
 	return f, err
 }
+
+// Outline is the program of a schedule with its launches and wide copies, before anything is proved, placed or
+// ordered: what estimates are made of.
+func Outline(s *schedule.Schedule) (*ir.Func, error) {
+	f, err := lower.Schedule(s)
+	if err != nil {
+		return nil, err
+	}
+	if f, err = threads.Run(f); err != nil {
+		return nil, err
+	}
+	return wide.Run(f), nil
+}

@@ -1,0 +1,117 @@
+package cost
+
+import (
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Analysis is what a kernel asks of a GPU.
+type Analysis struct {
+	GPU *target.GPU
+	// Launches are those of the kernel, in order.
+	Launches []*Launch
+}
+
+// Launch is a loop on blocks.
+type Launch struct {
+	// Blocks and Threads are exact: the blocks of the grid, and the threads of a block.
+	Blocks, Threads int64
+	// SharedBytes is the shared memory of a block, rings included. Registers is about how many registers a thread
+	// takes: those that its results are kept in are counted, those for addresses and operands guessed.
+	SharedBytes, Registers int64
+	// Stages is the most steps for which operands are in shared memory or on their way there; 1 = they are not fetched
+	// ahead.
+	Stages int64
+	// Steps is how often a block fetches operands into shared memory.
+	Steps float64
+	// StepBytes is what a step fetches.
+	StepBytes float64
+	// Code is about how many instructions are written out.
+	Code float64
+	// Work is that of an average block.
+	Work
+}
+
+// Work is what a block does.
+type Work struct {
+	// Operations are those of all threads.
+	Operations Operations
+	// Matrix is the multiplications and additions by instructions for matrices, of so many bits in each factor.
+	Matrix, MatrixBits float64
+	// Global is what the block loads from global memory, Stored what it writes there, Local what it loads from and
+	// stores to shared memory.
+	Global, Stored, Local Traffic
+	// Copies are instructions of threads that copy from global to shared memory, Asynchronous those that do not wait.
+	Copies, Asynchronous float64
+}
+
+// Traffic is what moves between threads and a memory.
+type Traffic struct {
+	// Requests is the instructions of warps that move anything.
+	Requests float64
+	// Bytes is what their threads ask for.
+	Bytes float64
+	// Units is what is moved for them: sectors of 32 bytes of global memory, or turns of the banks of shared memory.
+	Units float64
+}
+
+func (t *Traffic) add(o Traffic) {
+	t.Requests += o.Requests
+	t.Bytes += o.Bytes
+	t.Units += o.Units
+}
+
+// Analyse analyses a program whose launches are made and whose copies are wide. It only reads the program.
+func Analyse(f *ir.Func, g *target.GPU) *Analysis {
+	a := &Analysis{GPU: g}
+	for _, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			a.Launches = append(a.Launches, analysed(n))
+		}
+	}
+	return a
+}
+
+// Heaviest is the launch that takes longest; nil when there is none.
+func (a *Analysis) Heaviest() (most *Launch) {
+	for _, l := range a.Launches {
+		if most == nil || a.Cycles(l).Total > a.Cycles(most).Total {
+			most = l
+		}
+	}
+	return most
+}
+
+func analysed(n *ir.For) *Launch {
+	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1}
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		if x, ok := st.(*ir.For); ok && x.Kind == ir.Threads {
+			l.Threads = max(l.Threads, x.Extent)
+		}
+	})
+	private := int64(0)
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		a, ok := st.(*ir.Alloc)
+		switch {
+		case !ok:
+		case a.Buffer.Space == ir.Shared:
+			l.Stages = max(l.Stages, a.Buffer.Steps)
+			l.SharedBytes += aligned(a.Buffer.Bytes()) * max(1, a.Buffer.Steps)
+		case a.Buffer.Space == ir.Private:
+			private += a.Buffer.Bytes()
+		}
+	})
+	l.Registers = (private/registerBytes+l.Threads-1)/l.Threads + guessedRegisters
+	newWalker(l).loop(n)
+	return l
+}
+
+const (
+	registerBytes = 4
+	// guessedRegisters is what a thread keeps besides its results: addresses, counters, and operands under way.
+	guessedRegisters = 40
+	// sharedAlign is what buffers in shared memory are aligned to, in bytes.
+	sharedAlign = 16
+)
+
+func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign * sharedAlign }

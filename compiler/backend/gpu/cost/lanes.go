@@ -1,0 +1,126 @@
+package cost
+
+import (
+	"math/bits"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// width is how many threads are looked at together: a warp.
+const width = 32
+
+// lanes are the values of an integer expression in the threads of a warp.
+type lanes [width]int64
+
+// sample is one place in the loops: the values of variables in the threads of one warp, and which of them are active.
+type sample struct {
+	vars   map[*expr.Var]*lanes
+	active uint32
+}
+
+// everyLane has all threads of a warp active.
+const everyLane uint32 = 1<<width - 1
+
+// eval is the value of an expression in all lanes. What is loaded is taken to be scattered: a number that differs from
+// lane to lane by more than any vector is long.
+func (s *sample) eval(e expr.Expr) (v lanes) {
+	switch n := e.(type) {
+	case *expr.Int:
+		for k := range v {
+			v[k] = n.Value
+		}
+	case *expr.Var:
+		if known := s.vars[n]; known != nil {
+			return *known
+		}
+	case *expr.Binary:
+		a, b := s.eval(n.A), s.eval(n.B)
+		for k := range v {
+			v[k] = integer(n.Op, a[k], b[k])
+		}
+	case *expr.Select:
+		cond, a, b := s.eval(n.Cond), s.eval(n.A), s.eval(n.B)
+		for k := range v {
+			if v[k] = b[k]; cond[k] != 0 {
+				v[k] = a[k]
+			}
+		}
+	case *expr.Cast:
+		return s.eval(n.A)
+	case *expr.Load:
+		for k := range v {
+			v[k] = int64(k) * scattered
+		}
+	}
+	return v
+}
+
+// scattered is how far apart the values are that threads load.
+const scattered = 1021
+
+// where is the sample with those threads active for which a condition holds.
+func (s *sample) where(cond expr.Expr, holds bool) sample {
+	v := s.eval(cond)
+	part := sample{s.vars, 0}
+	for k := range v {
+		if s.active>>k&1 == 1 && (v[k] != 0) == holds {
+			part.active |= 1 << k
+		}
+	}
+	return part
+}
+
+// threads is how many threads are active.
+func (s *sample) threads() int { return bits.OnesCount32(s.active) }
+
+// integer computes an operator of indices and conditions; those that indices do not have are zero.
+func integer(op expr.BinaryOp, a, b int64) int64 {
+	switch op {
+	case expr.Add:
+		return a + b
+	case expr.Sub:
+		return a - b
+	case expr.Mul:
+		return a * b
+	case expr.FloorDiv, expr.Div:
+		return floorDiv(a, b)
+	case expr.FloorMod, expr.Mod:
+		return a - b*floorDiv(a, b)
+	case expr.Min:
+		return min(a, b)
+	case expr.Max:
+		return max(a, b)
+	case expr.And:
+		return a & b
+	case expr.Or:
+		return a | b
+	case expr.Xor:
+		return a ^ b
+	case expr.Lt:
+		return one(a < b)
+	case expr.Le:
+		return one(a <= b)
+	case expr.Eq:
+		return one(a == b)
+	case expr.Ne:
+		return one(a != b)
+	}
+	return 0
+}
+
+func one(holds bool) int64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
+func floorDiv(a, b int64) int64 {
+	if b == 0 {
+		return 0
+	}
+	if q := a / b; q*b == a || (a < 0) == (b < 0) {
+		return q
+	}
+	return a/b - 1
+}

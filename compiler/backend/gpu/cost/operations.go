@@ -1,0 +1,68 @@
+package cost
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Operations counts operations of threads by kind. Integers are those that addresses and conditions take.
+type Operations struct {
+	MultiplyAdds, Adds, Divides, Transcendentals, Integers, Selects, Casts float64
+}
+
+// Slots is how many of the places there are for an instruction in a multiprocessor's cycles the operations take. A
+// division or a root is a short sequence, a transcendental function a polynomial of about twenty steps.
+func (o *Operations) Slots() float64 {
+	return o.MultiplyAdds + o.Adds + 8*o.Divides + 20*o.Transcendentals + o.Integers + o.Selects + 2*o.Casts
+}
+
+// integerDivision is what a quotient or a remainder by a constant takes: a product, a shift, and what corrects them.
+const integerDivision = 4
+
+// unary counts one operation.
+func (o *Operations) unary(n *expr.Unary, times float64) {
+	o.kind(n.Op.Work(), n.A.DType().IsFloat(), times)
+}
+
+// binary counts one operation, unless it is the multiplication of a multiplication and addition.
+func (o *Operations) binary(n *expr.Binary, times float64) {
+	if isSum(n) && (isProduct(n.A) || isProduct(n.B)) {
+		// The product is counted as an addition in its own turn: one instruction is both.
+		o.MultiplyAdds += times
+		o.Adds -= times
+		return
+	}
+	o.kind(n.Op.Work(), n.A.DType().IsFloat(), times)
+}
+
+func (o *Operations) kind(w expr.Work, float bool, times float64) {
+	switch {
+	case w == expr.Transcendental:
+		o.Transcendentals += times
+	case w == expr.Division && !float:
+		o.Integers += integerDivision * times
+	case w == expr.Division:
+		o.Divides += times
+	case float:
+		o.Adds += times
+	default:
+		o.Integers += times
+	}
+}
+
+func isSum(n *expr.Binary) bool {
+	return (n.Op == expr.Add || n.Op == expr.Sub) && n.DType().IsFloat()
+}
+
+func isProduct(e expr.Expr) bool {
+	n, ok := e.(*expr.Binary)
+	return ok && n.Op == expr.Mul
+}
+
+// products is how many products of matrices instructions compute for one of a format.
+func products(f schedule.Format) float64 {
+	if f == schedule.TF32Compensated {
+		return 3
+	}
+	return 1
+}

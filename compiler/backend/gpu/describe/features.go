@@ -1,0 +1,62 @@
+package describe
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Features are those of candidates for cards. They implement backend.Features.
+type Features struct{}
+
+var _ backend.Features = Features{}
+
+var set = features.NewSet("tilth-gpu-features-1", names(), costColumn)
+
+func names() []string {
+	list := make([]string, len(columns))
+	for k, c := range columns {
+		list[k] = c.name
+	}
+	return list
+}
+
+// Set implements backend.Features.
+func (Features) Set() *features.Set { return set }
+
+// Describe implements backend.Features.
+func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+	c := analysed(s, t, cycles)
+	values := make([]float32, len(columns))
+	for k, column := range columns {
+		values[k] = finite(column.value(c))
+	}
+	return features.Row{Set: set, Values: values}
+}
+
+// Prior implements backend.Features: no card was there to learn from.
+func (Features) Prior(*target.Target) string { return "" }
+
+// Code implements backend.Features.
+func (Features) Code(s *schedule.Schedule, t *target.Target) (instructions float64) {
+	for _, l := range analysed(s, t, math.NaN()).Launches {
+		instructions += l.Code
+	}
+	return instructions
+}
+
+// finite is a number that a model can be trained on.
+func finite(v float64) float32 {
+	switch {
+	case math.IsNaN(v):
+		return 0
+	case v > 1e30:
+		return 1e30
+	case v < -1e30:
+		return -1e30
+	}
+	return float32(v)
+}

@@ -1,0 +1,46 @@
+package machine
+
+import "github.com/tilth-dev/tilth/compiler/target"
+
+// What a multiprocessor does in a cycle.
+const (
+	// Lanes is the operations of threads: multiplications and additions in float32, or others.
+	Lanes = 128.0
+	// MatrixBits is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
+	// 1024 products of bfloat16.
+	MatrixBits = 1024.0 * 16
+	// SharedTurns is how often the banks of shared memory have a turn.
+	SharedTurns = 1.0
+	// GlobalBytes is what comes from global memory when all multiprocessors read.
+	GlobalBytes = 16.0
+)
+
+// What waiting costs, in cycles.
+const (
+	// Latency is how long a load from global memory takes.
+	Latency = 600.0
+	// Launch is from the end of a launch to the beginning of the next one.
+	Launch = 2000.0
+)
+
+// BusyWarps is how many warps keep a multiprocessor busy that have nothing to wait for but their own instructions.
+const BusyWarps = 8
+
+// Residents is how many blocks a multiprocessor holds at a time, by what a block takes of it: at least one.
+func Residents(g *target.GPU, threads, registers, sharedBytes int64) int64 {
+	return max(1, min(ByThreads(g, threads), ByRegisters(g, threads*registers), ByShared(g, sharedBytes)))
+}
+
+// ByThreads is how many blocks of so many threads a multiprocessor has room for.
+func ByThreads(g *target.GPU, threads int64) int64 {
+	warp := int64(g.WarpThreads)
+	return int64(g.MultiprocessorThreads) / max(1, (threads+warp-1)/warp*warp)
+}
+
+// ByRegisters is how many blocks it has room for that take so many registers.
+func ByRegisters(g *target.GPU, registers int64) int64 {
+	return int64(g.MultiprocessorRegisters) / max(1, registers)
+}
+
+// ByShared is how many blocks it has room for that take so much shared memory.
+func ByShared(g *target.GPU, bytes int64) int64 { return g.MultiprocessorSharedBytes / max(1, bytes) }
