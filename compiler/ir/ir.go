@@ -43,7 +43,7 @@ type Kind uint8
 // Iterations on blocks are those of a GPU's grid, in which they are a launch; iterations on threads are those of a
 // block. All threads of a block take the same way through what is between the two, and the threads of a loop whose
 // extent is less than the block's threads are the first ones. Iterations on matrices are terms of sums that
-// instructions take several of.
+// instructions take several of. Lanewise iterations combine what neighbouring threads of a warp have.
 const (
 	Serial Kind = iota
 	Parallel
@@ -53,6 +53,7 @@ const (
 	Blocks
 	Threads
 	Matrices
+	Lanewise
 )
 
 // Buffer is flat memory.

@@ -9,7 +9,7 @@ import (
 )
 
 var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
-	Blocks: "blocks", Threads: "threads", Matrices: "matrices"}
+	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise"}
 
 // String is the word that a loop of the kind begins with in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
@@ -270,6 +270,8 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return "lanes(" + strings.Join(values, ", ") + ")"
 	case *Fragment:
 		return t.fragment(n)
+	case *Shuffled:
+		return fmt.Sprintf("shuffle(%s, %d)", t.expr(n.Value), n.Mask)
 	case *Spread:
 		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
 	default:

@@ -181,6 +181,10 @@ func (v *verifier) uses(e expr.Expr) (err error) {
 			if !v.bound[n] {
 				err = fmt.Errorf("variable %s is used where it is not bound", n.Name)
 			}
+		case *Shuffled:
+			if !v.threads {
+				err = errors.New("a value is exchanged where there are no threads")
+			}
 		case *expr.Load:
 			if !v.buffers[n.Tensor] {
 				err = fmt.Errorf("buffer %s is read where it is not there", n.Tensor.Name)

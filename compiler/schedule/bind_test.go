@@ -88,3 +88,21 @@ output t3
 		t.Error(err)
 	}
 }
+
+// TestWhatIsShuffled is a whole reduction of what another stage has computed.
+func TestWhatIsShuffled(t *testing.T) {
+	const partial = "rfactor 0 0 32 0\n"
+	for trace, want := range map[string]string{
+		partial + "shuffle 0 1":                "",
+		"shuffle 0 1":                          "does not combine",
+		partial + "shuffle 0 0":                "is not all of its reduction",
+		partial + "split 0 1 8 0\nshuffle 0 3": "is not all of its reduction",
+		partial + "unroll 0 1\nshuffle 0 1":    "already annotated",
+		"shuffle 9 0":                          "no stage 9",
+	} {
+		_, err := Replay(parseWorkload(t, reduced), []byte(traceHeader+"\n"+trace+"\n"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %s", trace, err, want)
+		}
+	}
+}

@@ -89,7 +89,7 @@ type Fuse struct {
 type Kind uint8
 
 // The kinds of loops. Blocks and threads are those of a GPU, matrices the terms that its instructions for matrices
-// take.
+// take. Lanewise terms lie in the registers of neighbouring threads.
 const (
 	Serial Kind = iota
 	Parallel
@@ -99,6 +99,7 @@ const (
 	Block
 	Thread
 	Matrices
+	Lanewise
 )
 
 // Tail says how to handle the last, partial tile of a split that does not divide.

@@ -36,11 +36,16 @@ type use struct {
 // extent is the parts of a buffer that were read and written: from the first element to the last.
 type extent struct{ read, written part }
 
-// part is the elements lo <= i < hi; none where hi is 0.
-type part struct{ lo, hi int64 }
+// part is the elements lo <= i < hi; none where hi is 0. Of rows that many elements apart, if row is not 0, it is
+// those columns alone.
+type part struct {
+	lo, hi  int64
+	row     int64
+	columns struct{ lo, hi int64 }
+}
 
 // all stands for elements of which nothing is known.
-var all = part{0, math.MaxInt64}
+var all = part{lo: 0, hi: math.MaxInt64}
 
 func (p part) plus(q part) part {
 	switch {
@@ -49,11 +54,21 @@ func (p part) plus(q part) part {
 	case q.hi == 0:
 		return p
 	}
-	return part{min(p.lo, q.lo), max(p.hi, q.hi)}
+	sum := part{lo: min(p.lo, q.lo), hi: max(p.hi, q.hi)}
+	if p.row == q.row {
+		sum.row = p.row
+		sum.columns.lo, sum.columns.hi = min(p.columns.lo, q.columns.lo), max(p.columns.hi, q.columns.hi)
+	}
+	return sum
 }
 
 // meets reports whether two parts may have an element in common.
-func (p part) meets(q part) bool { return p.lo < q.hi && q.lo < p.hi }
+func (p part) meets(q part) bool {
+	if p.row > 0 && p.row == q.row && (p.columns.lo >= q.columns.hi || q.columns.lo >= p.columns.hi) {
+		return false
+	}
+	return p.lo < q.hi && q.lo < p.hi
+}
 
 func (p pending) add(u use, e extent) {
 	p[u] = extent{p[u].read.plus(e.read), p[u].written.plus(e.written)}
@@ -210,11 +225,31 @@ func (p *placer) read(used pending, e expr.Expr, alone bool) {
 
 // within is the part of a buffer in which an index lies, whatever the loops around it.
 func within(index expr.Expr) part {
-	lo, hi, ok := expr.Linearize(index).Bounds()
+	at := expr.Linearize(index)
+	lo, hi, ok := at.Bounds()
 	if !ok || lo < 0 {
 		return all
 	}
-	return part{lo, hi + 1}
+	p := part{lo: lo, hi: hi + 1}
+	for _, t := range at.Terms {
+		if from, to, ok := columns(at, t.Coef); ok && (p.row == 0 || t.Coef < p.row) {
+			p.row, p.columns.lo, p.columns.hi = t.Coef, from, to+1
+		}
+	}
+	return p
+}
+
+// columns are the first and the last column that an index has in rows of that many elements; ok is false where it may
+// leave a row.
+func columns(at expr.Linear, row int64) (lo, hi int64, ok bool) {
+	rest := expr.Linear{Const: at.Const % max(1, row)}
+	for _, t := range at.Terms {
+		if row < 2 || t.Coef%row != 0 {
+			rest.Terms = append(rest.Terms, t)
+		}
+	}
+	lo, hi, ok = rest.Bounds()
+	return lo, hi, ok && row > 1 && lo >= 0 && hi < row
 }
 
 // copied is the part of a buffer that a copy writes, whatever the loops around it.
@@ -222,6 +257,9 @@ func copied(n *ir.Copy) part {
 	p := within(n.Index)
 	if p != all {
 		p.hi += n.Elements - 1
+		if p.columns.hi += n.Elements - 1; p.columns.hi > p.row {
+			p.row = 0
+		}
 	}
 	return p
 }

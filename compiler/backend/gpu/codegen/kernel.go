@@ -107,7 +107,7 @@ func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dia
 // kernel prints a launch as a function.
 func kernel(name string, l launch, globals []global, u *ctext.Declarations, d ctext.Dialect) string {
 	p := &printer{name: name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{}}
-	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.fragment}
+	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
 	params := make([]string, len(globals))
 	arrays := ""
 	for k, g := range globals {

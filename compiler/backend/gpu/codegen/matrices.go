@@ -29,12 +29,19 @@ func (p *printer) multiply(n *ir.MultiplyMatrices) {
 	p.line("%s(%s, %d, %s, %s);", word, at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
 }
 
-// fragment is a register of an operand.
-func (p *printer) fragment(e expr.Expr) string {
-	n, ok := e.(*ir.Fragment)
-	if !ok {
-		panic(fmt.Sprintf("gpu: unknown expression %T", e))
+// other is an expression that kernels alone have.
+func (p *printer) other(e expr.Expr) string {
+	switch n := e.(type) {
+	case *ir.Fragment:
+		return p.fragment(n)
+	case *ir.Shuffled:
+		return fmt.Sprintf("SHUFFLE_XOR(%s, %d)", p.scalars.Text(n.Value), n.Mask)
 	}
+	panic(fmt.Sprintf("gpu: unknown expression %T", e))
+}
+
+// fragment is a register of an operand.
+func (p *printer) fragment(n *ir.Fragment) string {
 	elements := make([]string, len(n.Elements))
 	for k, x := range n.Elements {
 		elements[k] = p.scalars.Text(x)

@@ -5,6 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
+	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
@@ -25,6 +26,7 @@ type pass struct {
 func passes(g *target.GPU) []pass {
 	return []pass{
 		{"threads", threads.Run},
+		{"shuffle", func(f *ir.Func) (*ir.Func, error) { return shuffle.Run(f), nil }},
 		{"wide", func(f *ir.Func) (*ir.Func, error) { return wide.Run(f), nil }},
 		{"pipeline", func(f *ir.Func) (*ir.Func, error) { return pipeline.Run(f), nil }},
 		{"spread", spread.Run},

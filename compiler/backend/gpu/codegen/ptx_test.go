@@ -199,6 +199,42 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	}
 }
 
+// TestRowsAreCombinedInRegisters: threads exchange their sums, and what a row's stages leave to the next ones is all
+// that lies in shared memory.
+func TestRowsAreCombinedInRegisters(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[512,256]
+max t1 f32[512] over 256 = [t0 i0 r0]
+map t2 f32[512,256] = (exp (sub [t0 i0 i1] [t1 i0]))
+sum t3 f32[512] over 256 = [t2 i0 r0]
+map t4 f32[512,256] = (div [t2 i0 i1] [t3 i0])
+output t4
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.Space(w, on, schedule.Strict)
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := codegen.Lower(made, on.GPU, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helpers ctext.Declarations
+	text := codegen.Kernels("softmax", f, &helpers, dialect.Text)[0].Text
+	made80, err := ptx(t, "sm_80", helpers.Text()+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(made80, "shfl.sync.bfly"); n < 6 || strings.Contains(made80, ".local") {
+		t.Errorf("%s exchanges registers %d times:\n%s", s.Format(s.Default()), n, text)
+	}
+}
+
 // TestLiteralsOfAllIntegersArePTX: the smallest and the largest of each type, which maxima and minima begin with.
 func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 	card(t, gpusim.Backend{})

@@ -1,0 +1,27 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Shuffle has the terms of a leaf, which are results that neighbouring threads of a warp have computed, combined by
+// passing them between the threads' registers. The stage combines the partial results of another one, of which each
+// thread computes the one of its number. Where loops are not like that, partial results go through shared memory.
+func (s *Schedule) Shuffle(stageID, iterID int) error {
+	g, it, err := s.leaf(stageID, iterID)
+	if err != nil {
+		return fmt.Errorf("shuffle: %w", err)
+	}
+	partial, isLoad := g.Body.(*expr.Load)
+	switch {
+	case !it.Reduce || it.Axis < 0 || len(g.Reduce) != 1:
+		return fmt.Errorf("shuffle: iterator %d of stage %d is not all of its reduction", iterID, stageID)
+	case !isLoad || s.Producer(partial.Tensor) == nil:
+		return fmt.Errorf("shuffle: stage %d does not combine the results of another stage", stageID)
+	case s.attachedAt(it):
+		return fmt.Errorf("shuffle: a stage is computed at iterator %d of stage %d", iterID, stageID)
+	}
+	return s.annotate("shuffle", stageID, iterID, Lanewise)
+}
