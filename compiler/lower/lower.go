@@ -40,6 +40,8 @@ type lowerer struct {
 	count int
 	// consumers of the stages asked for so far.
 	consumers map[*schedule.Stage][]*schedule.Stage
+	// exact is set where tiles may go beyond tensors: then what is computed for them does, too.
+	exact bool
 	// work counts towards maxWork.
 	work int
 }
@@ -73,12 +75,17 @@ type binding struct {
 	pack    []schedule.PackDim
 	// strides are set for an argument that is part of a larger tensor.
 	strides []int64
+	// exact is set for a part that may go beyond the tensor.
+	exact bool
 }
 
 // Schedule turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
 func Schedule(s *schedule.Schedule) (*ir.Func, error) {
-	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s)}
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), exact: guards(s)}
 	if err := checkIterations(s); err != nil {
+		return nil, err
+	}
+	if err := checkDecays(s); err != nil {
 		return nil, err
 	}
 	f := &ir.Func{Workload: s.Workload}
@@ -101,6 +108,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 		for k := range zero {
 			zero[k] = expr.I(0)
 		}
+		f.Body = append(f.Body, l.keep(g, zero, g.Tensor.Shape)...)
 		body, err := l.generate(newNest(g, zero, g.Tensor.Shape), 0)
 		if err != nil {
 			return nil, err
@@ -119,8 +127,12 @@ func topological(s *schedule.Schedule) []*schedule.Stage {
 			return
 		}
 		seen[g] = true
-		for _, load := range expr.Loads(g.Body) {
-			visit(s.Producer(load.Tensor))
+		for _, load := range g.Loads() {
+			p := s.Producer(load.Tensor)
+			if p != nil && p.KeptInside() && !within(g, p.Kept) {
+				visit(p.Kept) // which computes all of it
+			}
+			visit(p)
 		}
 		order = append(order, g)
 	}
@@ -128,6 +140,16 @@ func topological(s *schedule.Schedule) []*schedule.Stage {
 		visit(g)
 	}
 	return order
+}
+
+// within reports whether a stage is another, or is computed inside its nest.
+func within(g, nest *schedule.Stage) bool {
+	for ; g != nil; g = g.Consumer {
+		if g == nest {
+			return true
+		}
+	}
+	return false
 }
 
 func whole(t *expr.Tensor, b *ir.Buffer) *binding {
@@ -200,7 +222,7 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 		return l.innermost(n)
 	}
 	it := n.g.Leaves[pos]
-	if it.Reduce && n.init {
+	if it.Reduce && (n.init || n.decay) {
 		return l.generate(n, pos+1)
 	}
 	if it.Reduce && !n.started {
@@ -288,7 +310,7 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 			return l.shift(n, pos, sp, outer)
 		}
 	}
-	if n.init {
+	if n.init || n.decay {
 		return l.generate(n, pos+1)
 	}
 	return l.attached(n, pos)
@@ -348,10 +370,28 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 		if err != nil {
 			return nil, err
 		}
-		mins, extents, lets := clamp(region, p.Tensor.Shape)
-		l.bindings[p.Tensor] = l.scratch(p, mins, extents)
-		block = append(append(block, lets...), &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer})
+		var mins []expr.Expr
+		var extents []int64
+		if p.KeptInside() {
+			mins, extents = ends(region)
+		} else {
+			var lets ir.Block
+			mins, extents, lets = l.fitted(region, p.Tensor.Shape)
+			block = append(block, lets...)
+			l.bindings[p.Tensor] = l.scratch(p, mins, extents)
+			l.bindings[p.Tensor].exact = l.exact
+			block = append(append(block, &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer}), l.keep(p, mins, extents)...)
+		}
 		body, err := l.generate(newNest(p, mins, extents), 0)
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, body...)
+	}
+	if n.g.Decay != nil && n.g.Leaves[pos].Axis == len(n.g.Axes) {
+		decay := n.clone()
+		decay.decay = true
+		body, err := l.generate(decay, pos+1)
 		if err != nil {
 			return nil, err
 		}
@@ -391,13 +431,20 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 		return nil, err
 	}
 	target := l.bindings[g.Tensor]
+	if g.KeptInside() {
+		at = target.relative(n.absolute(at))
+	}
 	index := target.flatten(at)
 	store := &ir.Store{Buffer: target.buffer, Index: index}
 	if n.init {
 		store.Value = g.Combiner.Identity(g.Tensor.DType)
-		return ir.Block{store}, nil
+		return n.guarded(ir.Block{store})
 	}
 	body := expr.Substitute(g.Body, vars)
+	if n.decay {
+		body = expr.Substitute(g.Decay, vars)
+	}
+	body = l.inside(n, body, vars)
 	if err := l.spend(expr.Size(body)); err != nil {
 		return nil, err
 	}
@@ -405,15 +452,24 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.Combiner != expr.None {
-		value = g.Combiner.Combine(&expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}, value)
+	kept := &expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}
+	switch {
+	case n.decay:
+		store.Value = expr.MulE(kept, value)
+		return n.guarded(ir.Block{store})
+	case g.Combiner != expr.None:
+		value = g.Combiner.Combine(kept, value)
 	}
 	store.Value = value
+	block := ir.Block{store}
 	if out := l.outputs[g.Tensor]; out != nil {
-		kept := &expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}
-		return ir.Block{store, &ir.Store{Buffer: out.buffer, Index: out.flatten(n.absolute(at)), Value: kept}}, nil
+		stored := ir.Block{&ir.Store{Buffer: out.buffer, Index: out.flatten(n.absolute(at)), Value: kept}}
+		if cond := l.beyond(n, vars, nil); cond != nil {
+			stored = ir.Block{&ir.If{Cond: cond, Then: stored}}
+		}
+		block = append(block, stored...)
 	}
-	return ir.Block{store}, nil
+	return n.guarded(block)
 }
 
 // absolute turns a position within the nest's region into one within the tensor.
@@ -429,7 +485,7 @@ func (n *nest) absolute(at []expr.Expr) []expr.Expr {
 func (l *lowerer) position(n *nest) (at []expr.Expr, vars map[*expr.Var]expr.Expr, err error) {
 	vars = map[*expr.Var]expr.Expr{}
 	for k := range n.extents {
-		if k >= len(n.g.Axes) && n.init {
+		if k >= len(n.g.Axes) && (n.init || n.decay && k > len(n.g.Axes)) {
 			break
 		}
 		v, err := n.axis(k)
@@ -457,16 +513,21 @@ func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
 			missing = load.Tensor
 			return x
 		}
-		at := make([]expr.Expr, len(load.Index))
-		for k, i := range load.Index {
-			at[k] = expr.SubE(i, b.mins[k])
-		}
-		return &expr.Load{Tensor: b.buffer.Tensor, Index: []expr.Expr{b.flatten(at)}}
+		return &expr.Load{Tensor: b.buffer.Tensor, Index: []expr.Expr{b.flatten(b.relative(load.Index))}}
 	})
 	if missing != nil {
 		return nil, fmt.Errorf("lower: tensor %s is used before it is computed", missing.Name)
 	}
 	return expr.Simplify(lowered), nil
+}
+
+// relative is the position of an element within the binding's region.
+func (b *binding) relative(index []expr.Expr) []expr.Expr {
+	at := make([]expr.Expr, len(index))
+	for k, i := range index {
+		at[k] = expr.SubE(i, b.mins[k])
+	}
+	return at
 }
 
 // flatten is the flat index of an element at a position within the binding's region.

@@ -23,6 +23,8 @@ type nest struct {
 	bases map[*schedule.Split]expr.Expr
 	// init is set while the reduction's initial values are written.
 	init bool
+	// decay is set while the results so far are multiplied by the stage's decay.
+	decay bool
 	// started is set once the initial values were written.
 	started bool
 }
@@ -52,7 +54,10 @@ func (n *nest) extent(it *schedule.Iter) int64 {
 		if it == it.Parent.Outer {
 			return (parent + f - 1) / f
 		}
-		if n.tails[it.Parent] {
+		switch {
+		case it.Parent.Tail == schedule.Guard:
+			return f
+		case n.tails[it.Parent]:
 			return parent % f
 		}
 		return min(parent, f)
@@ -63,8 +68,19 @@ func (n *nest) extent(it *schedule.Iter) int64 {
 	}
 }
 
+// covered is the number of iterations of an iterator with those of its last tile beyond the end.
+func (n *nest) covered(it *schedule.Iter) int64 {
+	if it.Split != nil && it.Split.Tail == schedule.Guard {
+		return n.extent(it.Split.Outer) * it.Split.Factor
+	}
+	return n.extent(it)
+}
+
 // partial reports whether a split's last tile is not full.
 func (n *nest) partial(sp *schedule.Split) bool {
+	if sp.Tail == schedule.Guard {
+		return false
+	}
 	parent := n.extent(sp.Parent)
 	return sp.Factor < parent && parent%sp.Factor != 0
 }
@@ -130,7 +146,7 @@ func (n *nest) span(it *schedule.Iter) span {
 	if v, ok := n.value(it); ok {
 		return span{v, 1}
 	}
-	whole := span{expr.I(0), n.extent(it)}
+	whole := span{expr.I(0), n.covered(it)}
 	switch {
 	case it.Split != nil:
 		return n.splitSpan(it, whole)
@@ -153,6 +169,9 @@ func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
 	first := expr.MulE(outer.min, expr.I(sp.Factor))
 	if sp.Tail == schedule.Shift && n.partial(sp) { // the last tile begins earlier
 		first = expr.MinE(first, expr.I(whole.extent-sp.Factor))
+	}
+	if sp.Tail == schedule.Guard {
+		return span{first, outer.extent * sp.Factor}
 	}
 	return span{first, min(outer.extent*sp.Factor, whole.extent)}
 }

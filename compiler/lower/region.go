@@ -26,20 +26,23 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 	if err := l.spend(len(l.s.Stages)); err != nil {
 		return nil, err
 	}
+	if p.KeptInside() && n.g == p.Kept {
+		return n.keptRegion(p), nil
+	}
 	var region []span
 	for _, c := range l.consumersOf(p) {
 		vars, err := l.axisSpans(c, n, depth)
 		if err != nil {
 			return nil, err
 		}
-		for _, load := range expr.Loads(c.Body) {
+		for _, load := range c.Loads() {
 			if load.Tensor != p.Tensor {
 				continue
 			}
 			if err := l.spend(expr.Size(load)); err != nil {
 				return nil, err
 			}
-			spans := loadSpans(load, vars)
+			spans := loadSpans(load, vars, l.exact)
 			if c == n.g {
 				n.tighten(spans, load)
 			}
@@ -80,7 +83,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 		return nil, err
 	}
 	for k, s := range region {
-		vars[c.Axes[k]] = s
+		vars[c.Axes[k]] = s.covered(c.Iters[k])
 	}
 	for _, r := range c.Reduce {
 		vars[r] = span{expr.I(0), r.Extent}
@@ -88,12 +91,13 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 	return vars, nil
 }
 
-func loadSpans(load *expr.Load, vars map[*expr.Var]span) []span {
+// loadSpans are the ranges of a load's indices: no more than the tensor has, unless they are to be exact.
+func loadSpans(load *expr.Load, vars map[*expr.Var]span, exact bool) []span {
 	spans := make([]span, len(load.Index))
 	for k, x := range load.Index {
 		whole := span{expr.I(0), load.Tensor.Shape[k]}
 		s, ok := spanOf(expr.Linearize(x), vars)
-		if !ok || s.extent >= whole.extent {
+		if !ok || !exact && s.extent >= whole.extent {
 			s = whole
 		}
 		spans[k] = span{expr.Simplify(s.min), s.extent}

@@ -18,7 +18,7 @@ func (s *Schedule) Flatten(stageID int, axes ...int) error {
 		return fmt.Errorf("flatten: %w", err)
 	case g.IsOutput:
 		return fmt.Errorf("flatten: stage %d is an output", stageID)
-	case s.scheduled(g):
+	case s.scheduled(g) || g.Decay != nil || g.Kept != nil || s.decays(g):
 		return fmt.Errorf("flatten: stage %d was already scheduled", stageID)
 	case len(axes) < 2 || !slices.IsSorted(axes) || len(slices.Compact(slices.Clone(axes))) != len(axes) || axes[0] < 0 || axes[len(axes)-1] >= len(g.Axes):
 		return fmt.Errorf("flatten: %v are not two or more of the %d axes of stage %d, ascending", axes, len(g.Axes), stageID)

@@ -34,6 +34,8 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
+	case tail == Guard && (it.Reduce || it.Axis < 0):
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is no axis of its results, whose ends can be guarded", iterID, stageID)
 	case tail == Shift && g.Bound():
 		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:
@@ -108,7 +110,8 @@ func (s *Schedule) Reorder(stageID int, iters ...int) error {
 }
 
 // ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed
-// there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper. An
+// there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper, or behind
+// it where the nest keeps all of the stage. An
 // output is stored as well as kept for its consumers; one of them must be an output that reads it element by element,
 // so that all of it is computed.
 func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
@@ -133,8 +136,12 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
 	}
+	kept := g.Kept == c
+	if kept && it.Axis != len(c.Axes) {
+		return fmt.Errorf("compute-at: stage %d is kept by the loop over the first reduction axis of stage %d alone", stageID, consumerID)
+	}
 	for _, x := range s.Consumers(g) {
-		if !s.inside(x, c, it) {
+		if !kept && !s.inside(x, c, it) {
 			return fmt.Errorf("compute-at: stage %d is also used by stage %d, outside of iterator %d of stage %d", stageID, x.ID, iterID, consumerID)
 		}
 	}
@@ -197,6 +204,8 @@ func (s *Schedule) Inline(stageID int) error {
 		return fmt.Errorf("inline: stage %d is an output", stageID)
 	case g.Combiner != expr.None:
 		return fmt.Errorf("inline: stage %d is a reduction", stageID)
+	case s.decays(g) || g.Kept != nil:
+		return fmt.Errorf("inline: stage %d is kept, or what results are multiplied by", stageID)
 	case s.hasAttached(g):
 		return fmt.Errorf("inline: another stage is computed inside stage %d", stageID)
 	}
@@ -235,7 +244,7 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("cache-write: %w", err)
 	}
-	if s.scheduled(g) {
+	if s.scheduled(g) || g.Decay != nil || g.Kept != nil {
 		return 0, fmt.Errorf("cache-write: stage %d was already scheduled", stageID)
 	}
 	t := g.Tensor

@@ -43,7 +43,7 @@ func TestIllegalPrimitives(t *testing.T) {
 		"split twice":                            {"split 1 0 2 0\nsplit 1 0 3 0", "split: iterator 0 of stage 1 was already split or fused"},
 		"split of an annotated iterator":         {"unroll 1 0\nsplit 1 0 2 0", "split: iterator 0 of stage 1 is already annotated"},
 		"shifted tiles of a reduction":           {"split 1 0 4 1", "split: stage 1 is a reduction, whose tiles cannot be shifted"},
-		"no such tail":                           {"split 1 0 4 2", "split: 2 is not a tail"},
+		"no such tail":                           {"split 1 0 4 3", "split: 3 is not a tail"},
 		"fuse across another iterator":           {"fuse 1 0 2", "fuse: iterator 2 of stage 1 is not directly inside 0"},
 		"fuse outwards":                          {"fuse 1 1 0", "fuse: iterator 0 of stage 1 is not directly inside 1"},
 		"fuse with itself":                       {"fuse 1 1 1", "fuse: iterator 1 of stage 1 is not directly inside 1"},

@@ -31,7 +31,7 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 		return 0, fmt.Errorf("rfactor: stage %d has no reduction axis %d", stageID, k)
 	case factor < 1 || factor > g.Reduce[k].Extent:
 		return 0, fmt.Errorf("rfactor: factor %d of stage %d is not between 1 and the extent %d", factor, stageID, g.Reduce[k].Extent)
-	case s.scheduled(g):
+	case s.scheduled(g) || g.Decay != nil:
 		return 0, fmt.Errorf("rfactor: stage %d was already scheduled", stageID)
 	case expr.Size(g.Body) > maxBodyNodes/4:
 		return 0, fmt.Errorf("rfactor: the body of stage %d is too large", stageID)

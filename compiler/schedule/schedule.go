@@ -32,6 +32,9 @@ type Stage struct {
 	Reduce   []*expr.Var
 	Combiner expr.Combiner
 	Body     expr.Expr
+	// Decay is what the result so far is multiplied by in each iteration of the first reduction axis, before it adds
+	// terms; nil for nothing.
+	Decay    expr.Expr
 	IsOutput bool
 	// Iters by number.
 	Iters []*Iter
@@ -42,6 +45,11 @@ type Stage struct {
 	// Consumer and At are set when the stage is computed inside another's nest; nil when it is computed on its own.
 	Consumer *Stage
 	At       *Iter
+	// Kept is set for a stage of which another one's loop over its first reduction axis may compute an element of the
+	// last axis in each iteration, while all of them are kept for stages behind it. The other axes are those of Kept
+	// with the numbers KeptAxes.
+	Kept     *Stage
+	KeptAxes []int
 	// StorageAlign is the gap behind each row of the stage's buffer, in elements.
 	StorageAlign int64
 	// Streamed is set for an output whose vectors are stored past the caches.
@@ -111,6 +119,10 @@ const (
 	// Shift moves the last tile back so that it is full, computing some elements twice. Only for stages without
 	// reduction.
 	Shift
+	// Guard leaves out what a full tile has beyond the end, element by element. What is computed for the tile inside its
+	// nest is computed for all of it: elements beyond the end are zero, or what combining nothing gives. Only for axes
+	// of results.
+	Guard
 )
 
 // New is the schedule without any primitive: every stage computed on its own, in the order of its axes.
@@ -174,11 +186,29 @@ func (s *Schedule) Consumers(g *Stage) []*Stage {
 		if c.Inlined || c == g {
 			continue
 		}
-		if slices.ContainsFunc(expr.Loads(c.Body), func(l *expr.Load) bool { return l.Tensor == g.Tensor }) {
+		if slices.ContainsFunc(c.Loads(), func(l *expr.Load) bool { return l.Tensor == g.Tensor }) {
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// Loads are the elements that a stage reads.
+func (g *Stage) Loads() []*expr.Load {
+	if g.Decay == nil {
+		return expr.Loads(g.Body)
+	}
+	return append(expr.Loads(g.Body), expr.Loads(g.Decay)...)
+}
+
+// KeptInside reports whether a stage is computed in the loop of the one that it is kept for.
+func (g *Stage) KeptInside() bool { return g.Kept != nil && g.Consumer == g.Kept }
+
+// decays reports whether a stage's results are multiplied by what g computes.
+func (s *Schedule) decays(g *Stage) bool {
+	return slices.ContainsFunc(s.Stages, func(c *Stage) bool {
+		return c.Decay != nil && slices.ContainsFunc(expr.Loads(c.Decay), func(l *expr.Load) bool { return l.Tensor == g.Tensor })
+	})
 }
 
 func (s *Schedule) stage(id int) (*Stage, error) {

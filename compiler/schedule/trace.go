@@ -91,7 +91,7 @@ func (s *Schedule) apply(line string) error {
 var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
-	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "tensorize": 3, "shuffle": 2, "scope": 2, "pipeline": 2,
+	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "tensorize": 3, "shuffle": 2, "online": 2, "scope": 2, "pipeline": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -104,7 +104,7 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	}
 	switch op {
 	case "split":
-		if a[3] > int(Shift) {
+		if a[3] > int(Guard) {
 			return fmt.Errorf("split: %d is not a tail", a[3])
 		}
 		_, _, err = s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
@@ -160,6 +160,8 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.Tensorize(a[0], a[1], Format(min(a[2], math.MaxUint8)))
 	case "shuffle":
 		err = s.Shuffle(a[0], a[1])
+	case "online":
+		_, err = s.Online(a[0], int64(a[1]))
 	case "scope":
 		err = s.SetScope(a[0], Scope(min(a[1], math.MaxUint8)))
 	case "pipeline":

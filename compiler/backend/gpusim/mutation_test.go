@@ -61,7 +61,7 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	on := played(t)
 	removed := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawRows}).Draw(rt, "kind")
+		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawRows, kerneltest.DrawWholeAttention}).Draw(rt, "kind")
 		w := draw(rt).Merge()
 		c := drawn(rt, w, on)
 		f, err := codegen.Lower(c.Schedule, on.GPU, nil)

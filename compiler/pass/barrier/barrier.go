@@ -1,8 +1,6 @@
 package barrier
 
 import (
-	"math"
-
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -35,40 +33,6 @@ type use struct {
 
 // extent is the parts of a buffer that were read and written: from the first element to the last.
 type extent struct{ read, written part }
-
-// part is the elements lo <= i < hi; none where hi is 0. Of rows that many elements apart, if row is not 0, it is
-// those columns alone.
-type part struct {
-	lo, hi  int64
-	row     int64
-	columns struct{ lo, hi int64 }
-}
-
-// all stands for elements of which nothing is known.
-var all = part{lo: 0, hi: math.MaxInt64}
-
-func (p part) plus(q part) part {
-	switch {
-	case p.hi == 0:
-		return q
-	case q.hi == 0:
-		return p
-	}
-	sum := part{lo: min(p.lo, q.lo), hi: max(p.hi, q.hi)}
-	if p.row == q.row {
-		sum.row = p.row
-		sum.columns.lo, sum.columns.hi = min(p.columns.lo, q.columns.lo), max(p.columns.hi, q.columns.hi)
-	}
-	return sum
-}
-
-// meets reports whether two parts may have an element in common.
-func (p part) meets(q part) bool {
-	if p.row > 0 && p.row == q.row && (p.columns.lo >= q.columns.hi || q.columns.lo >= p.columns.hi) {
-		return false
-	}
-	return p.lo < q.hi && q.lo < p.hi
-}
 
 func (p pending) add(u use, e extent) {
 	p[u] = extent{p[u].read.plus(e.read), p[u].written.plus(e.written)}
@@ -152,7 +116,7 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 			continue
 		case *ir.If:
 			cond := pending{}
-			if p.read(cond, n.Cond, false); now.conflicts(cond) {
+			if p.read(cond, n.Cond, false, nil); now.conflicts(cond) {
 				out, now = append(out, &ir.Barrier{}), cond.plus(now.underway())
 			}
 			then, afterThen := p.block(n.Then, now)
@@ -193,8 +157,12 @@ func (p *placer) uses(st ir.Stmt) pending {
 	}
 	loop, ok := st.(*ir.For)
 	alone := ok && loop.Extent == 1
+	var thread *expr.Var
+	if ok && loop.Kind == ir.Threads {
+		thread = loop.Var
+	}
 	b := ir.Block{st}
-	ir.VisitExprs(b, func(e expr.Expr) { p.read(used, e, alone) })
+	ir.VisitExprs(b, func(e expr.Expr) { p.read(used, e, alone, thread) })
 	ir.Visit(b, func(st ir.Stmt) {
 		w := ir.Written(st)
 		if w == nil || p.own[w.Tensor] {
@@ -202,11 +170,11 @@ func (p *placer) uses(st ir.Stmt) pending {
 		}
 		switch n := st.(type) {
 		case *ir.Store:
-			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index)})
+			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, 1, thread)})
 		case *ir.Copy:
-			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: copied(n)})
+			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, n.Elements, thread)})
 		case *ir.CopyAsync:
-			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: copied(&n.Copy)})
+			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: within(n.Index, n.Elements, thread)})
 		default:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}
@@ -214,54 +182,13 @@ func (p *placer) uses(st ir.Stmt) pending {
 	return used
 }
 
-// read adds what an expression reads.
-func (p *placer) read(used pending, e expr.Expr, alone bool) {
+// read adds what an expression reads, in a loop over thread or, where that is nil, by all threads.
+func (p *placer) read(used pending, e expr.Expr, alone bool, thread *expr.Var) {
 	for _, l := range expr.Loads(e) {
 		if !p.own[l.Tensor] {
-			used.add(use{tensor: l.Tensor, alone: alone}, extent{read: within(l.Index[0])})
+			used.add(use{tensor: l.Tensor, alone: alone}, extent{read: within(l.Index[0], 1, thread)})
 		}
 	}
-}
-
-// within is the part of a buffer in which an index lies, whatever the loops around it.
-func within(index expr.Expr) part {
-	at := expr.Linearize(index)
-	lo, hi, ok := at.Bounds()
-	if !ok || lo < 0 {
-		return all
-	}
-	p := part{lo: lo, hi: hi + 1}
-	for _, t := range at.Terms {
-		if from, to, ok := columns(at, t.Coef); ok && (p.row == 0 || t.Coef < p.row) {
-			p.row, p.columns.lo, p.columns.hi = t.Coef, from, to+1
-		}
-	}
-	return p
-}
-
-// columns are the first and the last column that an index has in rows of that many elements; ok is false where it may
-// leave a row.
-func columns(at expr.Linear, row int64) (lo, hi int64, ok bool) {
-	rest := expr.Linear{Const: at.Const % max(1, row)}
-	for _, t := range at.Terms {
-		if row < 2 || t.Coef%row != 0 {
-			rest.Terms = append(rest.Terms, t)
-		}
-	}
-	lo, hi, ok = rest.Bounds()
-	return lo, hi, ok && row > 1 && lo >= 0 && hi < row
-}
-
-// copied is the part of a buffer that a copy writes, whatever the loops around it.
-func copied(n *ir.Copy) part {
-	p := within(n.Index)
-	if p != all {
-		p.hi += n.Elements - 1
-		if p.columns.hi += n.Elements - 1; p.columns.hi > p.row {
-			p.row = 0
-		}
-	}
-	return p
 }
 
 // private are the tensors that lie in registers.

@@ -75,12 +75,13 @@ func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
 	slices.SortFunc(terms, func(a, b expr.Term) int { return int(min(max(coef(a)-coef(b), -1), 1)) })
 	found, span := false, elements-1
 	for _, t := range terms {
-		x, ok := t.Atom.(*expr.Var)
-		if !ok || coef(t) <= span {
+		lo, hi, bounded := expr.Linearize(t.Atom).Bounds()
+		its := t.Atom == expr.Expr(v)
+		if !bounded || lo < 0 || coef(t) <= span || !its && expr.Uses(t.Atom, v) {
 			return false
 		}
-		found = found || x == v
-		span += coef(t) * (x.Extent - 1)
+		found = found || its
+		span += coef(t) * hi
 	}
 	return found
 }

@@ -71,6 +71,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
+		"attention": kerneltest.DrawAttention,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -232,6 +233,61 @@ output t4
 	}
 	if n := strings.Count(made80, "shfl.sync.bfly"); n < 6 || strings.Contains(made80, ".local") {
 		t.Errorf("%s exchanges registers %d times:\n%s", s.Format(s.Default()), n, text)
+	}
+}
+
+// attention is of eight heads, whose scores are scaled and masked.
+const attention = `tilth-workload 1
+input t0 f32[8,256,64]
+input t1 f32[8,%[1]d,64]
+input t2 bool[256,%[1]d]
+input t3 f32[8,%[1]d,64]
+map t4 f32[8,64,%[1]d] = [t1 i0 i2 i1]
+sum t5 f32[8,256,%[1]d] over 64 = (mul [t0 i0 i1 r0] [t4 i0 r0 i2])
+map t6 f32[8,256,%[1]d] = (select [t2 i1 i2] (mul [t5 i0 i1 i2] 0x1p-03:f32) -0x1.fffffep+127:f32)
+max t7 f32[8,256] over %[1]d = [t6 i0 i1 r0]
+map t8 f32[8,256,%[1]d] = (exp (sub [t6 i0 i1 i2] [t7 i0 i1]))
+map t9 f32[8,%[1]d,64] = [t3 i0 i1 i2]
+sum t10 f32[8,256,64] over %[1]d = (mul [t8 i0 i1 r0] [t9 i0 r0 i2])
+sum t11 f32[8,256] over %[1]d = [t8 i0 i1 r0]
+map t12 f32[8,256] = (div 0x1p+00:f32 [t11 i0 i1])
+map t13 f32[8,256,64] = (mul [t10 i0 i1 i2] [t12 i0 i1])
+output t13
+`
+
+// TestAttentionIsOneLaunch, however many keys there are, which multiplies matrices by instructions and keeps scores in
+// registers and shared memory. Keys that are no whole pieces leave it at that.
+func TestAttentionIsOneLaunch(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for _, keys := range []int{128, 197, 4096} {
+		w, err := expr.Parse(fmt.Sprintf(attention, keys))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := b.Space(w, on, schedule.Default)
+		made, err := s.Apply(s.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := codegen.Lower(made, on.GPU, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var helpers ctext.Declarations
+		kernels := codegen.Kernels("attention", f, &helpers, dialect.Text)
+		if len(kernels) != 1 {
+			t.Errorf("%d launches for %d keys, by %s", len(kernels), keys, s.Format(s.Default()))
+		}
+		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"mma.sync", "shfl.sync.bfly"} {
+			if strings.Contains(text, ".local") || !strings.Contains(text, want) {
+				t.Errorf("%d keys, by %s: there is no %s, or results lie in memory:\n%s", keys, s.Format(s.Default()), want, kernels[0].Text)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/attention"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/rowwise"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tensor"
@@ -16,7 +17,10 @@ import (
 // New derives the space of a workload on a GPU, with the algorithms that numerics allow.
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, sketch.Sketches{
-		Wholes: []func(*expr.Workload) *nest.Whole{func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t.GPU) }},
+		Wholes: []func(*expr.Workload) *nest.Whole{
+			func(w *expr.Workload) *nest.Whole { return attention.New(w, t.GPU, numerics) },
+			func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t.GPU) },
+		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
 			if f := tile.New(s, g, u, t.GPU); f != nil {
 				return f, tensor.New(s, g, u, t.GPU, numerics)

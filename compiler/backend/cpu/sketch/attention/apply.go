@@ -23,17 +23,17 @@ func (a *attention) family() space.Family {
 	type p = parameters
 	k := &space.Sketch[p]{
 		Open: space.Worth([]space.Parameter[p]{
-			nest.Knob("th", func(p *p) *int64 { return &p.rows }, nest.AtMost(a.m, 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
-			nest.Knob("tv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(nest.CeilDiv(min(a.n, a.e), a.lanes), 1, 2, 3, 4)...),
-			nest.Knob("block", func(p *p) *int64 { return &p.block }, nest.AtMost(a.m, 8, 16, 32, 64, 128)...),
-			nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(a.d, 1, 2, 4, 8)...)),
-			nest.Knob("keys", func(p *p) *int64 { return &p.keys }, a.places(a.keys)...),
-			nest.Knob("values", func(p *p) *int64 { return &p.values }, a.places(a.values)...),
+			nest.Knob("th", func(p *p) *int64 { return &p.rows }, nest.AtMost(a.M, 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
+			nest.Knob("tv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(nest.CeilDiv(min(a.N, a.E), a.lanes), 1, 2, 3, 4)...),
+			nest.Knob("block", func(p *p) *int64 { return &p.block }, nest.AtMost(a.M, 8, 16, 32, 64, 128)...),
+			nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(a.D, 1, 2, 4, 8)...)),
+			nest.Knob("keys", func(p *p) *int64 { return &p.keys }, a.places(a.Keys)...),
+			nest.Knob("values", func(p *p) *int64 { return &p.values }, a.places(a.Values)...),
 		}),
 		Variants: []space.Variant[p]{{By: space.Direct, Structure: a}},
 		Good:     a.seeds(),
 	}
-	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.keys), a.onlyPlace(a.values)
+	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.Keys), a.onlyPlace(a.Values)
 	return k
 }
 
@@ -43,10 +43,10 @@ func (a *attention) places(id int) []int64 {
 		return nil
 	}
 	places := []int64{layAlone}
-	if a.straight[id] {
+	if a.Straight[id] {
 		places = []int64{layNowhere, layAlone}
 	}
-	if len(a.batch) > 0 {
+	if len(a.Batch) > 0 {
 		places = append(places, layInBatch)
 	}
 	return places
@@ -62,8 +62,8 @@ func (a *attention) onlyPlace(id int) int64 {
 
 // tileOf are the rows of a tile, its vectors, and the rows of a block, which are whole tiles.
 func (a *attention) tileOf(p parameters) (th, tv, block int64) {
-	th = min(max(1, p.rows), a.m)
-	block = min(max(th, p.block), a.m)
+	th = min(max(1, p.rows), a.M)
+	block = min(max(th, p.block), a.M)
 	return th, max(1, p.vectors), block / th * th
 }
 
@@ -87,33 +87,33 @@ func (a *attention) Cost(p parameters) float64 {
 	width := tv * a.lanes
 	tiles := func(columns int64) float64 { return float64(nest.CeilDiv(block, th) * nest.CeilDiv(columns, width)) }
 	const softmax, across = 11, 60 // cycles a vector, and a row
-	cycles := tiles(a.n)*(float64(a.d)*step+3*acc) + tiles(a.e)*(float64(a.n)*step+3*acc)
+	cycles := tiles(a.N)*(float64(a.D)*step+3*acc) + tiles(a.E)*(float64(a.N)*step+3*acc)
 	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
 		cycles *= 1.01
 	}
-	cycles += float64(block) * (float64(nest.CeilDiv(a.n, a.lanes))*softmax + across)
-	if 4*block*a.n > t.CPU.L2Bytes/4 {
+	cycles += float64(block) * (float64(nest.CeilDiv(a.N, a.lanes))*softmax + across)
+	if 4*block*a.N > t.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
-	blocks, workers := nest.CeilDiv(a.m, block), machine.Workers(t)
-	chunks := a.batches * blocks
+	blocks, workers := nest.CeilDiv(a.M, block), machine.Workers(t)
+	chunks := a.Batches * blocks
 	lay := a.layCycles(p)
 	if a.inBatch(p) {
-		return float64(nest.CeilDiv(a.batches, workers)) * (float64(blocks)*cycles + lay)
+		return float64(nest.CeilDiv(a.Batches, workers)) * (float64(blocks)*cycles + lay)
 	}
-	return float64(nest.CeilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.batches)/float64(workers)
+	return float64(nest.CeilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.Batches)/float64(workers)
 }
 
 // layCycles is what laying out the keys and values of a batch takes.
 func (a *attention) layCycles(p parameters) float64 {
 	columns := int64(0)
 	if p.keys != layNowhere {
-		columns += a.d
+		columns += a.D
 	}
 	if p.values != layNowhere {
-		columns += a.e
+		columns += a.E
 	}
-	return float64(a.n) * float64(columns) / float64(a.lanes) * 4
+	return float64(a.N) * float64(columns) / float64(a.lanes) * 4
 }
 
 // seeds are the register tiles that are known to be good, in a few sizes of blocks.
@@ -147,43 +147,43 @@ func (a *attention) inBatch(p parameters) bool {
 func (a *attention) Apply(s *schedule.Schedule, p parameters) error {
 	b := &nest.Builder{S: s}
 	th, tv, block := a.tileOf(p)
-	if p.keys == layNowhere && a.keys >= 0 {
-		b.Do(s.Inline(a.keys))
+	if p.keys == layNowhere && a.Keys >= 0 {
+		b.Do(s.Inline(a.Keys))
 	}
-	if p.values == layNowhere && a.values >= 0 {
-		b.Do(s.Inline(a.values))
+	if p.values == layNowhere && a.Values >= 0 {
+		b.Do(s.Inline(a.Values))
 	}
 	batchAt, at, tileAt := a.outerNest(b, p, th, tv, block)
-	b.ComputeAt(a.mixed, a.out, tileAt)
-	a.productNest(b, a.mixed, p)
+	b.ComputeAt(a.Mixed, a.Out, tileAt)
+	a.productNest(b, a.Mixed, p)
 	a.softmax(b, at)
-	b.ComputeAt(a.masked, a.out, at)
+	b.ComputeAt(a.Masked, a.Out, at)
 	tileAt = a.scoresNest(b, th, tv)
-	b.ComputeAt(a.scores, a.masked, tileAt)
-	a.productNest(b, a.scores, p)
-	a.lay(b, a.keys, p.keys, batchAt)
-	a.lay(b, a.values, p.values, batchAt)
+	b.ComputeAt(a.Scores, a.Masked, tileAt)
+	a.productNest(b, a.Scores, p)
+	a.lay(b, a.Keys, p.keys, batchAt)
+	a.lay(b, a.Values, p.values, batchAt)
 	return b.Err
 }
 
 // outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's
 // tiles.
 func (a *attention) outerNest(b *nest.Builder, p parameters, th, tv, block int64) (batchAt, at, tileAt int) {
-	blocks, rows := b.Split(a.out, a.row, block, schedule.Shift)
-	tiles, row := b.Split(a.out, rows, th, schedule.Peel)
-	columns, unit, lane := a.columns(b, a.out, a.column, a.e, tv)
+	blocks, rows := b.Split(a.Out, a.Row, block, schedule.Shift)
+	tiles, row := b.Split(a.Out, rows, th, schedule.Peel)
+	columns, unit, lane := a.columns(b, a.Out, a.Column, a.E, tv)
 	if b.Err != nil {
 		return 0, 0, 0
 	}
-	b.Do(b.S.Reorder(a.out, slices.Concat(a.batch, []int{blocks, columns, tiles, row, unit, lane})...))
-	b.Mark(b.S.Unroll, a.out, row, unit)
-	b.Mark(b.S.Vectorize, a.out, lane)
+	b.Do(b.S.Reorder(a.Out, slices.Concat(a.Batch, []int{blocks, columns, tiles, row, unit, lane})...))
+	b.Mark(b.S.Unroll, a.Out, row, unit)
+	b.Mark(b.S.Vectorize, a.Out, lane)
 	if a.inBatch(p) {
-		batchAt, at = b.Fuse(a.out, a.batch), blocks
-		b.Mark(b.S.Parallel, a.out, batchAt)
+		batchAt, at = b.Fuse(a.Out, a.Batch), blocks
+		b.Mark(b.S.Parallel, a.Out, batchAt)
 	} else {
-		at = b.Fuse(a.out, append(slices.Clone(a.batch), blocks))
-		b.Mark(b.S.Parallel, a.out, at)
+		at = b.Fuse(a.Out, append(slices.Clone(a.Batch), blocks))
+		b.Mark(b.S.Parallel, a.Out, at)
 	}
 	return batchAt, at, tiles
 }
@@ -201,23 +201,23 @@ func (a *attention) columns(b *nest.Builder, stage, axis int, extent, tv int64) 
 
 // scoresNest cuts a block of scores into tiles; it returns the loop over them.
 func (a *attention) scoresNest(b *nest.Builder, th, tv int64) int {
-	g := b.S.Stages[a.masked]
-	batch, row, last := a.batchOf(a.masked), a.dims[a.masked][a.row], len(g.Axes)-1
-	tiles, inside := b.Split(a.masked, row, th, schedule.Peel)
-	columns, unit, lane := a.columns(b, a.masked, last, a.n, tv)
+	g := b.S.Stages[a.Masked]
+	batch, row, last := a.batchOf(a.Masked), a.Dims[a.Masked][a.Row], len(g.Axes)-1
+	tiles, inside := b.Split(a.Masked, row, th, schedule.Peel)
+	columns, unit, lane := a.columns(b, a.Masked, last, a.N, tv)
 	if b.Err != nil {
 		return 0
 	}
-	b.Do(b.S.Reorder(a.masked, slices.Concat(batch, []int{columns, tiles, inside, unit, lane})...))
-	b.Mark(b.S.Unroll, a.masked, inside, unit)
-	b.Mark(b.S.Vectorize, a.masked, lane)
+	b.Do(b.S.Reorder(a.Masked, slices.Concat(batch, []int{columns, tiles, inside, unit, lane})...))
+	b.Mark(b.S.Unroll, a.Masked, inside, unit)
+	b.Mark(b.S.Vectorize, a.Masked, lane)
 	return tiles
 }
 
 func (a *attention) batchOf(id int) []int {
 	var list []int
-	for _, k := range a.batch {
-		list = append(list, a.dims[id][k])
+	for _, k := range a.Batch {
+		list = append(list, a.Dims[id][k])
 	}
 	return list
 }
@@ -232,7 +232,7 @@ func (a *attention) productNest(b *nest.Builder, id int, p parameters) {
 		steps = []int{outer, inner}
 		b.Mark(b.S.Unroll, id, inner)
 	}
-	row := a.dims[id][a.row]
+	row := a.Dims[id][a.Row]
 	if b.Err != nil {
 		return
 	}
@@ -245,21 +245,21 @@ func (a *attention) productNest(b *nest.Builder, id int, p parameters) {
 func (a *attention) softmax(b *nest.Builder, at int) {
 	r := rowwise.Nests{Lanes: a.lanes}
 	p := rowwise.Parameters{Partials: 4, Unroll: 4}
-	for _, id := range []int{a.total, a.sum, a.exp, a.largest} {
+	for _, id := range []int{a.Total, a.Sum, a.Exp, a.Largest} {
 		if b.Err != nil {
 			return
 		}
 		g := b.S.Stages[id]
 		switch id {
-		case a.exp:
-			r.Dims = map[int][]int{id: append(a.batchOf(id), a.dims[id][a.row])}
+		case a.Exp:
+			r.Dims = map[int][]int{id: append(a.batchOf(id), a.Dims[id][a.Row])}
 			r.Map(b, g, p)
-		case a.sum, a.largest:
+		case a.Sum, a.Largest:
 			for _, partial := range r.Reduce(b, g, 0, p) {
-				b.ComputeAt(partial, id, a.dims[id][a.row])
+				b.ComputeAt(partial, id, a.Dims[id][a.Row])
 			}
 		}
-		b.ComputeAt(id, a.out, at)
+		b.ComputeAt(id, a.Out, at)
 	}
 }
 
@@ -272,7 +272,7 @@ func (a *attention) lay(b *nest.Builder, id int, where int64, batchAt int) {
 	vectors, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
 	batch := a.batchOf(id)
 	order := slices.Concat(batch, []int{vectors, axes - 2, lane})
-	if a.straight[id] {
+	if a.Straight[id] {
 		order = slices.Concat(batch, []int{axes - 2, vectors, lane})
 	}
 	if b.Err != nil {
@@ -282,7 +282,7 @@ func (a *attention) lay(b *nest.Builder, id int, where int64, batchAt int) {
 	b.Mark(b.S.Vectorize, id, lane)
 	switch {
 	case where == layInBatch:
-		b.ComputeAt(id, a.out, batchAt)
+		b.ComputeAt(id, a.Out, batchAt)
 	case b.Err == nil:
 		b.Mark(b.S.Parallel, id, b.Fuse(id, append(batch, order[len(batch)])))
 	}

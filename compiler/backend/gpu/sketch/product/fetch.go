@@ -55,7 +55,7 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 		if f.Skewed {
 			b.Do(b.S.StorageAlign(stage, p.gap(o)))
 		}
-		p.together(b, stage, f)
+		Together(b, stage, f)
 	}
 }
 
@@ -69,8 +69,11 @@ func (p *Product) others(b *nest.Builder) {
 	}
 }
 
-// together has all threads compute a stage.
-func (p *Product) together(b *nest.Builder, stage int, f Fetching) {
+// Together has all threads of a block compute a stage, neighbours at once where f says so.
+func Together(b *nest.Builder, stage int, f Fetching) {
+	if b.Err != nil {
+		return
+	}
 	all := make([]int, len(b.S.Stages[stage].Axes))
 	for k := range all {
 		all[k] = k

@@ -1,0 +1,28 @@
+package tensor
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// Algorithm is a format for factors of a type, and its name.
+type Algorithm struct {
+	By     space.Algorithm
+	Format schedule.Format
+}
+
+// Algorithms are the formats of a warp's instructions that numerics allow for sums of a type of products of factors in
+// d.
+func Algorithms(sum, d array.DType, numerics schedule.Numerics) (list []Algorithm) {
+	for _, x := range algorithms {
+		level := x.level
+		if x.format.Holds(d) {
+			level = schedule.Strict
+		}
+		if x.format <= schedule.I8 && sum == x.format.Sum() && x.format.Takes(d) && level <= numerics {
+			list = append(list, Algorithm{x.by, x.format})
+		}
+	}
+	return list
+}

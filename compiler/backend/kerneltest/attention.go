@@ -1,0 +1,90 @@
+package kerneltest
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"pgregory.net/rapid"
+)
+
+// DrawAttention draws softmax attention as package op writes it: batches of heads, keys that lie in rows or columns,
+// scores that are scaled and masked or not.
+func DrawAttention(t *rapid.T) *expr.Workload {
+	return drawAttention(t, rapid.IntRange(0, 2).Draw(t, "whole matrices") == 0)
+}
+
+// DrawWholeAttention draws one whose matrices are whole tiles.
+func DrawWholeAttention(t *rapid.T) *expr.Workload { return drawAttention(t, true) }
+
+func drawAttention(t *rapid.T, whole bool) *expr.Workload {
+	g := &dag{t: t}
+	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float32, array.BFloat16, array.Float64}).Draw(t, "dtype")
+	size := func(name string, most int64) int64 {
+		if whole {
+			return rapid.SampledFrom([]int64{16, 32, 64}).Draw(t, name)
+		}
+		return g.int(name, 1, most)
+	}
+	heads, m, n, depth, e := g.int("heads", 1, 3), size("m", 70), size("n", 70), size("d", 34), size("e", 34)
+	wide := func(x expr.Expr) expr.Expr {
+		if d == array.BFloat16 {
+			return expr.To(array.Float32, x)
+		}
+		return x
+	}
+	like := func(x expr.Expr, v float64) expr.Expr { return expr.F(x.DType(), v) }
+	q, v := g.source(d, false, heads, m, depth), g.source(d, false, heads, n, e)
+	k := g.keys(d, heads, depth, n, wide)
+	values := g.add(expr.Compute("values", v.Shape, func(i []expr.Expr) expr.Expr { return wide(v.At(i...)) }))
+	scores := g.add(expr.ReduceOver("scores", expr.Sum, []int64{heads, m, n}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(wide(q.At(i[0], i[1], r[0])), k.At(i[0], r[0], i[2]))
+	}))
+	mask := g.mask(heads, m, n)
+	masked := g.add(expr.Compute("masked", scores.Shape, func(i []expr.Expr) expr.Expr {
+		s := scores.At(i...)
+		return mask(i, expr.MulE(s, like(s, 0.25)))
+	}))
+	rows := scores.Shape[:2]
+	largest := g.add(expr.ReduceOver("largest", expr.Maximum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return masked.At(append(i, r[0])...) }))
+	exp := g.add(expr.Compute("exp", scores.Shape, func(i []expr.Expr) expr.Expr {
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:2]...)))
+	}))
+	sum := g.add(expr.ReduceOver("sum", expr.Sum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return exp.At(append(slices.Clone(i), r[0])...) }))
+	total := g.add(expr.Compute("total", rows, func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) }))
+	mixed := g.add(expr.ReduceOver("mixed", expr.Sum, []int64{heads, m, e}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(exp.At(i[0], i[1], r[0]), values.At(i[0], r[0], i[2]))
+	}))
+	return workloadOf(t, expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr {
+		return expr.To(d, expr.MulE(mixed.At(i...), total.At(i[:2]...)))
+	}))
+}
+
+// keys draws keys that lie in rows or in columns.
+func (g *dag) keys(d array.DType, heads, depth, n int64, wide func(expr.Expr) expr.Expr) *expr.Tensor {
+	lie := []int64{heads, depth, n}
+	order := []int{0, 1, 2}
+	if rapid.Bool().Draw(g.t, "keys in rows") {
+		lie, order = []int64{heads, n, depth}, []int{0, 2, 1}
+	}
+	keys := g.source(d, false, lie...)
+	return g.add(expr.Compute("keys", []int64{heads, depth, n}, func(i []expr.Expr) expr.Expr {
+		return wide(keys.At(i[order[0]], i[order[1]], i[order[2]]))
+	}))
+}
+
+// mask draws what is made of scores: nothing, a number added, or those of later keys left out.
+func (g *dag) mask(heads, m, n int64) func(i []expr.Expr, score expr.Expr) expr.Expr {
+	switch rapid.SampledFrom([]string{"none", "added", "causal"}).Draw(g.t, "mask") {
+	case "added":
+		added := g.source(array.Float32, false, m, n)
+		return func(i []expr.Expr, score expr.Expr) expr.Expr {
+			return expr.AddE(score, expr.To(score.DType(), added.At(i[1], i[2])))
+		}
+	case "causal":
+		return func(i []expr.Expr, score expr.Expr) expr.Expr {
+			return expr.Sel(expr.Bin(expr.Le, i[2], i[1]), score, expr.F(score.DType(), -0x1.fffffep+127))
+		}
+	}
+	return func(_ []expr.Expr, score expr.Expr) expr.Expr { return score }
+}
