@@ -37,6 +37,10 @@ func (h *Helpers) Cast(code string, from, to array.DType) string {
 		return h.Cast(h.Cast(code, from, via), via, to)
 	case from == array.BFloat16, to == array.BFloat16:
 		return fmt.Sprintf("%s(%s)", h.Helper("from_"+from.String(), to), code)
+	case from == array.Float16 && h.Half != "":
+		return fmt.Sprintf("%s(%s)", h.Float, code)
+	case to == array.Float16 && h.Half != "":
+		return fmt.Sprintf("%s(%s)", h.Half, code)
 	case from.IsFloat() && to.IsInt():
 		whole := Whole(to)
 		return h.Cast(fmt.Sprintf("%s(%s)", h.Helper("from_"+from.String(), whole), code), whole, to)

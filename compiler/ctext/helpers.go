@@ -15,6 +15,9 @@ type Dialect struct {
 	Math func(name string, d array.DType) string
 	// Index is the type that indices are computed in.
 	Index string
+	// Half and Float, where Half is not empty, are what makes a float16 of a float and a float of a float16: not all
+	// compilers have the type.
+	Half, Float string
 }
 
 // C is the dialect of C compilers for processors.

@@ -34,6 +34,9 @@ func (s *Scalars) Text(e expr.Expr) string {
 	case *expr.Int:
 		return IntLiteral(n.Value, n.Type)
 	case *expr.Float:
+		if n.Type == array.Float16 && s.Half != "" {
+			return s.Cast(FloatLiteral(n.Value, array.Float32), array.Float32, n.Type)
+		}
 		return FloatLiteral(n.Value, n.Type)
 	case *expr.Load:
 		return s.Load(n)

@@ -9,7 +9,7 @@ import (
 )
 
 // short is a dialect for tests.
-var short = Dialect{Head: "inline ", Math: func(name string, d array.DType) string { return "my_" + name + TypeOf(d).Builtin }, Index: "int"}
+var short = Dialect{Head: "inline ", Math: func(name string, d array.DType) string { return "my_" + name + TypeOf(d).Builtin }, Index: "int", Half: "HALF", Float: "FLOAT"}
 
 // TestExpressionsAsText in two dialects: operators that C leaves open go through helpers or unsigned types, and halves
 // through float.
@@ -28,7 +28,8 @@ func TestExpressionsAsText(t *testing.T) {
 		{expr.AddE(i.At(v), i.At(expr.I(1))), "((int32_t)((uint32_t)i[v] + (uint32_t)i[1]))", ""},
 		{expr.Bin(expr.Div, i.At(v), i.At(expr.I(0))), "tilth_div_i32x1(i[v], i[0])", ""},
 		{expr.MaxE(x.At(v), expr.F(array.Float32, 0)), "tilth_max_f32x1(x[v], 0x0p+00f)", ""},
-		{expr.AddE(h.At(v), h.At(expr.I(1))), "((_Float16)(((float)h[v]) + ((float)h[1])))", ""},
+		{expr.AddE(h.At(v), h.At(expr.I(1))), "((_Float16)(((float)h[v]) + ((float)h[1])))", "HALF((FLOAT(h[v]) + FLOAT(h[1])))"},
+		{expr.F(array.Float16, 0.5), "((_Float16)0x1p-01f)", "HALF(0x1p-01f)"},
 		{expr.To(array.Float32, b.At(v)), "tilth_from_bf16_f32x1(b[v])", ""},
 		{expr.To(array.Int8, x.At(v)), "((int8_t)tilth_from_f32_i32x1(x[v]))", ""},
 		{expr.Sel(expr.Bin(expr.Lt, v, expr.I(3)), x.At(v), expr.F(array.Float32, math.Inf(-1))), "((v < 3) ? x[v] : (-__builtin_inff()))", ""},

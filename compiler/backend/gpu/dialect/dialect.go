@@ -43,4 +43,6 @@ var Text = ctext.Dialect{
 	Head:  ctext.C.Head,
 	Math:  func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },
 	Index: "int",
+	Half:  "HALF",
+	Float: "FLOAT",
 }

@@ -1,19 +1,12 @@
 /* Functions of mathematics, in C alone, since kernels have no library: tilth_exp and so on for doubles, with an f
  * behind the name for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses.
  * Infinities, NaN and denormal numbers are treated as in C. A test asserts the errors that docs/gpu.md tells. */
+#if defined(__OPENCL_C_VERSION__) && !defined(cl_khr_fp64)
+#define TILTH_NO_DOUBLES
+#endif
 #define TILTH_MATH static inline __attribute__((unused, always_inline))
 #define TILTH_INFINITY __builtin_inf()
 #define TILTH_NAN __builtin_nan("")
-
-TILTH_MATH uint64_t tilth_bits(double x) {
-  union { double d; uint64_t u; } v = {x};
-  return v.u;
-}
-
-TILTH_MATH double tilth_double(uint64_t bits) {
-  union { uint64_t u; double d; } v = {bits};
-  return v.d;
-}
 
 TILTH_MATH uint32_t tilth_bitsf(float x) {
   union { float f; uint32_t u; } v = {x};
@@ -23,6 +16,17 @@ TILTH_MATH uint32_t tilth_bitsf(float x) {
 TILTH_MATH float tilth_float(uint32_t bits) {
   union { uint32_t u; float f; } v = {bits};
   return v.f;
+}
+
+#ifndef TILTH_NO_DOUBLES
+TILTH_MATH uint64_t tilth_bits(double x) {
+  union { double d; uint64_t u; } v = {x};
+  return v.u;
+}
+
+TILTH_MATH double tilth_double(uint64_t bits) {
+  union { uint64_t u; double d; } v = {bits};
+  return v.d;
 }
 
 /* 2^n for -1022 <= n <= 1023. */
@@ -46,8 +50,8 @@ TILTH_MATH double tilth_exp_sum(double x, double small) {
   p = p * r + 1.0 / 6;
   p = p * r + 0.5;
   p = r + (p * r * r + lost) + 1.0;
-  int whole = x == x ? (int)n : 0, half = whole / 2;
-  return x == x ? p * tilth_power_of_2(half) * tilth_power_of_2(whole - half) : x;
+  int whole = x == x ? (int)n : 0, first = whole / 2;
+  return x == x ? p * tilth_power_of_2(first) * tilth_power_of_2(whole - first) : x;
 }
 
 TILTH_MATH double tilth_exp(double x) { return tilth_exp_sum(x, 0); }
@@ -77,7 +81,7 @@ TILTH_MATH double tilth_expm1(double x) {
 /* log x for positive and finite x, as the sum of a number and a small one. x = m 2^n with m between the roots of 1/2
  * and 2, and log m = 2 atanh s with s = (m - 1) / (m + 1), whose rounding error a multiply-add finds. */
 TILTH_MATH double tilth_log_parts(double x, double *small) {
-  double tiny = x < 0x1p-1022 ? 54 : 0, y = tiny ? x * 0x1p+54 : x;
+  double tiny = x < 0x1p-1022 ? 54 : 0, y = tiny > 0 ? x * 0x1p+54 : x;
   uint64_t b = tilth_bits(y) + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
   double n = (double)((int)(b >> 52) - 1023) - tiny, f = tilth_double((b & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1;
   double below = 2 + f, lost = f - (below - 2), s = f / below, z = s * s;
@@ -130,7 +134,9 @@ TILTH_MATH double tilth_pow(double x, double y) {
 }
 
 /* The first digits of 2 / pi, behind 64 zeros. */
-#ifdef __NVPTX__
+#ifdef __OPENCL_C_VERSION__
+__constant
+#elif defined(__NVPTX__)
 static __attribute__((address_space(4)))
 #else
 static
@@ -148,6 +154,13 @@ TILTH_MATH uint64_t tilth_digits(int word, int shift) {
   return tilth_two_by_pi[word] << shift | (shift ? tilth_two_by_pi[word + 1] >> (64 - shift) : 0);
 }
 
+/* The upper 64 bits of a product. */
+#ifdef __OPENCL_C_VERSION__
+#define TILTH_UPPER(a, b) mul_hi((a), (b))
+#else
+#define TILTH_UPPER(a, b) ((uint64_t)((unsigned __int128)(a) * (b) >> 64))
+#endif
+
 /* x = n pi/2 + r with |r| <= pi/4 or little more, for finite x; returns n modulo 4. Small numbers by three parts of
  * pi/2 (Cody and Waite), others by those digits of 2 / pi that matter (Payne and Hanek). */
 TILTH_MATH int tilth_quadrant(double x, double *r) {
@@ -158,12 +171,11 @@ TILTH_MATH int tilth_quadrant(double x, double *r) {
   }
   uint64_t bits = tilth_bits(x), m = (bits & 0xfffffffffffff) | 0x10000000000000;
   int first = (int)(bits >> 52 & 2047) - 1075 - 2 + 64, word = first / 64, shift = first % 64;
-  unsigned __int128 low = (unsigned __int128)m * tilth_digits(word + 2, shift);
-  unsigned __int128 middle = (unsigned __int128)m * tilth_digits(word + 1, shift) + (uint64_t)(low >> 64);
-  uint64_t high = m * tilth_digits(word, shift) + (uint64_t)(middle >> 64), next = (uint64_t)middle;
+  uint64_t d1 = tilth_digits(word + 1, shift), d2 = tilth_digits(word + 2, shift), next = m * d1 + TILTH_UPPER(m, d2);
+  uint64_t high = m * tilth_digits(word, shift) + TILTH_UPPER(m, d1) + (next < m * d1);
   int64_t fraction = (int64_t)(high << 2 | next >> 62);
   int n = (int)(high >> 62) + (fraction < 0);
-  double f = (double)fraction * 0x1p-64 + (double)(next << 2 | (uint64_t)low >> 62) * 0x1p-128;
+  double f = (double)fraction * 0x1p-64 + (double)(next << 2 | m * d2 >> 62) * 0x1p-128;
   *r = (x < 0 ? -f : f) * 0x1.921fb54442d18p+0;
   return (x < 0 ? -n : n) & 3;
 }
@@ -178,8 +190,8 @@ TILTH_MATH double tilth_turned(int quadrant, double r) {
     p = p * z + 1.0 / 40320;
     p = p * z - 1.0 / 720;
     p = p * z + 1.0 / 24;
-    double half = z * 0.5, c = 1 - half;
-    p = c + ((1 - c - half) + p * z * z);
+    double second = z * 0.5, c = 1 - second;
+    p = c + ((1 - c - second) + p * z * z);
   } else {
     p = z * (1.0 / 355687428096000) - 1.0 / 1307674368000;
     p = p * z + 1.0 / 6227020800;
@@ -313,6 +325,8 @@ TILTH_MATH double tilth_fmod(double x, double y) {
   return __builtin_copysign(tilth_double(ma), x);
 }
 
+#endif
+
 /* Floats. Those that kernels are full of have formulas of their own, with the polynomials of the vectors of
  * processors. */
 TILTH_MATH float tilth_expf(float x) {
@@ -323,14 +337,14 @@ TILTH_MATH float tilth_expf(float x) {
   p = p * r + 0x1.fffffcp-2f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  int e = (int)(tilth_bitsf(t) - 0x4b400000), half = e >> 1;
-  return x == x ? p * tilth_float((uint32_t)(half + 127) << 23) * tilth_float((uint32_t)(e - half + 127) << 23) : x;
+  int e = (int)(tilth_bitsf(t) - 0x4b400000), first = e >> 1;
+  return x == x ? p * tilth_float((uint32_t)(first + 127) << 23) * tilth_float((uint32_t)(e - first + 127) << 23) : x;
 }
 
 TILTH_MATH float tilth_logf(float x) {
   if (!(x > 0)) return x == 0 ? -__builtin_inff() : __builtin_nanf("");
   if (x == __builtin_inff()) return x;
-  float tiny = x < 0x1p-126f ? 23 : 0, y = tiny ? x * 0x1p+23f : x;
+  float tiny = x < 0x1p-126f ? 23 : 0, y = tiny > 0 ? x * 0x1p+23f : x;
   int32_t b = (int32_t)(tilth_bitsf(y) - 0x3f3504f3);
   float n = (float)(b >> 23) - tiny, f = tilth_float((uint32_t)(b & 0x7fffff) + 0x3f3504f3) - 1.0f, s = f * f;
   float p = f * -0x1.38b57ep-4f + 0x1.055b6ep-3f;
@@ -362,27 +376,34 @@ TILTH_MATH float tilth_erff(float x) {
   return y < -1 ? -1 : y > 1 ? 1 : y;
 }
 
-/* The others by way of doubles. */
-TILTH_MATH float tilth_powf(float x, float y) { return (float)tilth_pow(x, y); }
-TILTH_MATH float tilth_fmodf(float x, float y) { return (float)tilth_fmod(x, y); }
-TILTH_MATH float tilth_sinf(float x) { return (float)tilth_sin(x); }
-TILTH_MATH float tilth_cosf(float x) { return (float)tilth_cos(x); }
-TILTH_MATH float tilth_tanf(float x) { return (float)tilth_tan(x); }
-TILTH_MATH float tilth_asinf(float x) { return (float)tilth_asin(x); }
-TILTH_MATH float tilth_acosf(float x) { return (float)tilth_acos(x); }
-TILTH_MATH float tilth_atanf(float x) { return (float)tilth_atan(x); }
-TILTH_MATH float tilth_sinhf(float x) { return (float)tilth_sinh(x); }
-TILTH_MATH float tilth_coshf(float x) { return (float)tilth_cosh(x); }
-TILTH_MATH float tilth_asinhf(float x) { return (float)tilth_asinh(x); }
-TILTH_MATH float tilth_acoshf(float x) { return (float)tilth_acosh(x); }
-TILTH_MATH float tilth_atanhf(float x) { return (float)tilth_atanh(x); }
+/* The others by way of doubles, or, on a device that has none, as OpenCL has them. */
+#ifdef TILTH_NO_DOUBLES
+#define TILTH_BY(name, ...) name(__VA_ARGS__)
+#else
+#define TILTH_BY(name, ...) ((float)tilth_##name(__VA_ARGS__))
+#endif
+TILTH_MATH float tilth_powf(float x, float y) { return TILTH_BY(pow, x, y); }
+TILTH_MATH float tilth_fmodf(float x, float y) { return TILTH_BY(fmod, x, y); }
+TILTH_MATH float tilth_sinf(float x) { return TILTH_BY(sin, x); }
+TILTH_MATH float tilth_cosf(float x) { return TILTH_BY(cos, x); }
+TILTH_MATH float tilth_tanf(float x) { return TILTH_BY(tan, x); }
+TILTH_MATH float tilth_asinf(float x) { return TILTH_BY(asin, x); }
+TILTH_MATH float tilth_acosf(float x) { return TILTH_BY(acos, x); }
+TILTH_MATH float tilth_atanf(float x) { return TILTH_BY(atan, x); }
+TILTH_MATH float tilth_sinhf(float x) { return TILTH_BY(sinh, x); }
+TILTH_MATH float tilth_coshf(float x) { return TILTH_BY(cosh, x); }
+TILTH_MATH float tilth_asinhf(float x) { return TILTH_BY(asinh, x); }
+TILTH_MATH float tilth_acoshf(float x) { return TILTH_BY(acosh, x); }
+TILTH_MATH float tilth_atanhf(float x) { return TILTH_BY(atanh, x); }
 
 /* What machines have instructions for. */
+#ifndef TILTH_NO_DOUBLES
 TILTH_MATH double tilth_sqrt(double x) { return __builtin_sqrt(x); }
 TILTH_MATH double tilth_floor(double x) { return __builtin_floor(x); }
 TILTH_MATH double tilth_ceil(double x) { return __builtin_ceil(x); }
 TILTH_MATH double tilth_rint(double x) { return __builtin_rint(x); }
 TILTH_MATH double tilth_fabs(double x) { return __builtin_fabs(x); }
+#endif
 TILTH_MATH float tilth_sqrtf(float x) { return __builtin_sqrtf(x); }
 TILTH_MATH float tilth_floorf(float x) { return __builtin_floorf(x); }
 TILTH_MATH float tilth_ceilf(float x) { return __builtin_ceilf(x); }

@@ -113,6 +113,9 @@ typedef uint32_t __attribute__((may_alias, vector_size(16))) nvptx_bytes_16;
 #define COPY_COMMIT() __asm__ volatile("cp.async.commit_group;" ::: "memory")
 #define COPY_WAIT(n) __asm__ volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 
+#define HALF(x) ((_Float16)(x))
+#define FLOAT(x) ((float)(x))
+
 NVPTX_INLINE uint32_t nvptx_tf32(float x) {
   uint32_t r;
   __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));

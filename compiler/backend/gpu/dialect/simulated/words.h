@@ -120,6 +120,8 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
     union { __typeof__((0, (x))) element[4 / sizeof(x)]; uint32_t bits; } sim_packed = {{(x), __VA_ARGS__}}; \
     sim_packed.bits;                                                                                \
   })
+#define HALF(x) ((_Float16)(x))
+#define FLOAT(x) ((float)(x))
 #define TF32(x) sim_round_tf32(x)
 #define TF32_REST(x) sim_tf32_rest(x)
 #define BF16X2(low, high) (sim_round_bf16(low) | sim_round_bf16(high) << 16)

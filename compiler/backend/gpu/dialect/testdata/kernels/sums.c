@@ -18,8 +18,8 @@ TILTH_KERNEL(sum_shuffled, 128)(GLOBAL const float *restrict x, GLOBAL float *re
   SHARED_ARRAY(float, part, 4);
   float total = 0;
   UNROLL
-  for (int half = 0; half < 2; half++) {
-    float s = LOAD(x, BID * 256 + half * 128 + TID);
+  for (int turn = 0; turn < 2; turn++) {
+    float s = LOAD(x, BID * 256 + turn * 128 + TID);
     UNROLL
     for (int n = 16; n > 0; n /= 2) s += SHUFFLE_DOWN(s, n);
     s = SHUFFLE(s, 0);

@@ -1,0 +1,83 @@
+package dialect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// matrixWords are those that need NVIDIA's instructions.
+var matrixWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2"}
+
+func isMatrixWord(word string) bool {
+	return slices.ContainsFunc(matrixWords, func(w string) bool { return strings.HasPrefix(word, w) })
+}
+
+// TestOpenCLHasAllWordsButThoseForMatrices of the other dialects.
+func TestOpenCLHasAllWordsButThoseForMatrices(t *testing.T) {
+	want := slices.DeleteFunc(words(nvptx, "NVPTX_"), isMatrixWord)
+	if got := words(opencl, "OPENCL_"); !slices.Equal(got, want) {
+		t.Errorf("opencl.h has\n%v, want\n%v", got, want)
+	}
+}
+
+// simtKernels are the files of kernels without words for matrices.
+func simtKernels(t testing.TB) []string {
+	return slices.DeleteFunc(kernelNames(t), func(name string) bool {
+		return strings.Contains(read(t, "kernels", name+".c"), "MMA_")
+	})
+}
+
+// compileOpenCL has clang compile kernels, and returns what it made.
+func compileOpenCL(t testing.TB, kernels string, flags []string) []byte {
+	t.Helper()
+	source, object := filepath.Join(t.TempDir(), "kernels.c"), filepath.Join(t.TempDir(), "kernels.o")
+	if err := os.WriteFile(source, []byte(OpenCL(kernels)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append([]string{"-Wall", "-Werror"}, flags...), source, "-o", object)
+	if out, err := exec.CommandContext(t.Context(), "clang-19", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	made, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestKernelsAreOpenCL, with doubles and without.
+func TestKernelsAreOpenCL(t *testing.T) {
+	for _, name := range simtKernels(t) {
+		compileOpenCL(t, read(t, "kernels", name+".c"), SPIRFlags("cl_khr_fp64"))
+		if name != "math" {
+			compileOpenCL(t, read(t, "kernels", name+".c"), SPIRFlags(""))
+		}
+	}
+	compileOpenCL(t, "TILTH_KERNEL(k, 1)(GLOBAL float *restrict y) {\n  GLOBAL_ARRAY(y, 1);\n  STORE(y, 0, tilth_sinf(LOAD(y, 0)));\n}\n", SPIRFlags(""))
+}
+
+// amdChips are GPUs of AMD's: two of its accelerators and a consumer's.
+var amdChips = []string{"gfx90a", "gfx942", "gfx1100"}
+
+// TestKernelsAssembleForAMD: the text becomes machine code in an object. It was never run on such a GPU.
+func TestKernelsAssembleForAMD(t *testing.T) {
+	targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output()
+	if err != nil || !strings.Contains(string(targets), "amdgcn") {
+		t.Skip("there is no clang-19 with the target amdgcn")
+	}
+	for _, arch := range amdChips {
+		for _, name := range simtKernels(t) {
+			t.Run(arch+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				made := compileOpenCL(t, read(t, "kernels", name+".c"), AMDFlags(arch))
+				if !strings.HasPrefix(string(made), "\x7fELF") || !strings.Contains(string(made), ".kd\x00") {
+					t.Errorf("the object of %d bytes has no kernel", len(made))
+				}
+			})
+		}
+	}
+}
