@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
@@ -72,11 +73,11 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 	b.plan.Reference, b.plan.Harness = build(reference, "reference.so"), build(cuda.Harness(on), "harness")
 	for k, s := range schedules(t, w, on, points) {
 		id := schedule.Digest(s.Trace())
-		p, err := cuda.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
+		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
 		if err != nil {
 			t.Fatal(err)
 		}
-		module := cuda.Module(w, []*cuda.Printed{p}, on)
+		module := cuda.Module(w, []*image.Printed{p}, on)
 		if err := b.driver.Play(t.Context(), module); err != nil {
 			t.Fatal(err)
 		}

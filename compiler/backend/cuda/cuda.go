@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	gpudescribe "github.com/tilth-dev/tilth/compiler/backend/gpu/describe"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
@@ -79,14 +80,14 @@ func (Backend) Features() backend.Features { return gpudescribe.Features{} }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
-	return Print(symbol, k, t)
+	return image.Print(symbol, k, t)
 }
 
 // Module implements backend.Code.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
-	list := make([]*Printed, len(kernels))
+	list := make([]*image.Printed, len(kernels))
 	for k, p := range kernels {
-		list[k] = p.(*Printed)
+		list[k] = p.(*image.Printed)
 	}
 	return Module(w, list, t), nil
 }
@@ -97,7 +98,7 @@ func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, e
 }
 
 // NewUnit implements backend.Code.
-func (Backend) NewUnit(t *target.Target) backend.Unit { return &unit{target: t} }
+func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
 
 // Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
 func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {

@@ -4,6 +4,7 @@ import (
 	"embed"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -14,24 +15,11 @@ var files embed.FS
 // Harness is what to compile for the program that verifies and times candidates on a GPU. It finds the driver's
 // library when it runs.
 func Harness(t *target.Target) toolchain.Build {
-	return harness.BuildFor(t, append(sources("driver/src"), sources("harness/src")...))
+	return harness.BuildFor(t, append(append(sources("driver/src"), image.Sources()...), sources("harness/src")...))
 }
 
 // DriverSources are what calls the driver: the part of its interface that is used, and what finds it.
 func DriverSources() []toolchain.File { return sources("driver/src") }
 
 // sources are the files of an embedded folder.
-func sources(folder string) (list []toolchain.File) {
-	entries, err := files.ReadDir(folder)
-	if err != nil {
-		panic(err) // embedded
-	}
-	for _, entry := range entries {
-		text, err := files.ReadFile(folder + "/" + entry.Name())
-		if err != nil {
-			panic(err) // embedded
-		}
-		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
-	}
-	return list
-}
+func sources(folder string) []toolchain.File { return image.Files(files, folder) }

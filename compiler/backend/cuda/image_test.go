@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -45,12 +46,12 @@ func module(t testing.TB, arch string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
+	p, err := image.Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "module")
-	if err := tc.Build(t.Context(), Module(w, []*Printed{p}, on), path); err != nil {
+	if err := tc.Build(t.Context(), Module(w, []*image.Printed{p}, on), path); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -63,7 +64,7 @@ func module(t testing.TB, arch string) []byte {
 // TestModulesHaveCodeForTheirCard with a bound on the threads of blocks.
 func TestModulesHaveCodeForTheirCard(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90a"} {
-		code, err := Code(module(t, arch))
+		code, err := image.CodeOf(module(t, arch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Code([]byte("tilth-device-module 1\ncode 9\nshort")); err == nil {
+	if _, err := image.CodeOf([]byte("tilth-device-module 1\ncode 9\nshort")); err == nil {
 		t.Error("code that is cut short is no error")
 	}
 }
@@ -99,7 +100,7 @@ func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	var program strings.Builder
 	program.WriteString("#define _GNU_SOURCE\n" + abi.Header)
 	for _, name := range []string{"image.h", "image.c"} {
-		for _, f := range sources("harness/src") {
+		for _, f := range image.Sources() {
 			if f.Name == name {
 				for line := range strings.Lines(f.Text) {
 					if !strings.HasPrefix(line, "#include \"") {

@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -62,8 +63,8 @@ func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	if err != nil {
 		return err
 	}
-	if bytes.HasPrefix(made, []byte(cuda.Module1)) {
-		if made, err = cuda.Code(made); err != nil {
+	if bytes.HasPrefix(made, []byte(image.Module1)) {
+		if made, err = image.CodeOf(made); err != nil {
 			return err
 		}
 	}

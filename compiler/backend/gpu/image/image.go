@@ -1,4 +1,4 @@
-package cuda
+package image
 
 import (
 	"bytes"
@@ -51,9 +51,12 @@ func (p *Printed) Size() int {
 	return n
 }
 
+// Code is what to compile to make a device's code of the text of kernels: a build of one source.
+type Code func(kernels string, t *target.Target) toolchain.Build
+
 // Module is what to compile for candidates, all of w and t: a table of launches, and the code of the kernels behind
-// it, as harness/src/image.h has it.
-func Module(w *expr.Workload, candidates []*Printed, t *target.Target) toolchain.Build {
+// it, as src/image.h has it.
+func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code) toolchain.Build {
 	var helpers ctext.Declarations
 	text := ""
 	for _, p := range candidates {
@@ -63,27 +66,20 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target) toolchain
 		}
 	}
 	table := tableOf(w, candidates)
-	return toolchain.Build{
-		Target: t, Form: toolchain.Device, Flags: dialect.NVPTXFlags(t.GPU.Arch),
-		Sources: []toolchain.File{{Name: "kernels.c", Text: dialect.NVPTX() + helpers.Text() + text}},
-		Finish:  func(ptx []byte) ([]byte, error) { return finished(table, ptx) },
+	b := code(helpers.Text()+text, t)
+	finish := b.Finish
+	b.Finish = func(made []byte) ([]byte, error) {
+		made, err := finish(made)
+		return append(fmt.Appendf(nil, "%scode %d\n", table, len(made)), made...), err
 	}
+	return b
 }
 
 // Module1 is how modules of the first version begin.
 const Module1 = "tilth-device-module 1\n"
 
-// finished is a module of a table and PTX.
-func finished(table string, ptx []byte) ([]byte, error) {
-	bound, err := dialect.BoundThreads(string(ptx))
-	if err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(nil, "%scode %d\n%s", table, len(bound), bound), nil
-}
-
-// Code is the code in a module, without its table.
-func Code(module []byte) ([]byte, error) {
+// CodeOf is the code in a module, without its table.
+func CodeOf(module []byte) ([]byte, error) {
 	for rest := module; len(rest) > 0; {
 		line, after, _ := bytes.Cut(rest, []byte("\n"))
 		if size, ok := bytes.CutPrefix(line, []byte("code ")); ok {

@@ -1,4 +1,4 @@
-package cuda
+package image
 
 import (
 	"crypto/sha256"
@@ -8,20 +8,23 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// unit implements backend.Unit: kernels for the card, and functions for the host that launch them.
+// unit implements backend.Unit: kernels for the device, and functions for the host that launch them.
 type unit struct {
 	target  *target.Target
+	code    Code
 	helpers ctext.Declarations
-	// kernels are for the card, host is for the processor.
+	// kernels are for the device, host is for the processor.
 	kernels, host strings.Builder
 }
+
+// NewUnit is an empty translation unit of a package for a device, whose runtime has launch.h.
+func NewUnit(t *target.Target, code Code) backend.Unit { return &unit{target: t, code: code} }
 
 // Add implements backend.Unit.
 func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
@@ -54,19 +57,22 @@ func pointers(k codegen.Kernel) string {
 	return text + "0"
 }
 
-// device is the text of the kernels.
-func (u *unit) device() string { return dialect.NVPTX() + u.helpers.Text() + u.kernels.String() }
+// device is what makes the unit's code.
+func (u *unit) device() toolchain.Build {
+	return u.code(u.helpers.Text()+u.kernels.String(), u.target)
+}
 
 // symbol names the unit's code, which no other unit has.
 func (u *unit) symbol() string {
-	sum := sha256.Sum256([]byte(u.target.GPU.Arch + u.device()))
+	b := u.device()
+	sum := sha256.Sum256([]byte(strings.Join(b.Flags, " ") + b.Sources[0].Text))
 	return "code_" + hex.EncodeToString(sum[:8])
 }
 
 // Source implements backend.Unit.
 func (u *unit) Source() string {
 	return fmt.Sprintf(`#include "launch.h"
-__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s.ptx\"\n.byte 0\n.popsection\n");
+__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.byte 0\n.popsection\n");
 extern const char %[1]s[];
 static struct tilth_device_code unit_code = {%[1]s, 0};
 %[2]s`, u.symbol(), u.host.String())
@@ -74,12 +80,5 @@ static struct tilth_device_code unit_code = {%[1]s, 0};
 
 // Embedded implements backend.Unit.
 func (u *unit) Embedded() []toolchain.Embedded {
-	return []toolchain.Embedded{{Name: u.symbol() + ".ptx", Build: toolchain.Build{
-		Target: u.target, Form: toolchain.Device, Flags: dialect.NVPTXFlags(u.target.GPU.Arch),
-		Sources: []toolchain.File{{Name: "kernels.c", Text: u.device()}},
-		Finish: func(ptx []byte) ([]byte, error) {
-			bound, err := dialect.BoundThreads(string(ptx))
-			return []byte(bound), err
-		},
-	}}}
+	return []toolchain.Embedded{{Name: u.symbol(), Build: u.device()}}
 }

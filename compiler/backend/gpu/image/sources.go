@@ -1,0 +1,29 @@
+package image
+
+import (
+	"embed"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+//go:embed src/*
+var files embed.FS
+
+// Sources are the reader of files of candidates, for a harness.
+func Sources() []toolchain.File { return Files(files, "src") }
+
+// Files are the texts of an embedded folder.
+func Files(from embed.FS, folder string) (list []toolchain.File) {
+	entries, err := from.ReadDir(folder)
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, entry := range entries {
+		text, err := from.ReadFile(folder + "/" + entry.Name())
+		if err != nil {
+			panic(err) // embedded
+		}
+		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
+	}
+	return list
+}
