@@ -26,12 +26,17 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
 }
 
-// Holders are the other processes that compute or time something now, by number. There are none where the kernel does
-// not list locks as Linux does.
+// Holders are the other processes that compute or time something now, by number; of a lock from On, those that keep
+// something from being timed on that device. There are none where the kernel does not list locks as Linux does.
 func (l *Lock) Holders() []Holder {
+	pids := lockers(l.main, l.device != "")
+	if l.device != "" {
+		pids = append(pids, lockers(l.device, true)...)
+	}
+	slices.Sort(pids)
 	own := os.Getpid()
 	var list []Holder
-	for _, pid := range lockers(l.main) {
+	for _, pid := range slices.Compact(pids) {
 		if pid != own {
 			list = append(list, Holder{pid, command(pid)})
 		}
@@ -39,10 +44,10 @@ func (l *Lock) Holders() []Holder {
 	return list
 }
 
-// lockers are the processes with an flock(2) on a file, as /proc/locks has them:
+// lockers are the processes with an flock(2) on a file, or only those that have it alone, as /proc/locks has them:
 //
 //	1: FLOCK  ADVISORY  WRITE 4242 fe:00:9978882 0 EOF
-func lockers(path string) (pids []int) {
+func lockers(path string, alone bool) (pids []int) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil
@@ -62,11 +67,10 @@ func lockers(path string) (pids []int) {
 		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) { // one that waits has an arrow before FLOCK
 			continue
 		}
-		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && !slices.Contains(pids, pid) {
+		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && (!alone || fields[3] == "WRITE") {
 			pids = append(pids, pid)
 		}
 	}
-	slices.Sort(pids)
 	return pids
 }
 

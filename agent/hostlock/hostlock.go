@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,8 @@ const (
 // gate while it waits for the computing to end, so that newcomers cannot starve it.
 type Lock struct {
 	gate, main string
+	// device is the file for what is timed on one of the host's devices; empty = it is timed on the processors.
+	device string
 	// notices is nil when nobody wants to hear of waits.
 	notices *notices
 }
@@ -45,9 +48,21 @@ func (l *Lock) Compute(ctx context.Context) (release func(), err error) {
 	return l.acquire(ctx, syscall.LOCK_SH)
 }
 
-// Time waits until nothing computes and nothing else is timed, and keeps it so until release is called.
+// Time waits until nothing computes and nothing else is timed, and keeps it so until release is called. Of a lock from
+// On it waits until nothing is timed on the processors or on that device.
 func (l *Lock) Time(ctx context.Context) (release func(), err error) {
-	return l.acquire(ctx, syscall.LOCK_EX)
+	if l.device == "" {
+		return l.acquire(ctx, syscall.LOCK_EX)
+	}
+	return l.timeOnDevice(ctx)
+}
+
+// On is the same lock for whoever times on one of the host's devices, which has its own clock: programs may compute
+// meanwhile, and others may be timed on other devices. The device's name is one that no other of the host has.
+func (l *Lock) On(device string) *Lock {
+	own := *l
+	own.device = filepath.Join(filepath.Dir(l.main), "device-"+url.PathEscape(device)+".lock")
+	return &own
 }
 
 // Timed runs work while no agent of this host and user computes; the agents' lock is the one in DefaultDir.
@@ -67,6 +82,26 @@ func Timed(ctx context.Context, work func() error) error {
 func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error) {
 	l.notices.enter()
 	defer func() { l.notices.leave(err) }()
+	return l.pass(ctx, how)
+}
+
+// timeOnDevice takes the device's file first: whoever waits for a device keeps nobody from the processors.
+func (l *Lock) timeOnDevice(ctx context.Context) (release func(), err error) {
+	l.notices.enter()
+	defer func() { l.notices.leave(err) }()
+	device, err := l.lockFile(ctx, l.device, syscall.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	host, err := l.pass(ctx, syscall.LOCK_SH)
+	if err != nil {
+		device.Close()
+		return nil, err
+	}
+	return func() { host(); device.Close() }, nil
+}
+
+func (l *Lock) pass(ctx context.Context, how int) (release func(), err error) {
 	gate, err := l.lockFile(ctx, l.gate, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err

@@ -65,6 +65,31 @@ func TestComputingIsSharedAndTimingIsAlone(t *testing.T) {
 	acquire(t, l.Compute)()
 }
 
+// TestWhatIsTimedOnDevices: on two at the same time, on each alone, beside computing, and never beside what is timed on
+// the processors.
+func TestWhatIsTimedOnDevices(t *testing.T) {
+	l := newLock(t)
+	one, two := l.On("GPU-1"), l.On("MIG-2/3")
+	computing, first := acquire(t, one.Compute), acquire(t, one.Time)
+	second := acquire(t, two.Time)
+	if !refused(t, l.On("GPU-1").Time) || !refused(t, two.Time) {
+		t.Error("two were timed on a device at a time")
+	}
+	computing()
+	first()
+	if !refused(t, l.Time) {
+		t.Error("timed on the processors beside a device")
+	}
+	acquire(t, one.Time)()
+	second()
+	processors := acquire(t, l.Time)
+	if !refused(t, one.Time) || !refused(t, two.Time) {
+		t.Error("timed on a device beside the processors")
+	}
+	processors()
+	acquire(t, one.Time)()
+}
+
 func TestTimingIsNotStarvedByComputing(t *testing.T) {
 	l := newLock(t)
 	computing := acquire(t, l.Compute)

@@ -102,6 +102,25 @@ func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
 	}
 }
 
+// TestWaitingForADeviceNamesWhoTimesOnIt and not those who only compute.
+func TestWaitingForADeviceNamesWhoTimesOnIt(t *testing.T) {
+	l, _ := announcing(t)
+	release, err := l.Compute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holders := l.On("GPU-1").Holders(); len(holders) > 0 {
+		t.Errorf("who computes keeps a device: %v", holders)
+	}
+	release()
+	pid := holdElsewhere(t, filepath.Dir(l.main))
+	for _, device := range []*Lock{l, l.On("GPU-1")} {
+		if holders := device.Holders(); len(holders) != 1 || holders[0].PID != pid {
+			t.Errorf("held by %v, want process %d", holders, pid)
+		}
+	}
+}
+
 func TestWaitingForOneselfIsNoNews(t *testing.T) {
 	l, log := announcing(t)
 	release, err := l.Time(t.Context())
