@@ -51,6 +51,9 @@ func measureRates(ctx context.Context, by backend.Backend, tc *toolchain.Toolcha
 		return rates, fmt.Errorf("measuring the machine: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if device := by.Device(t); device != nil && device.ID != "" {
+		lock = lock.On(device.ID)
+	}
 	release, err := lock.Time(ctx)
 	if err != nil {
 		return rates, err

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/agent/telemetry"
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -50,11 +53,18 @@ type RunnerConfig struct {
 
 // RunRunner is the life of a runner, until ctx ends.
 func RunRunner(ctx context.Context, cfg RunnerConfig) error {
-	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_RUNNER, "runner")
+	device, err := cfg.device()
+	if err != nil {
+		return fmt.Errorf("runner: %w", err)
+	}
+	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_RUNNER, nameOn(device))
 	if err != nil {
 		return err
 	}
 	base.spec.Labels = cfg.Labels
+	if device != nil && device.ID != "" {
+		base.take(device)
+	}
 	cache, err := artifact.Open(artifact.Options{
 		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, UploadBytes: runnerCacheBytes, Logger: cfg.Logger,
 	})
@@ -87,6 +97,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	artifacts := artifact.NewClient(base.conn, cache, cfg.Logger)
 	handler := runner.NewHandler(runner.Config{
 		Device:    base.cfg.Name,
+		Reach:     device,
 		Classes:   base.spec.DeviceClasses,
 		Emulator:  cfg.Emulator,
 		Artifacts: artifacts,
@@ -98,7 +109,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		}),
 		Lock:     base.meter.Lock(base.cfg.Lock.Time),
 		Watch:    watch,
-		Packages: base.packages(ctx, cfg, artifacts, box),
+		Packages: base.packages(ctx, cfg, device, artifacts, box),
 		Scratch:  base.scratch,
 		Sandbox:  box,
 		Seed:     seed,
@@ -106,6 +117,39 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	})
 	err = base.run(ctx, handler, runnerSlots)
 	return errors.Join(err, box.Close())
+}
+
+// device is what runs candidates, where that is not the processor; all targets are of one.
+func (cfg RunnerConfig) device() (*backend.Device, error) {
+	by, err := registry.Of(cfg.Targets[0])
+	if err != nil {
+		return nil, err
+	}
+	return by.Device(cfg.Targets[0]), nil
+}
+
+// CardLabel is the label that has the name of a card of its machine.
+const CardLabel = "card"
+
+// nameOn is what a runner is called, after its machine, unless it has another name: those for cards of one machine differ.
+func nameOn(device *backend.Device) string {
+	const word, enough = "runner", len("GPU-12345678")
+	if device == nil || device.ID == "" {
+		return word
+	}
+	return word + "-" + device.ID[:min(len(device.ID), enough)]
+}
+
+// take makes the runner one for a card of this machine, with a label and a lock of its own.
+func (b *base) take(device *backend.Device) {
+	b.spec.Labels = maps.Clone(b.spec.Labels)
+	if b.spec.Labels == nil {
+		b.spec.Labels = map[string]string{}
+	}
+	if _, said := b.spec.Labels[CardLabel]; !said {
+		b.spec.Labels[CardLabel] = device.ID
+	}
+	b.cfg.Lock = b.cfg.Lock.On(device.ID)
 }
 
 // dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
@@ -121,9 +165,14 @@ func dataSeed() (uint64, error) {
 // often.
 const runnerCacheBytes = 1 << 30
 
-// packages is what the runner needs to run packages; nil where it does not.
-func (b *base) packages(ctx context.Context, cfg RunnerConfig, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
+// packages is what the runner needs to run packages; nil where it does not. Packages have code for the host, which a
+// driver's process would run with hardly a wall around it.
+func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.Device, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
 	if len(cfg.Execute) == 0 {
+		return nil
+	}
+	if device != nil {
+		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
 		return nil
 	}
 	executor := &execute.Executor{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}

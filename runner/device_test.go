@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,15 +64,13 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 		}
 		return path
 	}
-	if b.driver, err = fakedriver.Make(t.Context(), tc, on, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	b.driver, b.plan.Harness = kit(t, tc, on)
 	reference, err := cpu.Backend{}.Reference(w, on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.plan.Device = &backend.Device{Driver: b.driver.Library()}
-	b.plan.Reference, b.plan.Harness = build(reference, "reference.so"), build(cuda.Harness(on), "harness")
+	b.plan.Reference = build(reference, "reference.so")
 	for k, s := range schedules(t, w, on, points) {
 		id := schedule.Digest(s.Trace())
 		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
@@ -85,6 +85,37 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 		b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
 	}
 	return b
+}
+
+// made has the driver and the harness, which are the same in all tests and made by the first.
+var made struct {
+	once    sync.Once
+	driver  *fakedriver.Driver
+	harness string
+	err     error
+}
+
+// kit is a driver of the test's own, and the harness.
+func kit(t testing.TB, tc *toolchain.Toolchain, on *target.Target) (*fakedriver.Driver, string) {
+	t.Helper()
+	made.once.Do(func() {
+		dir := filepath.Join(scratch, "card")
+		made.harness = filepath.Join(dir, "harness")
+		if made.err = os.Mkdir(dir, 0o755); made.err == nil {
+			made.driver, made.err = fakedriver.Make(context.Background(), tc, on, dir)
+		}
+		if made.err == nil {
+			made.err = tc.Build(context.Background(), cuda.Harness(on), made.harness)
+		}
+	})
+	if made.err != nil {
+		t.Fatal(made.err)
+	}
+	driver, err := made.driver.Copy(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver, made.harness
 }
 
 // schedules are different points of a workload's space, the default first.
@@ -148,7 +179,6 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 		message string
 	}{
 		{"illegal", crash, "an illegal memory access was encountered"},
-		{"vanish", crash, "the device is lost"},
 		{"hang", timeout, ""},
 	} {
 		t.Run(c.tell, func(t *testing.T) {
@@ -167,6 +197,37 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestACardThatVanishesIsNoCandidatesFault: the error says that there is none any more, and no candidate has an outcome
+// from it. They are tried again, elsewhere.
+func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
+	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
+	if err := b.driver.Tell("vanish", 1); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := b.measure(t)
+	var farm *failure.Farm
+	if err == nil || errors.As(err, &farm) || !strings.Contains(err.Error(), "no CUDA-capable device is detected") || len(outcomes) > 0 {
+		t.Errorf("the error is %v and the outcomes are %+v", err, outcomes)
+	}
+}
+
+// TestTwoCardsAreApart: what goes wrong on one of them is nothing to the other.
+func TestTwoCardsAreApart(t *testing.T) {
+	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	for what, number := range map[string]int{"devices": 2, "illegal.1": 1} {
+		if err := b.driver.Tell(what, number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for visible, class := range map[string]tilthv1.ErrorClass{"0": none, "1": crash, fakedriver.ID(0): none, fakedriver.ID(1): crash, fakedriver.ID(1) + "," + fakedriver.ID(0): crash} {
+		b.plan.Device = &backend.Device{Driver: b.driver.Library(), Visible: visible}
+		outcomes, err := b.measure(t)
+		if err != nil || outcomes[b.ids[0]].Error != class {
+			t.Errorf("on %s: %v, %v", visible, outcomes, err)
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/sandbox"
@@ -25,6 +25,8 @@ type Config struct {
 	Device string
 	// Classes are the device classes measured here; see Classes.
 	Classes []*tilthv1.DeviceClass
+	// Reach is the device that candidates run on, where that is not the processor.
+	Reach *backend.Device
 	// Emulator, when set, is the command that runs programs of the target.
 	Emulator  []string
 	Artifacts Artifacts
@@ -121,11 +123,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		}
 		defer release()
 	}
-	by, err := registry.Of(machine)
-	if err != nil {
-		return fmt.Errorf("runner: %w", err)
-	}
-	plan := Plan{Device: by.Device(machine), Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
+	plan := Plan{Device: h.Reach, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
 		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits}

@@ -33,6 +33,11 @@ Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. By default a runner offers every number up to that of its physical
 cores.
 
+A runner for an NVIDIA card (--target cuda) measures on one of the machine's cards: the
+first that CUDA_VISIBLE_DEVICES shows, or the one that --target names by its number
+among those, by its UUID or by that of a MIG slice. Start one for each. What is timed on
+two cards is timed at the same time.
+
 Candidates and packages run in a sandbox: as another user or in a user namespace,
 without network, privileges, other processes or other files, and with limited
 resources. Layers that this machine lacks are logged and shown by 'tilth devices show';
@@ -42,13 +47,15 @@ When it starts, and there is a C compiler, it measures the machine's limits, so 
 latencies can be compared with them.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
+  tilth runner --target cuda:1
+  tilth runner --target cuda:GPU-8f6c1a52-9b6e-4d0e-a2a5-1c9f0e7d3b41
   tilth runner --sandbox required
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
 		Args: cobra.NoArgs,
 	}
 	flags.add(c)
 	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")
-	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, or a JSON `file`")
+	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, cuda, cuda:CARD, or a JSON `file`")
 	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
@@ -109,6 +116,9 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 		all, err := registry.Target(name, 0)
 		if err != nil {
 			return nil, err
+		}
+		if by, err := registry.Of(all); err != nil || by.Device(all) != nil {
+			return []*target.Target{all}, err // a device's kernels run on no threads of the host
 		}
 		for n := range all.Threads() {
 			threads = append(threads, n+1)

@@ -54,10 +54,11 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// fakeCard gives the machine a GPU whose driver is a fake, and the compiler that makes what the driver plays.
+// fakeCard gives the machine GPUs whose driver is a fake, and the compiler that makes what the driver plays:
+// fakecard [COUNT].
 func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: fakecard")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: fakecard [COUNT]")
 	}
 	tc, err := toolchain.Find(context.Background(), os.Getenv(toolchain.Variable))
 	ts.Check(err)
@@ -67,6 +68,11 @@ func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Mkdir(dir, 0o700))
 	driver, err := fakedriver.Make(context.Background(), tc, on, dir)
 	ts.Check(err)
+	for _, count := range args {
+		n, err := strconv.Atoi(count)
+		ts.Check(err)
+		ts.Check(driver.Tell("devices", n))
+	}
 	ts.Setenv(cuda.DriverVariable, driver.Library())
 	clang, err := exec.LookPath(cmp.Or(os.Getenv(toolchain.Variable), "clang-19"))
 	ts.Check(err)

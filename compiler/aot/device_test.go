@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -146,30 +145,6 @@ func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, filepath.Join(t.TempDir(), "none.so"))
 	if text := complaint(t, userCommand(dir)); !strings.Contains(text, "no driver of NVIDIA's GPUs") {
 		t.Errorf("without a driver it says %q", text)
-	}
-}
-
-// TestTheFirstCardIsDescribed by its driver, or the error names chips that may be compiled for.
-func TestTheFirstCardIsDescribed(t *testing.T) {
-	_, driver := deviceOptions(t, residual(t))
-	on, err := cuda.Backend{}.Target("cuda", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := target.GPU{Arch: "sm_90a", Model: "Fake GPU 0", Multiprocessors: 4, WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
-		ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10, BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 1 << 20}
-	if *on.GPU != want {
-		t.Errorf("got %+v", *on.GPU)
-	}
-	o := options(t, residual(t))
-	if rates, err := (cuda.Backend{}).Measure(t.Context(), o.Toolchain, on, t.TempDir(), nil); err != nil || rates.FlopPerSecond <= 0 {
-		t.Errorf("its rates are %+v, %v", rates, err)
-	}
-	if err := driver.Tell("devices", 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (cuda.Backend{}).Target("cuda", 1); err == nil || !strings.Contains(err.Error(), "no CUDA-capable device") || !strings.Contains(err.Error(), "sm_80") {
-		t.Errorf("without a card the error is %v", err)
 	}
 }
 

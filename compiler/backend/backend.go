@@ -83,9 +83,17 @@ type Programs interface {
 	Runtime(t *target.Target) Runtime
 }
 
+// Chooser is a backend whose devices a machine may have several of. The name of a target may then say which, behind a
+// colon: by its number or by its own name.
+type Chooser interface {
+	Choose(named, device string, threads int) (*target.Target, error)
+}
+
 // Device is one of a machine's devices, as its driver counts them from 0.
 type Device struct {
 	Number int
+	// ID is the device's own name, which no other of the machine has; empty where it was not chosen.
+	ID string
 	// Driver is the path of the driver's library; empty = where the system has it.
 	Driver string
 	// Visible is which devices the driver is to show at all, in its own words; empty = all.

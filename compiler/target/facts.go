@@ -48,6 +48,12 @@ type Bytes int64
 // Facts are what there is to tell of the device, the same for all devices of a kind.
 func (t *Target) Facts() []Fact {
 	c := t.CPU
+	if g := t.GPU; g != nil && !g.Simulated {
+		return []Fact{
+			{"GPU", g.Model}, {"set", g.Arch}, {"multiprocessors", g.Multiprocessors}, {"shared", Bytes(g.BlockSharedBytes)}, {"L2", Bytes(g.L2Bytes)},
+			{"host", c.Model}, {"threads", c.Threads},
+		}
+	}
 	return []Fact{
 		{"CPU", c.Model}, {"threads", c.Threads}, {"vector", Bytes(c.VectorBytes)},
 		{"L1", Bytes(c.L1DataBytes)}, {"L2", Bytes(c.L2Bytes)}, {"L3", Bytes(c.L3Bytes)},

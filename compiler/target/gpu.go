@@ -12,6 +12,9 @@ type GPU struct {
 	Arch string `json:"arch"`
 	// Model is the model of the card.
 	Model string `json:"model"`
+	// ID is which of this machine's cards it is, by the name that its driver has for it; empty = any. It is no part of
+	// the description: elsewhere it means nothing.
+	ID string `json:"-"`
 	// Simulated is set for a card that the host only plays: the device that is measured is the host then.
 	Simulated bool `json:"simulated,omitempty"`
 	// Multiprocessors is how many blocks may be computed side by side at least.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -23,9 +24,11 @@ type question struct {
 	dir, main string
 	// launcher stands before the command.
 	launcher []string
+	// visible is which cards the driver shows to the program; empty = all.
+	visible string
 }
 
-// ask runs the program for the first card with the arguments, and returns what it says.
+// ask runs the program with the arguments, and returns what it says.
 func ask(ctx context.Context, q question, args []string) (string, error) {
 	program := filepath.Join(q.dir, "ask")
 	unit := "#include \"driver.c\"\n#include \"rates.c\"\n#include \"" + q.main + "\"\n"
@@ -35,10 +38,13 @@ func ask(ctx context.Context, q question, args []string) (string, error) {
 	}, program); err != nil {
 		return "", err
 	}
-	command := append(append(append([]string{}, q.launcher...), program, driver(), "0"), args...)
+	command := append(append(append([]string{}, q.launcher...), program, driver()), args...)
 	var complaint strings.Builder
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = &complaint
+	if q.visible != "" {
+		cmd.Env = append(os.Environ(), VisibleVariable+"="+q.visible)
+	}
 	out, err := cmd.Output()
 	if said := strings.TrimSpace(complaint.String()); err != nil && said != "" {
 		err = errors.New(said)

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,12 +34,23 @@ func (Backend) Targets() []string { return targets() }
 // Target implements backend.Devices.
 func (Backend) Target(named string, threads int) (*target.Target, error) { return find(named, threads) }
 
+// Choose implements backend.Chooser.
+func (Backend) Choose(named, device string, threads int) (*target.Target, error) {
+	if named != name || device == "" {
+		return nil, fmt.Errorf("target: %s:%s chooses no card of this machine; use %s:NUMBER, or %s: and the UUID of a card or of a slice of one", named, device, name, name)
+	}
+	return choose(device, threads)
+}
+
 // Present implements backend.Devices: the first card must have the target's instruction set.
 func (Backend) Present(t *target.Target) error {
 	if err := (cpu.Backend{}).Present(t); err != nil {
 		return err
 	}
-	g, err := describe(t)
+	if t.GPU.ID != "" {
+		return nil // the driver has described it
+	}
+	g, err := choice(t, "")
 	if err != nil {
 		return fmt.Errorf("this machine has no GPU for target %s: %w", t.GPU.Arch, err)
 	}
@@ -58,7 +70,7 @@ func (Backend) Check(t *target.Target) error {
 
 // Measure implements backend.Devices.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
-	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher}, t)
+	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher, visible(t)}, t)
 }
 
 // Between implements backend.Devices: threads of the host are nothing to a card.
@@ -108,10 +120,13 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
 
-// Device implements backend.Programs: the first of the cards that the environment lets programs see.
-func (Backend) Device(*target.Target) *backend.Device {
-	return &backend.Device{Driver: os.Getenv(DriverVariable), Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
+// Device implements backend.Programs: the target's card, or the first of those that the environment lets programs see.
+func (Backend) Device(t *target.Target) *backend.Device {
+	return &backend.Device{ID: t.GPU.ID, Driver: os.Getenv(DriverVariable), Visible: visible(t)}
 }
+
+// visible is what the driver is to show: a card that was chosen alone, or what the environment says.
+func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(VisibleVariable)) }
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {

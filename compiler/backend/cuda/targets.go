@@ -1,16 +1,12 @@
 package cuda
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 const (
@@ -19,10 +15,10 @@ const (
 	// DriverVariable is the environment variable with the path of the driver's library, where the system does not find
 	// it.
 	DriverVariable = "TILTH_CUDA_DRIVER"
+	// VisibleVariable is the driver's own variable: the cards that it shows, by their numbers or UUIDs.
+	VisibleVariable = "CUDA_VISIBLE_DEVICES"
 	// usualDriver is the library's name.
 	usualDriver = "libcuda.so.1"
-	// asking bounds how long describing a card may take: a driver that was not used for a while takes seconds.
-	asking = time.Minute
 )
 
 // threadRegisters is the most registers of a thread, which the driver does not tell and all cards have.
@@ -52,19 +48,40 @@ func targets() []string {
 	return list
 }
 
-// find is a target by its name: this machine with its own card, or with one of a make.
+// find is a target by its name: this machine with its first card, or with one of a make.
 func find(named string, threads int) (*target.Target, error) {
+	if named == name {
+		return choose("", threads)
+	}
+	t, err := host(threads)
+	if err != nil {
+		return nil, err
+	}
+	k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named })
+	if k < 0 {
+		return nil, fmt.Errorf("target: %q is none of %s", named, strings.Join(targets(), ", "))
+	}
+	gpu := chips[k]
+	t.GPU = &gpu
+	return t, t.Check()
+}
+
+// host is this machine, as a target of this backend that has no card yet.
+func host(threads int) (*target.Target, error) {
 	t, err := target.Native(threads)
 	if err != nil {
 		return nil, err
 	}
-	t = t.WithBackend(name).Clone()
-	if k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named }); k >= 0 {
-		gpu := chips[k]
-		t.GPU = &gpu
-		return t, t.Check()
+	return t.WithBackend(name).Clone(), nil
+}
+
+// choose is this machine with one of its cards, the first where none is named.
+func choose(device string, threads int) (*target.Target, error) {
+	t, err := host(threads)
+	if err != nil {
+		return nil, err
 	}
-	if t.GPU, err = describe(t); err != nil {
+	if t.GPU, err = choice(t, device); err != nil {
 		return nil, fmt.Errorf("target: describing the GPU of this machine: %w; name a chip to compile for one elsewhere: %s", err, strings.Join(targets()[1:], ", "))
 	}
 	return t, t.Check()
@@ -76,46 +93,6 @@ func driver() string {
 		return path
 	}
 	return usualDriver
-}
-
-// describe asks the driver.
-func describe(host *target.Target) (*target.GPU, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), asking)
-	defer cancel()
-	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "tilth-describe-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	text, err := ask(ctx, question{tc, host, dir, "describe.c", nil}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return described(text)
-}
-
-// described reads what the program says.
-func described(text string) (*target.GPU, error) {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	const numbers = 10
-	if len(lines) != 1+numbers {
-		return nil, fmt.Errorf("the driver says %d things of it instead of %d", len(lines), 1+numbers)
-	}
-	var n [numbers]int
-	for k := range n {
-		var err error
-		if n[k], err = strconv.Atoi(lines[1+k]); err != nil {
-			return nil, fmt.Errorf("the driver says %q instead of a number", lines[1+k])
-		}
-	}
-	return &target.GPU{
-		Arch: archOf(n[0], n[1]), Model: lines[0], Multiprocessors: n[2], WarpThreads: n[3], BlockThreads: n[4], MultiprocessorThreads: n[5],
-		ThreadRegisters: threadRegisters, MultiprocessorRegisters: n[6], BlockSharedBytes: int64(n[7]), MultiprocessorSharedBytes: int64(n[8]), L2Bytes: int64(n[9]),
-	}, nil
 }
 
 // archOf is the instruction set of a compute capability. That of Hopper has instructions that later chips lack.

@@ -49,12 +49,17 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 	return b.Space(w, t, numerics), nil
 }
 
-// Target finds a target by name: one of a backend's, or the path of a JSON file as Target.Encode writes it. Zero
-// threads means the target's own number; any other replaces that of a file.
+// Target finds a target by name: one of a backend's, where there are several devices with one of them behind a colon,
+// or the path of a JSON file as Target.Encode writes it. Zero threads means the target's own number; any other replaces
+// that of a file.
 func Target(name string, threads int) (*target.Target, error) {
+	kind, device, chosen := strings.Cut(name, ":")
 	for _, b := range All() {
 		if slices.Contains(b.Targets(), name) {
 			return b.Target(name, threads)
+		}
+		if by, ok := b.(backend.Chooser); ok && chosen && slices.Contains(b.Targets(), kind) {
+			return by.Choose(kind, device, threads)
 		}
 	}
 	if !target.IsFile(name) {

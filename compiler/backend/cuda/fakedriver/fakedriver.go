@@ -41,8 +41,26 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	return d, err
 }
 
+// Copy is the same driver, which was told nothing, in another folder that is empty.
+func (d *Driver) Copy(dir string) (*Driver, error) {
+	library, err := os.ReadFile(d.Library())
+	if err != nil {
+		return nil, err
+	}
+	other := &Driver{d.tc, d.target, dir}
+	return other, os.WriteFile(other.Library(), library, 0o700) // a library
+}
+
 // Library is the path of the library.
 func (d *Driver) Library() string { return filepath.Join(d.dir, "libcuda.so.1") }
+
+// ID is the UUID of a card of the driver.
+func ID(card int) string { return fmt.Sprintf("GPU-fa4e00%02x-0000-4000-8000-000000000000", card) }
+
+// SliceID is that of a slice of the first card.
+func SliceID(slice int) string {
+	return fmt.Sprintf("MIG-fa4e0000-0000-4000-8000-0000000000%02x", slice+1)
+}
 
 // Tell sets one of the numbers that src/fake.c knows, such as the launch from which on all fail.
 func (d *Driver) Tell(what string, number int) error {

@@ -1,7 +1,7 @@
-/* Tells what a card is: its name in a line, and then numbers in the order of `asked`. */
+/* Tells what cards the driver shows. Of each it writes the UUID and the name, a line each, and then numbers in the order of `asked`. */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "driver.h"
 
@@ -14,18 +14,37 @@ static int fails(const struct driver *d, CUresult result) {
   return 1;
 }
 
-int main(int argc, char **argv) {
-  struct driver d;
+/* The UUID as the driver takes it in CUDA_VISIBLE_DEVICES. A slice of a card has MIG in its name, and nothing else tells it. */
+static void write_id(const CUuuid *uuid, const char *name) {
+  printf("%s", strstr(name, " MIG ") ? "MIG" : "GPU");
+  for (int k = 0; k < 16; k++) printf("%s%02x", k == 0 || k == 4 || k == 6 || k == 8 || k == 10 ? "-" : "", uuid->bytes[k]);
+  printf("\n");
+}
+
+static int describe(const struct driver *d, int ordinal) {
   CUdevice device;
-  char text[256];
-  if (argc != 3) return 2;
-  if (driver_open(&d, argv[1], text, sizeof text)) return fprintf(stderr, "%s\n", text), 1;
-  if (fails(&d, d.cuInit(0)) || fails(&d, d.cuDeviceGet(&device, atoi(argv[2]))) || fails(&d, d.cuDeviceGetName(text, sizeof text, device))) return 1;
-  printf("%s\n", text);
+  CUuuid uuid;
+  char name[256];
+  if (fails(d, d->cuDeviceGet(&device, ordinal)) || fails(d, d->cuDeviceGetName(name, sizeof name, device)) || fails(d, d->cuDeviceGetUuid_v2(&uuid, device)))
+    return 1;
+  write_id(&uuid, name);
+  printf("%s\n", name);
   for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
     int value;
-    if (fails(&d, d.cuDeviceGetAttribute(&value, asked[k], device))) return 1;
+    if (fails(d, d->cuDeviceGetAttribute(&value, asked[k], device))) return 1;
     printf("%d\n", value);
   }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  struct driver d;
+  char text[256];
+  int n = 0;
+  if (argc != 2) return 2;
+  if (driver_open(&d, argv[1], text, sizeof text)) return fprintf(stderr, "%s\n", text), 1;
+  if (fails(&d, d.cuInit(0)) || fails(&d, d.cuDeviceGetCount(&n))) return 1;
+  for (int k = 0; k < n; k++)
+    if (describe(&d, k)) return 1;
   return 0;
 }

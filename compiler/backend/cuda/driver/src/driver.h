@@ -14,6 +14,7 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef uint64_t CUdeviceptr;
+typedef struct { unsigned char bytes[16]; } CUuuid;
 
 enum { CUDA_SUCCESS = 0 };
 
@@ -35,6 +36,7 @@ enum {
   F(cuDeviceGetCount, (int *n))                                                                                                \
   F(cuDeviceGet, (CUdevice *device, int ordinal))                                                                              \
   F(cuDeviceGetName, (char *name, int bytes, CUdevice device))                                                                 \
+  F(cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice device))                                                                       \
   F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                                        \
   F(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                                                           \
   F(cuCtxGetDevice, (CUdevice *device))                                                                                        \

@@ -1,9 +1,12 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
- * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `memory`, MiB of each; `illegal`,
- * `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. As with the driver, an error of a launch is found
- * by the next call that waits for it, and stays. */
+ * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `slices`, of how many parts the first
+ * one consists (MIG), if it is cut; `memory`, MiB of each; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this
+ * process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As with the driver, an error of a
+ * launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file, `vanished.1`, while which is there no
+ * other process finds that card. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +17,7 @@
 #include "driver.h"
 #include "tilth_kernel.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -60,6 +63,12 @@ static int64_t told(const char *name, int64_t otherwise) {
   return n;
 }
 
+/* A file of a card. */
+static const char *path_of(const char *name, int card, char *path, int bytes) {
+  snprintf(path, bytes, "%s/%s.%d", folder(), name, card);
+  return path;
+}
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -73,13 +82,70 @@ static void serial(const struct tilth_runtime *rt, tilth_body body, void *closur
 
 static const struct tilth_runtime runtime = {1, serial};
 
-EXPORT CUresult cuInit(unsigned flags) { return flags ? INVALID_VALUE : told("devices", 1) > 0 ? CUDA_SUCCESS : NO_DEVICE; }
+/* A card, or a slice of one. */
+struct card { int number, slice; };
+
+/* What is shown to this process, found by cuInit. */
+static struct { struct card all[64]; int n, chosen; } shown;
+
+static void name_card(struct card c, char *id, int bytes) {
+  snprintf(id, bytes, "%s-fa4e00%02x-0000-4000-8000-0000000000%02x", c.slice >= 0 ? "MIG" : "GPU", c.number, c.slice + 1);
+}
+
+static int is_called(struct card c, const char *word, int position) {
+  char id[64];
+  name_card(c, id, sizeof id);
+  if (*word >= '0' && *word <= '9') return atoi(word) == position;
+  return strlen(word) > 4 && strncmp(id, word, strlen(word)) == 0;
+}
+
+/* All cards. A process is shown one slice of a card that is cut, unless it asks for another by its name. */
+static int all_cards(struct card *all, int most_slices) {
+  int n = 0, devices = (int)told("devices", 1), slices = (int)told("slices", 0);
+  for (int k = 0; k < devices && n < 32; k++) {
+    char gone[4200];
+    if (access(path_of("vanished", k, gone, sizeof gone), F_OK) == 0) continue;
+    if (k > 0 || slices == 0) all[n++] = (struct card){k, -1};
+    for (int part = 0; k == 0 && part < slices && part < most_slices; part++) all[n++] = (struct card){k, part};
+  }
+  return n;
+}
+
+/* As with the driver, the first word that is nobody's ends the list. */
+static void show_cards(void) {
+  struct card all[64];
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  char words[1024], *rest = words;
+  shown.n = all_cards(shown.all, 1);
+  if (!visible) return;
+  int n = all_cards(all, 16);
+  shown.n = 0;
+  snprintf(words, sizeof words, "%s", visible);
+  for (char *word; (word = strsep(&rest, ",")) && shown.n < 64;) {
+    int k = 0;
+    while (k < n && !is_called(all[k], word, k)) k++;
+    if (k == n) return;
+    shown.all[shown.n++] = all[k];
+  }
+}
+
+EXPORT CUresult cuInit(unsigned flags) {
+  show_cards();
+  return flags ? INVALID_VALUE : shown.n > 0 ? CUDA_SUCCESS : NO_DEVICE;
+}
 EXPORT CUresult cuDriverGetVersion(int *version) { return *version = 12040, CUDA_SUCCESS; }
-EXPORT CUresult cuDeviceGetCount(int *n) { return *n = (int)told("devices", 1), CUDA_SUCCESS; }
-EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, ordinal < told("devices", 1) ? CUDA_SUCCESS : INVALID_VALUE; }
+EXPORT CUresult cuDeviceGetCount(int *n) { return *n = shown.n, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, ordinal >= 0 && ordinal < shown.n ? CUDA_SUCCESS : INVALID_DEVICE; }
 
 EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device) {
-  snprintf(name, bytes, "Fake GPU %d", device);
+  struct card c = shown.all[device];
+  snprintf(name, bytes, c.slice >= 0 ? "Fake GPU %d MIG 1g.1gb" : "Fake GPU %d", c.number);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+  struct card c = shown.all[device];
+  *uuid = (CUuuid){{0xfa, 0x4e, 0, (unsigned char)c.number, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, (unsigned char)(c.slice + 1)}};
   return CUDA_SUCCESS;
 }
 
@@ -94,8 +160,8 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
   return INVALID_VALUE;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = NULL, (void)device, CUDA_SUCCESS; }
-EXPORT CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = NULL, shown.chosen = device, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) { return *device = shown.chosen, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return (void)context, CUDA_SUCCESS; }
 
 static uint64_t digest(const char *text) {
@@ -134,12 +200,26 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value
   return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
+/* The number of a file of the card that this process uses, or else of all. */
+static int64_t told_of_card(const char *name, int64_t otherwise) {
+  char own[64];
+  snprintf(own, sizeof own, "%s.%d", name, shown.all[shown.chosen].number);
+  return told(own, told(name, otherwise));
+}
+
+static CUresult vanish(void) {
+  char path[4200];
+  int file = open(path_of("vanished", shown.all[shown.chosen].number, path, sizeof path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+  return fake.sticky = LOST;
+}
+
 static CUresult play(const struct started *s) {
   if (fake.sticky) return fake.sticky;
   fake.launches++;
-  if (fake.launches >= told("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
-  if (fake.launches >= told("vanish", INT64_MAX)) return fake.sticky = LOST;
-  while (fake.launches >= told("hang", INT64_MAX)) pause();
+  if (fake.launches >= told_of_card("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
+  if (fake.launches >= told_of_card("vanish", INT64_MAX)) return vanish();
+  while (fake.launches >= told_of_card("hang", INT64_MAX)) pause();
   s->play(&runtime, s->pointers, s->blocks);
   return CUDA_SUCCESS;
 }
@@ -190,7 +270,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec run) { return free(run->graph.all
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   if (fake.sticky) return fake.sticky;
-  if (fake.allocated + (int64_t)bytes > told("memory", 1024) << 20) return OUT_OF_MEMORY;
+  if (fake.allocated + (int64_t)bytes > told_of_card("memory", 1024) << 20) return OUT_OF_MEMORY;
   for (int k = 0; k < MOST_ALLOCATIONS; k++) {
     if (fake.all[k].at) continue;
     fake.all[k].at = aligned_alloc(256, (bytes + 255) / 256 * 256), fake.all[k].bytes = bytes;
@@ -255,6 +335,7 @@ EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent e
 EXPORT CUresult cuGetErrorString(CUresult result, const char **text) {
   switch (result) {
     case OUT_OF_MEMORY: *text = "out of memory"; break;
+    case INVALID_DEVICE: *text = "invalid device ordinal"; break;
     case NO_DEVICE: *text = "no CUDA-capable device is detected"; break;
     case INVALID_IMAGE: *text = "device kernel image is invalid"; break;
     case NOT_FOUND: *text = "named symbol not found"; break;
