@@ -473,10 +473,14 @@ func (x *CalibrationReport) GetSurroundings() *Surroundings {
 
 // Surroundings are what a machine shows of what makes it faster or slower.
 type Surroundings struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Temperatures  []*Temperature         `protobuf:"bytes,1,rep,name=temperatures,proto3" json:"temperatures,omitempty"`
-	Clocks        []*Clock               `protobuf:"bytes,2,rep,name=clocks,proto3" json:"clocks,omitempty"`
-	Throttling    []*Throttling          `protobuf:"bytes,3,rep,name=throttling,proto3" json:"throttling,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Temperatures []*Temperature         `protobuf:"bytes,1,rep,name=temperatures,proto3" json:"temperatures,omitempty"`
+	Clocks       []*Clock               `protobuf:"bytes,2,rep,name=clocks,proto3" json:"clocks,omitempty"`
+	Throttling   []*Throttling          `protobuf:"bytes,3,rep,name=throttling,proto3" json:"throttling,omitempty"`
+	// Why what is measured now says little of the device, in the device's own judgement: "is slowed down to cool" or "has uncorrected errors
+	// in its memory". Empty where it knows of nothing.
+	Impairments   []string        `protobuf:"bytes,4,rep,name=impairments,proto3" json:"impairments,omitempty"`
+	MemoryErrors  []*MemoryErrors `protobuf:"bytes,5,rep,name=memory_errors,json=memoryErrors,proto3" json:"memory_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -528,6 +532,20 @@ func (x *Surroundings) GetClocks() []*Clock {
 func (x *Surroundings) GetThrottling() []*Throttling {
 	if x != nil {
 		return x.Throttling
+	}
+	return nil
+}
+
+func (x *Surroundings) GetImpairments() []string {
+	if x != nil {
+		return x.Impairments
+	}
+	return nil
+}
+
+func (x *Surroundings) GetMemoryErrors() []*MemoryErrors {
+	if x != nil {
+		return x.MemoryErrors
 	}
 	return nil
 }
@@ -712,6 +730,69 @@ func (x *Throttling) GetEvents() uint64 {
 	return 0
 }
 
+// MemoryErrors counts, since the machine or the device's driver started, bits of a memory that were found wrong.
+type MemoryErrors struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// E.g. "gpu".
+	Memory    string `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Corrected uint64 `protobuf:"varint,2,opt,name=corrected,proto3" json:"corrected,omitempty"`
+	// Nobody knows what was read.
+	Uncorrected   uint64 `protobuf:"varint,3,opt,name=uncorrected,proto3" json:"uncorrected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryErrors) Reset() {
+	*x = MemoryErrors{}
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryErrors) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryErrors) ProtoMessage() {}
+
+func (x *MemoryErrors) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryErrors.ProtoReflect.Descriptor instead.
+func (*MemoryErrors) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MemoryErrors) GetMemory() string {
+	if x != nil {
+		return x.Memory
+	}
+	return ""
+}
+
+func (x *MemoryErrors) GetCorrected() uint64 {
+	if x != nil {
+		return x.Corrected
+	}
+	return 0
+}
+
+func (x *MemoryErrors) GetUncorrected() uint64 {
+	if x != nil {
+		return x.Uncorrected
+	}
+	return 0
+}
+
 // CalibrationFigures sum up one calibration, or stand for several.
 type CalibrationFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -719,15 +800,17 @@ type CalibrationFigures struct {
 	ComputeSeconds float64 `protobuf:"fixed64,1,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"`
 	MemorySeconds  float64 `protobuf:"fixed64,2,opt,name=memory_seconds,json=memorySeconds,proto3" json:"memory_seconds,omitempty"`
 	// Estimate of the standard deviation of the less steady of the two, from the lower half of its samples, relative to their median.
-	Noise         float64                `protobuf:"fixed64,3,opt,name=noise,proto3" json:"noise,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	Noise float64                `protobuf:"fixed64,3,opt,name=noise,proto3" json:"noise,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// What impaired the device meanwhile; empty = nothing that is known.
+	Impairment    string `protobuf:"bytes,5,opt,name=impairment,proto3" json:"impairment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CalibrationFigures) Reset() {
 	*x = CalibrationFigures{}
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +822,7 @@ func (x *CalibrationFigures) String() string {
 func (*CalibrationFigures) ProtoMessage() {}
 
 func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +835,7 @@ func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationFigures.ProtoReflect.Descriptor instead.
 func (*CalibrationFigures) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CalibrationFigures) GetComputeSeconds() float64 {
@@ -781,6 +864,13 @@ func (x *CalibrationFigures) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *CalibrationFigures) GetImpairment() string {
+	if x != nil {
+		return x.Impairment
+	}
+	return ""
 }
 
 // DeviceCalibration is what is known of how a device measures.
@@ -817,7 +907,7 @@ type DeviceCalibration struct {
 
 func (x *DeviceCalibration) Reset() {
 	*x = DeviceCalibration{}
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +919,7 @@ func (x *DeviceCalibration) String() string {
 func (*DeviceCalibration) ProtoMessage() {}
 
 func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +932,7 @@ func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCalibration.ProtoReflect.Descriptor instead.
 func (*DeviceCalibration) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeviceCalibration) GetKernels() string {
@@ -958,7 +1048,7 @@ type DeviceChange struct {
 
 func (x *DeviceChange) Reset() {
 	*x = DeviceChange{}
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1060,7 @@ func (x *DeviceChange) String() string {
 func (*DeviceChange) ProtoMessage() {}
 
 func (x *DeviceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1073,7 @@ func (x *DeviceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceChange.ProtoReflect.Descriptor instead.
 func (*DeviceChange) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeviceChange) GetAt() *timestamppb.Timestamp {
@@ -1026,7 +1116,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1128,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1141,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDevicesRequest) GetPageSize() uint32 {
@@ -1080,7 +1170,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1182,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1195,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -1131,7 +1221,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1233,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1246,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -1175,7 +1265,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1277,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1290,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -1223,7 +1313,7 @@ type CordonDeviceRequest struct {
 
 func (x *CordonDeviceRequest) Reset() {
 	*x = CordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1325,7 @@ func (x *CordonDeviceRequest) String() string {
 func (*CordonDeviceRequest) ProtoMessage() {}
 
 func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1338,7 @@ func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*CordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CordonDeviceRequest) GetName() string {
@@ -1288,7 +1378,7 @@ type CordonDeviceResponse struct {
 
 func (x *CordonDeviceResponse) Reset() {
 	*x = CordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1390,7 @@ func (x *CordonDeviceResponse) String() string {
 func (*CordonDeviceResponse) ProtoMessage() {}
 
 func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1403,7 @@ func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*CordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CordonDeviceResponse) GetDevice() *Device {
@@ -1334,7 +1424,7 @@ type UncordonDeviceRequest struct {
 
 func (x *UncordonDeviceRequest) Reset() {
 	*x = UncordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1436,7 @@ func (x *UncordonDeviceRequest) String() string {
 func (*UncordonDeviceRequest) ProtoMessage() {}
 
 func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1449,7 @@ func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UncordonDeviceRequest) GetName() string {
@@ -1392,7 +1482,7 @@ type UncordonDeviceResponse struct {
 
 func (x *UncordonDeviceResponse) Reset() {
 	*x = UncordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1494,7 @@ func (x *UncordonDeviceResponse) String() string {
 func (*UncordonDeviceResponse) ProtoMessage() {}
 
 func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1507,7 @@ func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *UncordonDeviceResponse) GetDevice() *Device {
@@ -1440,7 +1530,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1542,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1555,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -1505,7 +1595,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1607,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1620,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1551,7 +1641,7 @@ type RecalibrateDeviceRequest struct {
 
 func (x *RecalibrateDeviceRequest) Reset() {
 	*x = RecalibrateDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1653,7 @@ func (x *RecalibrateDeviceRequest) String() string {
 func (*RecalibrateDeviceRequest) ProtoMessage() {}
 
 func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1666,7 @@ func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceRequest.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecalibrateDeviceRequest) GetName() string {
@@ -1609,7 +1699,7 @@ type RecalibrateDeviceResponse struct {
 
 func (x *RecalibrateDeviceResponse) Reset() {
 	*x = RecalibrateDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1711,7 @@ func (x *RecalibrateDeviceResponse) String() string {
 func (*RecalibrateDeviceResponse) ProtoMessage() {}
 
 func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1724,7 @@ func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceResponse.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecalibrateDeviceResponse) GetDevice() *Device {
@@ -1654,7 +1744,7 @@ type ReportCalibrationRequest struct {
 
 func (x *ReportCalibrationRequest) Reset() {
 	*x = ReportCalibrationRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1756,7 @@ func (x *ReportCalibrationRequest) String() string {
 func (*ReportCalibrationRequest) ProtoMessage() {}
 
 func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1769,7 @@ func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationRequest.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportCalibrationRequest) GetSession() string {
@@ -1704,7 +1794,7 @@ type ReportCalibrationResponse struct {
 
 func (x *ReportCalibrationResponse) Reset() {
 	*x = ReportCalibrationResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1806,7 @@ func (x *ReportCalibrationResponse) String() string {
 func (*ReportCalibrationResponse) ProtoMessage() {}
 
 func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1819,7 @@ func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationResponse.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 var File_tilth_v1_device_proto protoreflect.FileDescriptor
@@ -1767,13 +1857,15 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x0fcompute_seconds\x18\x02 \x03(\x01R\x0ecomputeSeconds\x12%\n" +
 	"\x0ememory_seconds\x18\x03 \x03(\x01R\rmemorySeconds\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12:\n" +
-	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\xa8\x01\n" +
+	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\x87\x02\n" +
 	"\fSurroundings\x129\n" +
 	"\ftemperatures\x18\x01 \x03(\v2\x15.tilth.v1.TemperatureR\ftemperatures\x12'\n" +
 	"\x06clocks\x18\x02 \x03(\v2\x0f.tilth.v1.ClockR\x06clocks\x124\n" +
 	"\n" +
 	"throttling\x18\x03 \x03(\v2\x14.tilth.v1.ThrottlingR\n" +
-	"throttling\"?\n" +
+	"throttling\x12 \n" +
+	"\vimpairments\x18\x04 \x03(\tR\vimpairments\x12;\n" +
+	"\rmemory_errors\x18\x05 \x03(\v2\x16.tilth.v1.MemoryErrorsR\fmemoryErrors\"?\n" +
 	"\vTemperature\x12\x16\n" +
 	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12\x18\n" +
 	"\acelsius\x18\x02 \x01(\x01R\acelsius\"p\n" +
@@ -1786,12 +1878,19 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\n" +
 	"Throttling\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
-	"\x06events\x18\x02 \x01(\x04R\x06events\"\xa6\x01\n" +
+	"\x06events\x18\x02 \x01(\x04R\x06events\"f\n" +
+	"\fMemoryErrors\x12\x16\n" +
+	"\x06memory\x18\x01 \x01(\tR\x06memory\x12\x1c\n" +
+	"\tcorrected\x18\x02 \x01(\x04R\tcorrected\x12 \n" +
+	"\vuncorrected\x18\x03 \x01(\x04R\vuncorrected\"\xc6\x01\n" +
 	"\x12CalibrationFigures\x12'\n" +
 	"\x0fcompute_seconds\x18\x01 \x01(\x01R\x0ecomputeSeconds\x12%\n" +
 	"\x0ememory_seconds\x18\x02 \x01(\x01R\rmemorySeconds\x12\x14\n" +
 	"\x05noise\x18\x03 \x01(\x01R\x05noise\x12*\n" +
-	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x80\x05\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1e\n" +
+	"\n" +
+	"impairment\x18\x05 \x01(\tR\n" +
+	"impairment\"\x80\x05\n" +
 	"\x11DeviceCalibration\x12\x18\n" +
 	"\akernels\x18\x01 \x01(\tR\akernels\x12:\n" +
 	"\treference\x18\x02 \x01(\v2\x1c.tilth.v1.CalibrationFiguresR\treference\x128\n" +
@@ -1883,7 +1982,7 @@ func file_tilth_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_tilth_v1_device_proto_goTypes = []any{
 	(DeviceState)(0),                  // 0: tilth.v1.DeviceState
 	(*Device)(nil),                    // 1: tilth.v1.Device
@@ -1895,83 +1994,85 @@ var file_tilth_v1_device_proto_goTypes = []any{
 	(*Temperature)(nil),               // 7: tilth.v1.Temperature
 	(*Clock)(nil),                     // 8: tilth.v1.Clock
 	(*Throttling)(nil),                // 9: tilth.v1.Throttling
-	(*CalibrationFigures)(nil),        // 10: tilth.v1.CalibrationFigures
-	(*DeviceCalibration)(nil),         // 11: tilth.v1.DeviceCalibration
-	(*DeviceChange)(nil),              // 12: tilth.v1.DeviceChange
-	(*ListDevicesRequest)(nil),        // 13: tilth.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),       // 14: tilth.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),          // 15: tilth.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),         // 16: tilth.v1.GetDeviceResponse
-	(*CordonDeviceRequest)(nil),       // 17: tilth.v1.CordonDeviceRequest
-	(*CordonDeviceResponse)(nil),      // 18: tilth.v1.CordonDeviceResponse
-	(*UncordonDeviceRequest)(nil),     // 19: tilth.v1.UncordonDeviceRequest
-	(*UncordonDeviceResponse)(nil),    // 20: tilth.v1.UncordonDeviceResponse
-	(*DrainDeviceRequest)(nil),        // 21: tilth.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),       // 22: tilth.v1.DrainDeviceResponse
-	(*RecalibrateDeviceRequest)(nil),  // 23: tilth.v1.RecalibrateDeviceRequest
-	(*RecalibrateDeviceResponse)(nil), // 24: tilth.v1.RecalibrateDeviceResponse
-	(*ReportCalibrationRequest)(nil),  // 25: tilth.v1.ReportCalibrationRequest
-	(*ReportCalibrationResponse)(nil), // 26: tilth.v1.ReportCalibrationResponse
-	(*Agent)(nil),                     // 27: tilth.v1.Agent
-	(*timestamppb.Timestamp)(nil),     // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 29: google.protobuf.Duration
+	(*MemoryErrors)(nil),              // 10: tilth.v1.MemoryErrors
+	(*CalibrationFigures)(nil),        // 11: tilth.v1.CalibrationFigures
+	(*DeviceCalibration)(nil),         // 12: tilth.v1.DeviceCalibration
+	(*DeviceChange)(nil),              // 13: tilth.v1.DeviceChange
+	(*ListDevicesRequest)(nil),        // 14: tilth.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),       // 15: tilth.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),          // 16: tilth.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),         // 17: tilth.v1.GetDeviceResponse
+	(*CordonDeviceRequest)(nil),       // 18: tilth.v1.CordonDeviceRequest
+	(*CordonDeviceResponse)(nil),      // 19: tilth.v1.CordonDeviceResponse
+	(*UncordonDeviceRequest)(nil),     // 20: tilth.v1.UncordonDeviceRequest
+	(*UncordonDeviceResponse)(nil),    // 21: tilth.v1.UncordonDeviceResponse
+	(*DrainDeviceRequest)(nil),        // 22: tilth.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),       // 23: tilth.v1.DrainDeviceResponse
+	(*RecalibrateDeviceRequest)(nil),  // 24: tilth.v1.RecalibrateDeviceRequest
+	(*RecalibrateDeviceResponse)(nil), // 25: tilth.v1.RecalibrateDeviceResponse
+	(*ReportCalibrationRequest)(nil),  // 26: tilth.v1.ReportCalibrationRequest
+	(*ReportCalibrationResponse)(nil), // 27: tilth.v1.ReportCalibrationResponse
+	(*Agent)(nil),                     // 28: tilth.v1.Agent
+	(*timestamppb.Timestamp)(nil),     // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 30: google.protobuf.Duration
 }
 var file_tilth_v1_device_proto_depIdxs = []int32{
-	27, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
+	28, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
 	0,  // 1: tilth.v1.Device.state:type_name -> tilth.v1.DeviceState
 	2,  // 2: tilth.v1.Device.cordon:type_name -> tilth.v1.Cordon
 	3,  // 3: tilth.v1.Device.quarantine:type_name -> tilth.v1.Quarantine
-	12, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
-	11, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
+	13, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
+	12, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
 	4,  // 6: tilth.v1.Device.warning:type_name -> tilth.v1.DeviceWarning
-	28, // 7: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
-	28, // 8: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
-	28, // 9: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
-	28, // 10: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
-	28, // 11: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
+	29, // 7: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
+	29, // 8: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
+	29, // 9: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	29, // 10: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
+	29, // 11: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
 	6,  // 12: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
 	7,  // 13: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
 	8,  // 14: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
 	9,  // 15: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
-	28, // 16: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
-	10, // 17: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
-	10, // 18: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
-	10, // 19: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
-	10, // 20: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
-	28, // 21: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
-	28, // 22: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
-	6,  // 23: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
-	28, // 24: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
-	28, // 25: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
-	0,  // 26: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
-	1,  // 27: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
-	1,  // 28: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
-	29, // 29: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 30: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 31: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
-	29, // 32: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
-	1,  // 33: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 34: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
-	5,  // 35: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
-	13, // 36: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
-	15, // 37: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
-	17, // 38: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
-	19, // 39: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
-	21, // 40: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
-	23, // 41: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
-	25, // 42: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
-	14, // 43: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
-	16, // 44: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
-	18, // 45: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
-	20, // 46: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
-	22, // 47: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
-	24, // 48: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
-	26, // 49: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
-	43, // [43:50] is the sub-list for method output_type
-	36, // [36:43] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	10, // 16: tilth.v1.Surroundings.memory_errors:type_name -> tilth.v1.MemoryErrors
+	29, // 17: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
+	11, // 18: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
+	11, // 19: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
+	11, // 20: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
+	11, // 21: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
+	29, // 22: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
+	29, // 23: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
+	6,  // 24: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
+	29, // 25: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
+	29, // 26: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
+	0,  // 27: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
+	1,  // 28: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
+	1,  // 29: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
+	30, // 30: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 31: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 32: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
+	30, // 33: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
+	1,  // 34: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 35: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
+	5,  // 36: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
+	14, // 37: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
+	16, // 38: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	18, // 39: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
+	20, // 40: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
+	22, // 41: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
+	24, // 42: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
+	26, // 43: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
+	15, // 44: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
+	17, // 45: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	19, // 46: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
+	21, // 47: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
+	23, // 48: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
+	25, // 49: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
+	27, // 50: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
+	44, // [44:51] is the sub-list for method output_type
+	37, // [37:44] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_device_proto_init() }
@@ -1986,7 +2087,7 @@ func file_tilth_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_device_proto_rawDesc), len(file_tilth_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

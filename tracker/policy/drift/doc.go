@@ -9,5 +9,6 @@
 // Noise is the rule on shared machines, and mostly lasts for seconds. A calibration that is not calm is followed by
 // others soon. Three in a row are believed when they agree on another speed; a device is called noisy only when none
 // was calm for minutes, whether it has just joined or measured well for days. What disturbs only ever lengthens a
-// sample, so the figures are lower quartiles, and noise is that of the lower half.
+// sample, so the figures are lower quartiles, and noise is that of the lower half. A device that says itself that
+// something impairs it, such as a card that is slowed down to cool, is believed after three calibrations, too.
 package drift

@@ -21,6 +21,8 @@ type bench struct {
 	quarantines []string
 	released    int
 	last        Verdict
+	// impairment is what the device says of itself.
+	impairment string
 }
 
 func newBench(t *testing.T) *bench {
@@ -34,6 +36,9 @@ func newBench(t *testing.T) *bench {
 // and lets the time until the next one pass. Each sample is passed through disturb.
 func (b *bench) calibrate(factor float64, disturb func(sample float64) float64) {
 	report := &tilthv1.CalibrationReport{Kernels: "k"}
+	if b.impairment != "" {
+		report.Surroundings = &tilthv1.Surroundings{Impairments: []string{b.impairment}}
+	}
 	for range 15 {
 		report.ComputeSeconds = append(report.ComputeSeconds, disturb(2e-3*factor*(1+0.01*b.rng.NormFloat64())))
 		report.MemorySeconds = append(report.MemorySeconds, disturb(8e-3*factor*(1+0.01*b.rng.NormFloat64())))
@@ -231,6 +236,38 @@ func TestASharedMachineStaysUsable(t *testing.T) {
 		})
 	}
 	b.want(0, 0, 0)
+}
+
+// TestADeviceThatSaysThatItIsImpairedIsQuarantined whether or not its figures show it, and tried again as others are.
+// No reference is made of what it did meanwhile.
+func TestADeviceThatSaysThatItIsImpairedIsQuarantined(t *testing.T) {
+	for _, factor := range []float64{1, 1.5} {
+		b := newBench(t).learn()
+		b.impairment = "is slowed down to cool"
+		b.calibrate(factor, as)
+		b.calibrate(factor, as)
+		b.want(0, 0, 0)
+		b.calibrate(factor, as)
+		b.want(1, 1, 0)
+		b.calibrate(factor, as)
+		b.want(1, 2, 0)
+		if b.quarantines[0] != "it is slowed down to cool" || b.quarantines[1] != "it is slowed down to cool still" {
+			t.Errorf("quarantined since %q", b.quarantines)
+		}
+		b.impairment = ""
+		b.calibrate(1, as)
+		b.want(1, 2, 1)
+	}
+	b := newBench(t)
+	b.impairment = "is slowed down to cool"
+	b.calibrate(1.5, as)
+	b.calibrate(1.5, as)
+	b.impairment = ""
+	b.learn()
+	b.want(0, 0, 0)
+	if got := b.known.GetReference().GetComputeSeconds(); got > 2.1e-3 {
+		t.Errorf("the reference is %v", got)
+	}
 }
 
 func TestAReferenceFromADisturbedDeviceFollows(t *testing.T) {

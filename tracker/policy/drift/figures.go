@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -15,6 +16,7 @@ func Summarize(r *tilthv1.CalibrationReport, at time.Time) *tilthv1.CalibrationF
 	memory, memoryNoise := stat.Steady(r.GetMemorySeconds())
 	return &tilthv1.CalibrationFigures{
 		ComputeSeconds: compute, MemorySeconds: memory, Noise: max(computeNoise, memoryNoise), At: timestamppb.New(at),
+		Impairment: strings.Join(r.GetSurroundings().GetImpairments(), " and "),
 	}
 }
 

@@ -45,6 +45,9 @@ func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.C
 	if extra := len(c.Recent) - believed; extra > 0 {
 		c.Recent = slices.Delete(c.Recent, 0, extra)
 	}
+	if f.GetImpairment() != "" {
+		return p.impaired(c, f, quarantined)
+	}
 	if quarantined {
 		return p.probe(c, f)
 	}
@@ -114,6 +117,20 @@ func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFi
 		c.Reference = proto.CloneOf(now) // it was learnt on a device that was disturbed
 	}
 	return Verdict{Suspect: suspect, Next: p.Interval}
+}
+
+// impaired waits until a device says three times on end that something impairs it, or once more of one in quarantine.
+// Its figures say nothing of what it can do, and no reference is made of them.
+func (p Policy) impaired(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures, quarantined bool) Verdict {
+	disturb(c, f)
+	if quarantined {
+		return p.quarantine(c, f, "it "+f.GetImpairment()+" still", "")
+	}
+	well := func(f *tilthv1.CalibrationFigures) bool { return f.GetImpairment() == "" }
+	if len(c.GetRecent()) < believed || slices.ContainsFunc(c.GetRecent(), well) {
+		return Verdict{Next: p.Confirm}
+	}
+	return p.quarantine(c, f, "it "+f.GetImpairment(), "the device "+f.GetImpairment())
 }
 
 // disturb counts a calibration that was not calm.
