@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
@@ -91,7 +93,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		return errors.Join(base.end(err), box.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
-	watch, ended := base.watch(ctx, cfg)
+	watch, ended := base.watch(ctx, cfg, device)
 	defer ended()
 	defer stop()
 	artifacts := artifact.NewClient(base.conn, cache, cfg.Logger)
@@ -131,7 +133,8 @@ func (cfg RunnerConfig) device() (*backend.Device, error) {
 // CardLabel is the label that has the name of a card of its machine.
 const CardLabel = "card"
 
-// nameOn is what a runner is called, after its machine, unless it has another name: those for cards of one machine differ.
+// nameOn is what a runner is called, after its machine, unless it has another name: those for cards of one machine
+// differ.
 func nameOn(device *backend.Device) string {
 	const word, enough = "runner", len("GPU-12345678")
 	if device == nil || device.ID == "" {
@@ -195,13 +198,20 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 
 // watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be
 // watched.
-func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch, ended func()) {
+func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Device) (watch *runner.Watch, ended func()) {
 	if !cfg.Calibrate {
 		return nil, func() {}
 	}
-	largest := slices.MaxFunc(cfg.Targets, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
+	kernels, around := processors(cfg.Targets)
+	if device != nil {
+		var err error
+		if kernels, around, err = b.monitored(ctx, cfg.Targets[0]); err != nil {
+			cfg.Logger.Warn("this runner is not watched: its device cannot be calibrated", "error", err)
+			return nil, func() {}
+		}
+	}
 	watch = runner.NewWatch(runner.WatchConfig{
-		Kernels: calibration.New(largest.Threads(), largest.CacheBytes()),
+		Kernels: kernels,
 		Lock:    b.cfg.Lock.Time,
 		Report: func(ctx context.Context, report *tilthv1.ReportCalibrationRequest) error {
 			return agent.Report(ctx, cfg.Logger, "ReportCalibration", func(ctx context.Context) error {
@@ -209,7 +219,7 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch
 				return err
 			})
 		},
-		Surroundings: surroundings.Machine().Read,
+		Surroundings: around,
 		Logger:       cfg.Logger,
 	})
 	b.spec.Capabilities = append(b.spec.Capabilities, wire.Calibrates)
@@ -217,4 +227,42 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig) (watch *runner.Watch
 	var running sync.WaitGroup
 	running.Go(func() { watch.Run(ctx) })
 	return watch, running.Wait
+}
+
+// surround reads surroundings.
+type surround = func(context.Context) *tilthv1.Surroundings
+
+// processors are calibrations of the machine's processors.
+func processors(targets []*target.Target) (runner.Kernels, surround) {
+	largest := slices.MaxFunc(targets, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
+	return calibration.New(largest.Threads(), largest.CacheBytes()), surroundings.Machine().Read
+}
+
+// monitored are calibrations of a device that is none of them. Those of other devices of the machine are not its
+// surroundings.
+func (b *base) monitored(ctx context.Context, t *target.Target) (runner.Kernels, surround, error) {
+	by, err := registry.Of(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	watched, ok := by.(backend.Monitored)
+	if !ok {
+		return nil, nil, fmt.Errorf("backend %s cannot watch a device", by.Name())
+	}
+	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp(b.scratch, "monitor-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	monitor, err := watched.Monitor(ctx, tc, t, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	host := surroundings.Machine()
+	host.GPUs = nil
+	m := runner.NewMonitored(monitor, host.Read, b.cfg.Logger)
+	return m, m.Surroundings, nil
 }

@@ -200,8 +200,8 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 	}
 }
 
-// TestACardThatVanishesIsNoCandidatesFault: the error says that there is none any more, and no candidate has an outcome
-// from it. They are tried again, elsewhere.
+// TestACardThatVanishesIsNoCandidatesFault: the error says that there is none any more, and no candidate has an
+// outcome from it. They are tried again, elsewhere.
 func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
 	if err := b.driver.Tell("vanish", 1); err != nil {

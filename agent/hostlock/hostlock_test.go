@@ -65,8 +65,8 @@ func TestComputingIsSharedAndTimingIsAlone(t *testing.T) {
 	acquire(t, l.Compute)()
 }
 
-// TestWhatIsTimedOnDevices: on two at the same time, on each alone, beside computing, and never beside what is timed on
-// the processors.
+// TestWhatIsTimedOnDevices: on two at the same time, on each alone, beside computing, and never beside what is timed
+// on the processors.
 func TestWhatIsTimedOnDevices(t *testing.T) {
 	l := newLock(t)
 	one, two := l.On("GPU-1"), l.On("MIG-2/3")

@@ -86,9 +86,12 @@ type calibrationRow struct {
 	// Drift is by what part the last calibration is slower than the reference; 0 without one.
 	Drift float64 `json:"drift"`
 	// What the machine showed at the last one.
-	Temperatures []temperatureRow `json:"temperatures,omitempty"`
-	Clocks       []clockRow       `json:"clocks,omitempty"`
-	Throttling   []throttlingRow  `json:"throttling,omitempty"`
+	Temperatures []temperatureRow  `json:"temperatures,omitempty"`
+	Clocks       []clockRow        `json:"clocks,omitempty"`
+	Throttling   []throttlingRow   `json:"throttling,omitempty"`
+	MemoryErrors []memoryErrorsRow `json:"memory_errors,omitempty"`
+	// Impairments are why the device says little of itself now.
+	Impairments []string `json:"impairments,omitempty"`
 }
 
 type temperatureRow struct {
@@ -101,6 +104,12 @@ type clockRow struct {
 	Hertz    float64 `json:"hertz"`
 	Most     float64 `json:"most_hertz,omitempty"`
 	Governor string  `json:"governor,omitempty"`
+}
+
+type memoryErrorsRow struct {
+	Memory      string `json:"memory"`
+	Corrected   uint64 `json:"corrected"`
+	Uncorrected uint64 `json:"uncorrected"`
 }
 
 type throttlingRow struct {
@@ -119,6 +128,10 @@ func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
 	for _, t := range s.GetThrottling() {
 		r.Throttling = append(r.Throttling, throttlingRow{t.GetSource(), t.GetEvents()})
 	}
+	for _, e := range s.GetMemoryErrors() {
+		r.MemoryErrors = append(r.MemoryErrors, memoryErrorsRow{e.GetMemory(), e.GetCorrected(), e.GetUncorrected()})
+	}
+	r.Impairments = s.GetImpairments()
 }
 
 // figuresRow is what one calibration came to, or several.

@@ -177,7 +177,7 @@ func (r deviceRow) writeCalibration(w io.Writer) error {
 }
 
 func (c *calibrationRow) writeSurroundings(w io.Writer) error {
-	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling) == 0 {
+	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling)+len(c.MemoryErrors) == 0 {
 		_, err := fmt.Fprintln(w, "the machine shows no temperatures and clocks")
 		return err
 	}
@@ -195,7 +195,15 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 	for _, t := range c.Throttling {
 		table.Row(t.Source+" throttled", strconv.FormatUint(t.Events, 10))
 	}
-	return table.Write(w)
+	for _, e := range c.MemoryErrors {
+		table.Row(e.Memory+" memory errors corrected", strconv.FormatUint(e.Corrected, 10))
+		table.Row(e.Memory+" memory errors not corrected", strconv.FormatUint(e.Uncorrected, 10))
+	}
+	if err := table.Write(w); err != nil || len(c.Impairments) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "the device %s\n", strings.Join(c.Impairments, " and "))
+	return err
 }
 
 // drift is by how much the device is slower than its reference.

@@ -73,6 +73,9 @@ func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		ts.Check(driver.Tell("devices", n))
 	}
+	health, err := driver.MakeHealth(context.Background())
+	ts.Check(err)
+	ts.Setenv(cuda.HealthVariable, health)
 	ts.Setenv(cuda.DriverVariable, driver.Library())
 	clang, err := exec.LookPath(cmp.Or(os.Getenv(toolchain.Variable), "clang-19"))
 	ts.Check(err)

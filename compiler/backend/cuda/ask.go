@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,25 +21,31 @@ import (
 type question struct {
 	tc   *toolchain.Toolchain
 	host *target.Target
-	// dir is a folder to build the program in, main the name of its source.
-	dir, main string
+	// dir is a folder to build the program in, parts the names of its sources beside what finds the driver.
+	dir   string
+	parts []string
 	// launcher stands before the command.
 	launcher []string
 	// visible is which cards the driver shows to the program; empty = all.
 	visible string
 }
 
-// ask runs the program with the arguments, and returns what it says.
-func ask(ctx context.Context, q question, args []string) (string, error) {
+// build makes the program, and returns its path.
+func (q question) build(ctx context.Context) (string, error) {
 	program := filepath.Join(q.dir, "ask")
-	unit := "#include \"driver.c\"\n#include \"rates.c\"\n#include \"" + q.main + "\"\n"
-	if err := q.tc.Build(ctx, toolchain.Build{
+	unit := "#include \"driver.c\"\n"
+	for _, part := range q.parts {
+		unit += "#include \"" + part + "\"\n"
+	}
+	return program, q.tc.Build(ctx, toolchain.Build{
 		Target: q.host, Form: toolchain.Executable, Headers: append(DriverSources(), sources("describe/src")...),
 		Sources: []toolchain.File{{Name: "unit.c", Text: unit}},
-	}, program); err != nil {
-		return "", err
-	}
-	command := append(append(append([]string{}, q.launcher...), program, driver()), args...)
+	}, program)
+}
+
+// run runs the program with the arguments behind the driver's path, and returns what it says.
+func (q question) run(ctx context.Context, program string, args ...string) (string, error) {
+	command := slices.Concat(q.launcher, []string{program, driver()}, args)
 	var complaint strings.Builder
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = &complaint
@@ -52,10 +59,19 @@ func ask(ctx context.Context, q question, args []string) (string, error) {
 	return string(out), err
 }
 
+// ask builds the program and runs it.
+func ask(ctx context.Context, q question, args ...string) (string, error) {
+	program, err := q.build(ctx)
+	if err != nil {
+		return "", err
+	}
+	return q.run(ctx, program, args...)
+}
+
 // measure finds a card's rates.
 func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates, error) {
 	r := roofline.Rates{Stores: []roofline.Store{{Name: "L2", Bytes: t.GPU.L2Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}}
-	text, err := ask(ctx, q, []string{strconv.FormatInt(t.GPU.L2Bytes/8, 10), strconv.FormatInt(farBytes, 10)})
+	text, err := ask(ctx, q, strconv.FormatInt(t.GPU.L2Bytes/8, 10), strconv.FormatInt(farBytes(t.GPU), 10))
 	if err != nil {
 		return r, fmt.Errorf("measuring the GPU: %w", err)
 	}
@@ -65,5 +81,5 @@ func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates,
 	return r, r.Check()
 }
 
-// farBytes is far more than a cache holds.
-const farBytes = 256 << 20
+// farBytes is far more than a card's cache holds.
+func farBytes(g *target.GPU) int64 { return 4 * g.L2Bytes }

@@ -74,7 +74,7 @@ func describe(host *target.Target, visible string) ([]target.GPU, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	text, err := ask(ctx, question{tc: tc, host: host, dir: dir, main: "describe.c", visible: visible}, nil)
+	text, err := ask(ctx, question{tc: tc, host: host, dir: dir, parts: []string{"describe.c"}, visible: visible})
 	if err != nil {
 		return nil, err
 	}

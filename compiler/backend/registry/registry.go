@@ -50,8 +50,8 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 }
 
 // Target finds a target by name: one of a backend's, where there are several devices with one of them behind a colon,
-// or the path of a JSON file as Target.Encode writes it. Zero threads means the target's own number; any other replaces
-// that of a file.
+// or the path of a JSON file as Target.Encode writes it. Zero threads means the target's own number; any other
+// replaces that of a file.
 func Target(name string, threads int) (*target.Target, error) {
 	kind, device, chosen := strings.Cut(name, ":")
 	for _, b := range All() {

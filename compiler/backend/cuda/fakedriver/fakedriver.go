@@ -3,7 +3,7 @@ package fakedriver
 import (
 	"bytes"
 	"context"
-	_ "embed" // for the source
+	"embed"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -21,8 +21,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed src/fake.c
-var source string
+//go:embed src
+var sources embed.FS
+
+// file is a file of the sources.
+func file(name string) toolchain.File {
+	text, err := sources.ReadFile("src/" + name)
+	if err != nil {
+		panic(err) // embedded
+	}
+	return toolchain.File{Name: name, Text: string(text)}
+}
 
 // Driver is a fake driver in a folder of its own.
 type Driver struct {
@@ -35,10 +44,18 @@ type Driver struct {
 func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (*Driver, error) {
 	d := &Driver{tc, t, dir}
 	err := tc.Build(ctx, toolchain.Build{
-		Target: t, Form: toolchain.Library, Sources: []toolchain.File{{Name: "fake.c", Text: source}},
-		Headers: append(cuda.DriverSources(), toolchain.File{Name: abi.HeaderName, Text: abi.Header}),
+		Target: t, Form: toolchain.Library, Sources: []toolchain.File{file("fake.c")},
+		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header}),
 	}, d.Library())
 	return d, err
+}
+
+// MakeHealth builds a management library beside the driver, and returns its path.
+func (d *Driver) MakeHealth(ctx context.Context) (string, error) {
+	path := filepath.Join(d.dir, "libnvidia-ml.so.1")
+	return path, d.tc.Build(ctx, toolchain.Build{
+		Target: d.target, Form: toolchain.Library, Sources: []toolchain.File{file("nvml_fake.c")}, Headers: []toolchain.File{file("told.h")},
+	}, path)
 }
 
 // Copy is the same driver, which was told nothing, in another folder that is empty.

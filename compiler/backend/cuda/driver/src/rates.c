@@ -21,42 +21,107 @@ static CUresult start_work(const struct driver *d, CUstream stream, const struct
   return result;
 }
 
+/* Events before and behind what is timed. */
+struct clock {
+  CUevent begin, end;
+};
+
+static CUresult open_clock(const struct driver *d, struct clock *c) {
+  CUresult result = d->cuEventCreate(&c->begin, 0);
+  return result ? result : d->cuEventCreate(&c->end, 0);
+}
+
+static void close_clock(const struct driver *d, struct clock *c) {
+  d->cuEventDestroy_v2(c->begin);
+  d->cuEventDestroy_v2(c->end);
+}
+
+static CUresult time_work(const struct driver *d, CUstream stream, const struct clock *c, const struct timed_work *w, double *seconds) {
+  float milliseconds = 0;
+  CUresult result;
+  if ((result = d->cuEventRecord(c->begin, stream)) || (result = start_work(d, stream, w)) || (result = d->cuEventRecord(c->end, stream)) ||
+      (result = d->cuEventSynchronize(c->end)) || (result = d->cuEventElapsedTime(&milliseconds, c->begin, c->end)))
+    return result;
+  *seconds = 1e-3 * (double)milliseconds;
+  return CUDA_SUCCESS;
+}
+
 /* The least seconds of some runs, of which the first wakes the card; 0 when there was an error. */
 static double least_seconds(const struct driver *d, CUstream stream, const struct timed_work *w) {
-  CUevent begin, end;
+  struct clock c;
   double least = 0;
-  if (d->cuEventCreate(&begin, 0) || d->cuEventCreate(&end, 0)) return 0;
+  if (open_clock(d, &c)) return 0;
   for (int run = 0; run <= RATE_RUNS; run++) {
-    float milliseconds = 0;
-    if (d->cuEventRecord(begin, stream) || start_work(d, stream, w) || d->cuEventRecord(end, stream) || d->cuEventSynchronize(end) ||
-        d->cuEventElapsedTime(&milliseconds, begin, end))
-      return 0;
-    double seconds = 1e-3 * (double)milliseconds;
+    double seconds = 0;
+    if (time_work(d, stream, &c, w, &seconds)) {
+      least = 0;
+      break;
+    }
     if (run == 1 || (run > 1 && seconds < least)) least = seconds;
   }
+  close_clock(d, &c);
   return least;
+}
+
+static CUresult open_arithmetic(const struct driver *d, struct timed_work *w) {
+  CUdevice device;
+  CUmodule module;
+  int multiprocessors = 0;
+  CUresult result;
+  if ((result = d->cuCtxGetDevice(&device)) || (result = d->cuDeviceGetAttribute(&multiprocessors, CU_MULTIPROCESSORS, device)) ||
+      (result = d->cuModuleLoadDataEx(&module, calibration_code, 0, NULL, NULL)) ||
+      (result = d->cuModuleGetFunction(&w->function, module, "tilth_calibration")))
+    return result;
+  w->blocks = CALIBRATION_BLOCKS * multiprocessors;
+  return d->cuMemAlloc_v2(&w->memory, sizeof(float) * CALIBRATION_THREADS * (size_t)w->blocks);
+}
+
+static CUresult open_copies(const struct driver *d, int64_t bytes, struct timed_work *w) {
+  w->bytes = bytes;
+  return d->cuMemAlloc_v2(&w->memory, 2 * (size_t)bytes);
 }
 
 double driver_flops(const struct driver *d, CUstream stream) {
   struct timed_work w = {0};
-  CUdevice device;
-  CUmodule module;
-  int multiprocessors = 0;
-  if (d->cuCtxGetDevice(&device) || d->cuDeviceGetAttribute(&multiprocessors, CU_MULTIPROCESSORS, device) ||
-      d->cuModuleLoadDataEx(&module, calibration_code, 0, NULL, NULL) || d->cuModuleGetFunction(&w.function, module, "tilth_calibration"))
-    return 0;
-  w.blocks = CALIBRATION_BLOCKS * multiprocessors;
-  double threads = (double)CALIBRATION_THREADS * w.blocks;
-  if (d->cuMemAlloc_v2(&w.memory, (size_t)threads * sizeof(float))) return 0;
+  if (open_arithmetic(d, &w)) return 0;
   double seconds = least_seconds(d, stream, &w);
   d->cuMemFree_v2(w.memory);
-  return seconds > 0 ? 2.0 * CALIBRATION_STEPS * CALIBRATION_UNROLLED * threads / seconds : 0;
+  return seconds > 0 ? 2.0 * CALIBRATION_STEPS * CALIBRATION_UNROLLED * CALIBRATION_THREADS * w.blocks / seconds : 0;
 }
 
 double driver_copies(const struct driver *d, CUstream stream, int64_t bytes) {
-  struct timed_work w = {.bytes = bytes};
-  if (d->cuMemAlloc_v2(&w.memory, 2 * (size_t)bytes)) return 0;
+  struct timed_work w = {0};
+  if (open_copies(d, bytes, &w)) return 0;
   double seconds = least_seconds(d, stream, &w);
   d->cuMemFree_v2(w.memory);
   return seconds > 0 ? 2.0 * RATE_COPIES * (double)bytes / seconds : 0;
+}
+
+/* The first of each wakes the card, and its time is overwritten by that of the next. */
+static CUresult take_turns(const struct driver *d, CUstream stream, const struct timed_work *a, const struct timed_work *b, int n, double *compute, double *memory) {
+  struct clock c;
+  CUresult result = open_clock(d, &c);
+  for (int k = -1; k < n && result == CUDA_SUCCESS; k++) {
+    int at = k < 0 ? 0 : k;
+    if ((result = time_work(d, stream, &c, a, &compute[at])) == CUDA_SUCCESS) result = time_work(d, stream, &c, b, &memory[at]);
+  }
+  if (result == CUDA_SUCCESS) close_clock(d, &c);
+  return result;
+}
+
+CUresult driver_samples(const struct driver *d, CUstream stream, int64_t bytes, int n, double *compute, double *memory) {
+  struct timed_work arithmetic = {0}, copies = {0};
+  CUresult result;
+  if ((result = open_arithmetic(d, &arithmetic)) || (result = open_copies(d, bytes, &copies))) return result;
+  result = take_turns(d, stream, &arithmetic, &copies, n, compute, memory);
+  d->cuMemFree_v2(arithmetic.memory);
+  d->cuMemFree_v2(copies.memory);
+  return result;
+}
+
+CUresult driver_busy(const struct driver *d, CUstream stream, int n) {
+  struct timed_work w = {0};
+  CUresult result = open_arithmetic(d, &w);
+  for (int k = 0; k < n && result == CUDA_SUCCESS; k++) result = start_work(d, stream, &w);
+  return result;
 }

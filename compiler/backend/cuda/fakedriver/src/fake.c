@@ -16,6 +16,7 @@
 
 #include "driver.h"
 #include "tilth_kernel.h"
+#include "told.h"
 
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
@@ -38,30 +39,6 @@ static struct {
   struct { char *at; size_t bytes; } all[MOST_ALLOCATIONS];
   struct CUgraph_st *recorded; /* while launches are recorded */
 } fake;
-
-/* The folder of this library. */
-static const char *folder(void) {
-  static char path[4096];
-  Dl_info info;
-  if (!path[0] && dladdr((void *)folder, &info)) {
-    snprintf(path, sizeof path, "%s", info.dli_fname);
-    *strrchr(path, '/') = 0;
-  }
-  return path;
-}
-
-/* The number in a file of the folder. */
-static int64_t told(const char *name, int64_t otherwise) {
-  char path[4200];
-  long long n = otherwise;
-  snprintf(path, sizeof path, "%s/%s", folder(), name);
-  FILE *f = fopen(path, "r");
-  if (f) {
-    if (fscanf(f, "%lld", &n) != 1) n = otherwise;
-    fclose(f);
-  }
-  return n;
-}
 
 /* A file of a card. */
 static const char *path_of(const char *name, int card, char *path, int bytes) {

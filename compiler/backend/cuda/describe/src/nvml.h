@@ -1,0 +1,26 @@
+/* What NVIDIA's management library tells of a card, found when a program runs. Names, types and numbers are those of the library's interface as
+ * its documentation has them. */
+#ifndef TILTH_NVML_H
+#define TILTH_NVML_H
+
+/* A number that the card does not tell. */
+#define NOT_TOLD (-1LL)
+
+/* Why a card's clocks are held down, as bits. */
+enum { NVML_SLOWED_BY_POWER = 0x4, NVML_SLOWED_BY_HARDWARE = 0x8, NVML_TOO_HOT = 0x20, NVML_MUCH_TOO_HOT = 0x40, NVML_POWER_BRAKE = 0x80 };
+
+struct health {
+  long long celsius, reasons;
+  struct { long long megahertz, most; } multiprocessors, memory;
+  long long corrected, uncorrected; /* errors of the memory since the driver was loaded */
+};
+
+struct nvml;
+
+/* Opens the library for the card, or the slice of one, with a UUID. On failure it returns NULL, with a message. */
+struct nvml *nvml_open(const char *library, const char *uuid, char *message, int message_bytes);
+
+/* Reads what the card tells. */
+struct health nvml_read(const struct nvml *n);
+
+#endif

@@ -1,0 +1,89 @@
+package cuda
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+)
+
+// The bits that say why a card's clocks are held down; those of describe/src/nvml.h. That it draws the power that it
+// may is usual for one at work, and figures tell by how much that slows it down.
+const (
+	slowedByPower    = 0x4
+	slowedByHardware = 0x8
+	tooHot           = 0x20
+	muchTooHot       = 0x40
+	powerBrake       = 0x80
+)
+
+// The numbers of a line of the monitor, in their order.
+const (
+	celsius = iota
+	reasons
+	multiprocessorsNow
+	multiprocessorsMost
+	memoryNow
+	memoryMost
+	corrected
+	uncorrected
+	told
+)
+
+// health reads the line of the monitor's program that has it.
+func health(line string) (h backend.Health, err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	if word == "unknown" {
+		h.Unknown = rest
+		return h, nil
+	}
+	fields := strings.Fields(rest)
+	if word != "health" || len(fields) != told {
+		return h, fmt.Errorf("the health is %q", line)
+	}
+	var n [told]int64
+	for k := range n {
+		if n[k], err = strconv.ParseInt(fields[k], 10, 64); err != nil {
+			return h, fmt.Errorf("the health is %q", line)
+		}
+	}
+	if n[celsius] >= 0 {
+		h.Celsius = []float64{float64(n[celsius])}
+	}
+	h.Clocks = append(clock("multiprocessors", n[multiprocessorsNow], n[multiprocessorsMost]), clock("memory", n[memoryNow], n[memoryMost])...)
+	if n[reasons] >= 0 {
+		slowed := n[reasons]&(slowedByPower|slowedByHardware|tooHot|muchTooHot|powerBrake) != 0
+		h.Slowed = &slowed
+		h.Impairments = slowdowns(n[reasons])
+	}
+	if n[corrected] >= 0 && n[uncorrected] >= 0 {
+		h.Errors = &backend.MemoryErrors{Corrected: uint64(n[corrected]), Uncorrected: uint64(n[uncorrected])}
+	}
+	if n[uncorrected] > 0 {
+		h.Impairments = append(h.Impairments, fmt.Sprintf("has %d uncorrected errors in its memory since its driver started (reset it)", n[uncorrected]))
+	}
+	return h, nil
+}
+
+// clock is one that is told, in MHz.
+func clock(part string, now, most int64) []backend.DeviceClock {
+	if now < 0 {
+		return nil
+	}
+	return []backend.DeviceClock{{Part: part, Hertz: 1e6 * float64(now), Most: 1e6 * float64(max(most, 0))}}
+}
+
+// slowdowns says what holds a card's clocks down that should not.
+func slowdowns(reasons int64) (list []string) {
+	switch {
+	case reasons&(tooHot|muchTooHot) != 0:
+		list = append(list, "is slowed down to cool")
+	case reasons&(slowedByHardware|powerBrake) == slowedByHardware:
+		list = append(list, "is slowed down by its hardware")
+	}
+	if reasons&powerBrake != 0 {
+		list = append(list, "is slowed down by its power supply")
+	}
+	return list
+}

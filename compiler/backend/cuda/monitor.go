@@ -1,0 +1,88 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+const (
+	// HealthVariable is the environment variable with the path of the management library, where the system does not
+	// find it.
+	HealthVariable = "TILTH_NVML"
+	usualHealth    = "libnvidia-ml.so.1"
+	// looking bounds a look, which takes a second or so.
+	looking = time.Minute
+)
+
+// monitor implements backend.Monitor by a program, which is built once.
+type monitor struct {
+	question
+	program string
+	gpu     *target.GPU
+}
+
+// Monitor implements backend.Monitored.
+func (Backend) Monitor(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (backend.Monitor, error) {
+	m := &monitor{gpu: t.GPU}
+	m.question = question{tc: tc, host: t, dir: dir, parts: []string{"rates.c", "nvml.c", "monitor.c"}, visible: visible(t)}
+	var err error
+	if m.program, err = m.build(ctx); err != nil {
+		return nil, fmt.Errorf("building the card's monitor: %w", err)
+	}
+	return m, nil
+}
+
+// Name implements backend.Monitor.
+func (m *monitor) Name() string { return fmt.Sprintf("card-1 %s %s", m.gpu.Model, m.gpu.ID) }
+
+// Look implements backend.Monitor.
+func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, looking, fmt.Errorf("the driver has not answered for %v", looking))
+	defer cancel()
+	library := os.Getenv(HealthVariable)
+	if library == "" {
+		library = usualHealth
+	}
+	text, err := m.run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return backend.Look{}, fmt.Errorf("looking at the card: %w", err)
+	}
+	look, err := seen(text)
+	if err != nil {
+		err = fmt.Errorf("looking at the card: %w", err)
+	}
+	return look, err
+}
+
+// seen reads what the program says.
+func seen(text string) (look backend.Look, err error) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) != 3 {
+		return look, fmt.Errorf("%d lines instead of 3", len(lines))
+	}
+	for k, samples := range []*[]float64{&look.Compute, &look.Memory} {
+		for _, word := range strings.Fields(lines[k]) {
+			seconds, err := strconv.ParseFloat(word, 64)
+			if err != nil || !(seconds > 0) {
+				return look, fmt.Errorf("a sample of %q seconds", word)
+			}
+			*samples = append(*samples, seconds)
+		}
+		if len(*samples) == 0 {
+			return look, fmt.Errorf("no samples")
+		}
+	}
+	look.Health, err = health(lines[2])
+	return look, err
+}

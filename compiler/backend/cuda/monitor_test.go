@@ -1,0 +1,107 @@
+package cuda_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda"
+	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// watched is the monitor of a machine's card.
+func watched(t *testing.T, device string) backend.Monitor {
+	t.Helper()
+	on, err := cuda.Backend{}.Choose("cuda", device, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := cuda.Backend{}.Monitor(t.Context(), tc, on, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func look(t *testing.T, m backend.Monitor) backend.Look {
+	t.Helper()
+	l, err := m.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestAMonitorTellsACardsTimesAndHealth: temperature, clocks, what slows it down and what its memory did wrong. A card
+// that is slowed down to draw no more power than it may is not impaired.
+func TestAMonitorTellsACardsTimesAndHealth(t *testing.T) {
+	driver := fake(t)
+	library, err := driver.MakeHealth(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cuda.HealthVariable, library)
+	m := watched(t, "0")
+	l := look(t, m)
+	h := l.Health
+	if len(l.Compute) != 15 || len(l.Memory) != 15 || slices.Min(l.Compute) <= 0 || slices.Min(l.Memory) <= 0 || h.Unknown != "" {
+		t.Errorf("it saw %+v", l)
+	}
+	if !slices.Equal(h.Celsius, []float64{57}) || h.Slowed == nil || *h.Slowed || *h.Errors != (backend.MemoryErrors{}) || len(h.Impairments) > 0 ||
+		!slices.Equal(h.Clocks, []backend.DeviceClock{{Part: "multiprocessors", Hertz: 1.98e9, Most: 1.98e9}, {Part: "memory", Hertz: 2.619e9, Most: 2.619e9}}) {
+		t.Errorf("a card that is well: %+v", h)
+	}
+	for _, c := range []struct {
+		name   string
+		number int
+		want   string
+		slowed bool
+	}{
+		{"reasons", 0x1, "", false}, {"reasons", 0x4, "", true}, {"reasons", 0x44, "is slowed down to cool", true},
+		{"reasons", 0x8, "is slowed down by its hardware", true}, {"reasons", 0x88, "is slowed down by its power supply", true},
+		{"reasons", 0xe8, "is slowed down to cool, is slowed down by its power supply", true},
+		{"corrected", 3, "", false}, {"uncorrected", 2, "has 2 uncorrected errors in its memory since its driver started (reset it)", false},
+		{"uncorrected", -1, "", false},
+	} {
+		tell(t, driver, c.name, c.number)
+		h := look(t, m).Health
+		if got := strings.Join(h.Impairments, ", "); got != c.want || *h.Slowed != c.slowed || (h.Errors == nil) != (c.number < 0) {
+			t.Errorf("%s %#x: %+v, want %q", c.name, c.number, h, c.want)
+		}
+		if err := driver.Forget(c.name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAMonitorWithoutHealth: where there is no library, or it does not know the card, times are told all the same.
+// Without a card there is an error.
+func TestAMonitorWithoutHealth(t *testing.T) {
+	driver := fake(t)
+	tell(t, driver, "slices", 2)
+	m := watched(t, fakedriver.SliceID(1))
+	t.Setenv(cuda.HealthVariable, filepath.Join(t.TempDir(), "libnvidia-ml.so.1"))
+	if l := look(t, m); !strings.Contains(l.Health.Unknown, "libnvidia-ml.so.1: cannot open") || len(l.Compute) != 15 {
+		t.Errorf("without a library it saw %+v", l)
+	}
+	library, err := driver.MakeHealth(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cuda.HealthVariable, library)
+	if h := look(t, m).Health; !slices.Equal(h.Celsius, []float64{57}) {
+		t.Errorf("the health of a slice is %+v, want its card's", h)
+	}
+	tell(t, driver, "devices", 0)
+	if l, err := m.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "looking at the card: no CUDA-capable device") {
+		t.Errorf("without a card it saw %+v, %v", l, err)
+	}
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/calibration"
+)
+
+// Monitored are the calibrations and surroundings of a device that is not the processor. Both come from one look at
+// it.
+type Monitored struct {
+	monitor backend.Monitor
+	// host reads the surroundings of the machine that the device is in.
+	host func(context.Context) *tilthv1.Surroundings
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	last backend.Health
+	// told says that the log has why nothing is known of the device's health.
+	told bool
+}
+
+// NewMonitored returns the calibrations of a device.
+func NewMonitored(monitor backend.Monitor, host func(context.Context) *tilthv1.Surroundings, log *slog.Logger) *Monitored {
+	return &Monitored{monitor: monitor, host: host, log: log}
+}
+
+// Name implements Kernels.
+func (m *Monitored) Name() string { return m.monitor.Name() }
+
+// Run implements Kernels.
+func (m *Monitored) Run(ctx context.Context) (calibration.Times, error) {
+	look, err := m.monitor.Look(ctx)
+	if err != nil {
+		return calibration.Times{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = look.Health
+	if look.Health.Unknown != "" && !m.told {
+		m.told = true
+		m.log.Info("the device's temperature, clocks and errors are not known", "error", look.Health.Unknown)
+	}
+	return calibration.Times{Compute: look.Compute, Memory: look.Memory}, nil
+}
+
+// Surroundings are those of the device as it was at its last calibration, and those of its machine now.
+func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
+	s := m.host(ctx)
+	if s == nil {
+		s = &tilthv1.Surroundings{}
+	}
+	m.mu.Lock()
+	h := m.last
+	m.mu.Unlock()
+	for _, celsius := range h.Celsius {
+		s.Temperatures = append(s.Temperatures, &tilthv1.Temperature{Sensor: device, Celsius: celsius})
+	}
+	for _, c := range h.Clocks {
+		s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: device + " " + c.Part, Hertz: c.Hertz, MostHertz: c.Most})
+	}
+	if h.Slowed != nil {
+		now := &tilthv1.Throttling{Source: device + " now"}
+		if *h.Slowed {
+			now.Events = 1
+		}
+		s.Throttling = append(s.Throttling, now)
+	}
+	if h.Errors != nil {
+		s.MemoryErrors = append(s.MemoryErrors, &tilthv1.MemoryErrors{Memory: device, Corrected: h.Errors.Corrected, Uncorrected: h.Errors.Uncorrected})
+	}
+	s.Impairments = append(s.Impairments, h.Impairments...)
+	return s
+}
+
+// device is what surroundings call the device that candidates run on.
+const device = "gpu"
