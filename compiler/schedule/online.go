@@ -14,10 +14,10 @@ import (
 //
 //	mixed = sum over r of exp(x[r] - largest) * value[r]
 //
-// with the sum of exp(x[r] - largest) beside it. Afterwards the reduction has two axes, over pieces and within a piece.
-// Each piece has exponentials relative to the largest x so far, and mixed is multiplied, before it adds a piece, by
-// what that changes. The stages of a row's largest values and sums may then be computed in the loop over pieces, and
-// are read behind it. It must come before other primitives on these stages.
+// with the sum of exp(x[r] - largest) beside it. Afterwards the reduction has two axes, over pieces and within a
+// piece. Each piece has exponentials relative to the largest x so far, and mixed is multiplied, before it adds a
+// piece, by what that changes. The stages of a row's largest values and sums may then be computed in the loop over
+// pieces, and are read behind it. It must come before other primitives on these stages.
 func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
 	mixed, err := s.stage(stageID)
 	if err != nil {
@@ -43,7 +43,8 @@ func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
 // OnlineStages are the numbers of the stages that Online makes. All but Exp and Value have an element for each row and
 // piece.
 type OnlineStages struct {
-	// Largest is the largest x of each piece, Running that of all pieces so far, Sum the sum of a piece's exponentials.
+	// Largest is the largest x of each piece, Running that of all pieces so far, Sum the sum of a piece's
+	// exponentials.
 	Largest, Running, Sum int
 	// Change is what mixed is multiplied by before it adds a piece.
 	Change int

@@ -110,10 +110,9 @@ func (s *Schedule) Reorder(stageID int, iters ...int) error {
 }
 
 // ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed
-// there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper, or behind
-// it where the nest keeps all of the stage. An
-// output is stored as well as kept for its consumers; one of them must be an output that reads it element by element,
-// so that all of it is computed.
+// there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper, or
+// behind it where the nest keeps all of the stage. An output is stored as well as kept for its consumers; one of them
+// must be an output that reads it element by element, so that all of it is computed.
 func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g, err := s.stage(stageID)
 	if err != nil {

@@ -119,9 +119,9 @@ const (
 	// Shift moves the last tile back so that it is full, computing some elements twice. Only for stages without
 	// reduction.
 	Shift
-	// Guard leaves out what a full tile has beyond the end, element by element. What is computed for the tile inside its
-	// nest is computed for all of it: elements beyond the end are zero, or what combining nothing gives. Only for axes
-	// of results.
+	// Guard leaves out what a full tile has beyond the end, element by element. What is computed for the tile inside
+	// its nest is computed for all of it: elements beyond the end are zero, or what combining nothing gives. Only for
+	// axes of results.
 	Guard
 )
 

@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
 )
 
-// rows is sums of sixteen rows, eight in a block, of which four threads add up each: a quarter of its elements, and what the others have.
+// rows is sums of sixteen rows, eight in a block, of which four threads add up each: a quarter of its elements, and
+// what the others have.
 const rows = "input t0 f32[16,64]\nsum t1 f32[16] over 64 = [t0 i0 r0]\nmap t2 f32[16] = (add [t1 i0] [t1 i0])\noutput t2\n"
 
 // onBlocks is a schedule in a block.

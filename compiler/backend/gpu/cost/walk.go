@@ -233,6 +233,11 @@ func (w walker) value(e expr.Expr) {
 	case *expr.Cast:
 		w.to.Operations.Casts += w.each(e)
 		w.value(n.A)
+	case expr.Node: // such as what another thread has
+		w.to.Operations.Integers += w.each(e)
+		for _, operand := range n.Operands() {
+			w.value(operand)
+		}
 	case *expr.Select:
 		w.to.Operations.Selects += w.each(e)
 		w.value(n.Cond)

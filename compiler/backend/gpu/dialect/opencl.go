@@ -17,8 +17,8 @@ var (
 )
 
 // OpenCL is kernels as OpenCL C 1.2, which drivers compile. OpenCL names no place within memory that was allocated as
-// one, so a kernel gets two arguments for each parameter: the memory, and the offset in bytes. What its threads shuffle
-// goes through an array that it declares.
+// one, so a kernel gets two arguments for each parameter: the memory, and the offset in bytes. What its threads
+// shuffle goes through an array that it declares.
 func OpenCL(kernels string) string {
 	var b strings.Builder
 	b.WriteString(opencl + math + fromHere)

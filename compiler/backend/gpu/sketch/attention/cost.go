@@ -14,8 +14,8 @@ const (
 	// sharedLanes is the words of shared memory, globalBytes what comes from global memory when all multiprocessors
 	// read, operations the instructions of threads.
 	sharedLanes, globalBytes, operations = 32.0, 16.0, 128.0
-	// fetchWait is the cycles that fetching a piece takes a block that has nothing else to do meanwhile, stepWait those
-	// of one of the steps of a piece, with the barrier behind it.
+	// fetchWait is the cycles that fetching a piece takes a block that has nothing else to do meanwhile, stepWait
+	// those of one of the steps of a piece, with the barrier behind it.
 	fetchWait, stepWait = 600.0, 60.0
 	// steps are those of a piece.
 	steps = 8.0
