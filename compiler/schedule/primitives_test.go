@@ -71,7 +71,7 @@ func TestIllegalPrimitives(t *testing.T) {
 		"rfactor of no such axis":                {"rfactor 1 1 2 0", "rfactor: stage 1 has no reduction axis 1"},
 		"rfactor by zero":                        {"rfactor 1 0 0 0", "rfactor: factor 0 of stage 1 is not between 1 and the extent 10"},
 		"rfactor beyond the extent":              {"rfactor 1 0 11 0", "rfactor: factor 11 of stage 1 is not between 1 and the extent 10"},
-		"rfactor into no such part":              {"rfactor 1 0 2 2", "rfactor: 2 is not a part"},
+		"rfactor into no such part":              {"rfactor 1 0 2 3", "rfactor: 3 is not a part"},
 		"rfactor of a scheduled stage":           {"unroll 1 2\nrfactor 1 0 2 0", "rfactor: stage 1 was already scheduled"},
 		"two annotations":                        {"unroll 1 2\nunroll 1 2", "unroll: iterator 2 of stage 1 is already annotated"},
 		"two parallel iterators":                 {"parallel 1 0\nparallel 1 1", "parallel: stage 1 already has a parallel iterator"},

@@ -15,11 +15,13 @@ const (
 	Lanes Part = iota
 	// Pieces keeps one for each outer part: what workers accumulate one after the other.
 	Pieces
+	// Planes is Pieces with the partial results of all elements side by side: the outer part is their first axis.
+	Planes
 )
 
 // RFactor divides a reduction in two, as Halide and TVM do: a new stage, whose number is returned, combines the terms
 // of one part of reduction axis k (counted among the stage's reduction axes) for each value of the other part, which
-// is its last axis; the stage itself combines these partial results. The factor need not divide: what lies beyond the
+// is its last axis, or its first one; the stage itself combines these partial results. The factor need not divide: what lies beyond the
 // end counts as the combiner's identity. Every combiner is associative and commutative, so this is always legal; sums
 // of floating point numbers are rounded in another order. It must come before other primitives on the stage.
 func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int, err error) {
@@ -39,7 +41,13 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 	p := g.partial(k, factor, part)
 	s.addStage(p)
 	kept := p.Axes[len(p.Axes)-1]
+	if part == Planes {
+		kept = p.Axes[0]
+	}
 	combined := expr.ReduceOver(g.Tensor.Name, g.Combiner, g.Tensor.Shape, []int64{kept.Extent}, func(i, r []expr.Expr) expr.Expr {
+		if part == Planes {
+			return p.Tensor.At(append(r, i...)...)
+		}
 		return p.Tensor.At(append(i, r...)...)
 	})
 	g.Axes, g.Reduce, g.Body = combined.Axes, combined.Reduce, combined.Body
@@ -54,17 +62,21 @@ func (g *Stage) partial(k int, factor int64, part Part) *Stage {
 	outer := &expr.Var{Name: axis.Name + "o", Extent: (axis.Extent + factor - 1) / factor}
 	inner := &expr.Var{Name: axis.Name + "i", Extent: factor}
 	kept, reduced := inner, outer
-	if part == Pieces {
+	if part != Lanes {
 		kept, reduced = outer, inner
 	}
-	at := expr.AddE(expr.MulE(outer, expr.I(factor)), inner)
-	body := expr.Substitute(g.Body, map[*expr.Var]expr.Expr{axis: at})
+	at := len(g.Axes)
+	if part == Planes {
+		at = 0
+	}
+	term := expr.AddE(expr.MulE(outer, expr.I(factor)), inner)
+	body := expr.Substitute(g.Body, map[*expr.Var]expr.Expr{axis: term})
 	if axis.Extent%factor != 0 {
-		body = expr.Sel(expr.Bin(expr.Lt, at, expr.I(axis.Extent)), body, g.Combiner.Identity(g.Tensor.DType))
+		body = expr.Sel(expr.Bin(expr.Lt, term, expr.I(axis.Extent)), body, g.Combiner.Identity(g.Tensor.DType))
 	}
 	return &Stage{
-		Tensor:   &expr.Tensor{Name: g.Tensor.Name + "_part", DType: g.Tensor.DType, Shape: append(slices.Clone(g.Tensor.Shape), kept.Extent)},
-		Axes:     append(slices.Clone(g.Axes), kept),
+		Tensor:   &expr.Tensor{Name: g.Tensor.Name + "_part", DType: g.Tensor.DType, Shape: slices.Insert(slices.Clone(g.Tensor.Shape), at, kept.Extent)},
+		Axes:     slices.Insert(slices.Clone(g.Axes), at, kept),
 		Reduce:   slices.Replace(slices.Clone(g.Reduce), k, k+1, reduced),
 		Combiner: g.Combiner, Body: body,
 	}

@@ -127,7 +127,7 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 	case "fetch":
 		err = s.Fetch(a[0], int64(a[1]))
 	case "rfactor":
-		if a[3] > int(Pieces) {
+		if a[3] > int(Planes) {
 			return fmt.Errorf("rfactor: %d is not a part", a[3])
 		}
 		_, err = s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))

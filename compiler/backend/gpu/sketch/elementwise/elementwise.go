@@ -86,21 +86,27 @@ func (f *flat) Cost(p parameters) float64 {
 // Apply implements space.Structure.
 func (f *flat) Apply(s *schedule.Schedule, p parameters) error {
 	b := &nest.Builder{S: s}
-	thread := Spread(b, f.unit.Out, f.axes, p.threads, p.items)
-	if f.axes > 0 {
-		for _, o := range slices.Backward(f.unit.Also) {
-			b.ComputeAt(o, f.unit.Out, thread)
-		}
-		if f.unit.Acc >= 0 {
-			b.ComputeAt(f.unit.Acc, f.unit.Out, thread)
-		}
-	}
+	Results(b, f.unit, f.axes, p.threads, p.items)
 	for _, feed := range f.unit.Feeds {
 		if b.Err == nil {
 			Alone(b, feed)
 		}
 	}
 	return b.Err
+}
+
+// Results has each thread compute a few results of a unit with so many axes, and the sums that it needs for them.
+func Results(b *nest.Builder, u nest.Unit, axes int, threads, items int64) {
+	thread := Spread(b, u.Out, axes, threads, items)
+	if axes == 0 {
+		return
+	}
+	for _, o := range slices.Backward(u.Also) {
+		b.ComputeAt(o, u.Out, thread)
+	}
+	if u.Acc >= 0 {
+		b.ComputeAt(u.Acc, u.Out, thread)
+	}
 }
 
 // Alone computes a stage that others read in a launch of its own.

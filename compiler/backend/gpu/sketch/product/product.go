@@ -131,8 +131,8 @@ func (p *Product) MostStages(vector int64) int64 {
 }
 
 // Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
-// time.
-type Box struct{ Rows, Columns, Depth int64 }
+// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one.
+type Box struct{ Rows, Columns, Depth, Parts int64 }
 
 // ranges is how many values each axis takes while a block computes one step.
 func (p *Product) ranges(b Box) map[*expr.Var]int64 {
@@ -173,7 +173,7 @@ func (o Operand) elements(ranges map[*expr.Var]int64) (n, row int64) {
 
 // Blocks is how many there are.
 func (p *Product) Blocks(b Box) int64 {
-	blocks := int64(1)
+	blocks := max(1, b.Parts)
 	for k, e := range p.Extents {
 		switch k {
 		case p.Rows:
@@ -186,6 +186,9 @@ func (p *Product) Blocks(b Box) int64 {
 	return blocks
 }
 
+// Terms is how many values the axis that is cut takes for a block.
+func (p *Product) Terms(b Box) int64 { return p.Reduce[p.Step].Extent / max(1, b.Parts) }
+
 // Steps is how often operands are fetched for a block, and Terms how many terms of each of its results are added then.
 func (p *Product) Steps(b Box) (steps, terms int64) {
 	terms = 1
@@ -194,7 +197,8 @@ func (p *Product) Steps(b Box) (steps, terms int64) {
 			terms *= r.Extent
 		}
 	}
-	return nest.CeilDiv(p.Reduce[p.Step].Extent, b.Depth), terms * min(b.Depth, p.Reduce[p.Step].Extent)
+	extent := p.Terms(b)
+	return nest.CeilDiv(extent, b.Depth), terms * min(b.Depth, extent)
 }
 
 // FetchedBytes is what a block fetches in a step.
@@ -230,7 +234,7 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 		bytes += (n*o.Load.Tensor.DType.Bytes() + 15) / 16 * 16
 	}
 	steps := f.Stages
-	if p.Reduce[p.Step].Extent%b.Depth != 0 {
+	if p.Terms(b)%b.Depth != 0 {
 		steps++
 	}
 	for _, tile := range []struct{ extent, size int64 }{{p.Extents[p.Rows], b.Rows}, {p.Extents[p.Columns], b.Columns}} {

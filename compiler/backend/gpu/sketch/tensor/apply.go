@@ -12,6 +12,21 @@ import (
 // Apply implements space.Structure.
 func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	b := &nest.Builder{S: s}
+	if q.parts > 1 {
+		(&tile{p.Divided(b, q.parts), p.format}).nests(b, q)
+		p.AddUp(b)
+		return b.Err
+	}
+	p.nests(b, q)
+	return b.Err
+}
+
+// nests builds those of the results, of the sums, and of what they read.
+func (p *tile) nests(b *nest.Builder, q parameters) {
+	if b.Err != nil {
+		return
+	}
+	s := b.S
 	block, result := p.results(b, q)
 	// A thread's results do not lie side by side: what is computed from one is stored with it.
 	for _, o := range slices.Backward(p.Unit.Also) {
@@ -22,7 +37,6 @@ func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
 	p.Fetch(b, q.fetching(), p.sums(b, q))
-	return b.Err
 }
 
 // place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of

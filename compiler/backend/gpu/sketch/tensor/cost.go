@@ -50,7 +50,7 @@ func (p *tile) Cost(q parameters) float64 {
 		work *= 8 / busy
 	}
 	wait := max(0, stepWait-float64(q.stages-1)*work) / together
-	return waves * (float64(steps)*max(work*together, work+wait) + stepWait)
+	return waves*(float64(steps)*max(work*together, work+wait)+stepWait) + p.AddUpCost(q.parts)
 }
 
 // resident is how many blocks a multiprocessor holds.

@@ -39,6 +39,8 @@ type parameters struct {
 	depth int64
 	// stages is for how many steps operands are in shared memory or under way.
 	stages int64
+	// parts is in how many parts sums are computed, by blocks of their own.
+	parts int64
 }
 
 // New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none, or
@@ -52,7 +54,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 	if p == nil || len(p.Operands) != 2 || p.Extents[p.Rows]%ir.MatrixRows != 0 || p.Extents[p.Columns]%ir.MatrixColumns != 0 || !apart(p) {
 		return nil
 	}
-	k := &space.Sketch[parameters]{Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1}}
+	k := &space.Sketch[parameters]{Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
 	least := int64(0)
 	for _, x := range algorithms {
 		level := x.level
@@ -82,10 +84,10 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 
 // good are tiles for products of many results, of some, and of few.
 var good = []parameters{
-	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3},
-	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4},
-	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4},
-	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4},
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
+	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4, parts: 1},
+	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4, parts: 1},
+	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},
 }
 
 // Reconciled implements space.Reconciler: tiles shrink until they leave no rest.
@@ -99,7 +101,10 @@ func (p *tile) Reconciled(q parameters) parameters {
 	}
 	shrink(p.Extents[p.Rows], func() int64 { return p.box(q).Rows }, &q.tall, &q.rows)
 	shrink(p.Extents[p.Columns], func() int64 { return p.box(q).Columns }, &q.wide, &q.columns)
-	shrink(p.Reduce[p.Step].Extent, func() int64 { return p.box(q).Depth }, &q.depth)
+	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
+		q.parts = 1
+	}
+	shrink(p.Terms(p.box(q)), func() int64 { return p.box(q).Depth }, &q.depth)
 	return q
 }
 
@@ -125,6 +130,7 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 1, 2, 4, 8)...),
 		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5)...),
+		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
 }
 
@@ -133,7 +139,7 @@ const vectorElements = 4
 
 // box is what a block computes.
 func (p *tile) box(q parameters) product.Box {
-	return product.Box{Rows: q.tall * q.rows * ir.MatrixRows, Columns: q.wide * q.columns * ir.MatrixColumns, Depth: q.depth * p.format.Terms()}
+	return product.Box{Rows: q.tall * q.rows * ir.MatrixRows, Columns: q.wide * q.columns * ir.MatrixColumns, Depth: q.depth * p.format.Terms(), Parts: q.parts}
 }
 
 // fetching is how a block fetches.
@@ -157,7 +163,7 @@ func (p *tile) registers(q parameters) int64 {
 func (p *tile) Legal(q parameters) error {
 	b := p.box(q)
 	switch {
-	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0 || p.Reduce[p.Step].Extent%b.Depth != 0:
+	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0 || p.Terms(b)%b.Depth != 0:
 		return fmt.Errorf("space: tiles of %d by %d results and %d terms leave a rest", b.Rows, b.Columns, b.Depth)
 	case q.fetching().Threads > int64(p.GPU.BlockThreads):
 		return fmt.Errorf("space: %d threads are more than a block has", q.fetching().Threads)

@@ -11,6 +11,21 @@ import (
 // Apply implements space.Structure.
 func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	b := &nest.Builder{S: s}
+	if q.parts > 1 {
+		(&tile{p.Divided(b, q.parts)}).nests(b, q)
+		p.AddUp(b)
+		return b.Err
+	}
+	p.nests(b, q)
+	return b.Err
+}
+
+// nests builds those of the results, of the sums, and of what they read.
+func (p *tile) nests(b *nest.Builder, q parameters) {
+	s := b.S
+	if b.Err != nil {
+		return
+	}
 	block, thread := p.results(b, q)
 	for _, o := range slices.Backward(p.Unit.Also) {
 		b.ComputeAt(o, p.Unit.Out, thread)
@@ -21,7 +36,6 @@ func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	}
 	step := p.sums(b, q)
 	p.Fetch(b, q.fetching(), step)
-	return b.Err
 }
 
 // place is the loops of a tile along one axis: on blocks, on threads, and in a thread.

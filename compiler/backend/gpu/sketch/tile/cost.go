@@ -32,7 +32,7 @@ func (p *tile) Cost(q parameters) float64 {
 	busy := max(arithmetic, shared, global) * float64(together)
 	// While a step is computed, what its block has begun to fetch for later ones is under way.
 	wait := max(0, stepWait-float64(q.stages-1)*max(arithmetic, shared, global)) / float64(together)
-	return waves * (float64(steps)*max(busy, busy/float64(together)+wait) + stepWait)
+	return waves*(float64(steps)*max(busy, busy/float64(together)+wait)+stepWait) + p.AddUpCost(q.parts)
 }
 
 // resident is how many blocks a multiprocessor holds.

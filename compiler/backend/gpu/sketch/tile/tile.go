@@ -25,6 +25,8 @@ type parameters struct {
 	stages int64
 	// vector is how many neighbours a thread fetches at once.
 	vector int64
+	// parts is in how many parts sums are computed, by blocks of their own.
+	parts int64
 }
 
 // New is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that there
@@ -36,7 +38,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	}
 	t := &tile{p}
 	return &space.Sketch[parameters]{Open: space.Worth(t.open()),
-		Fixed:    parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1, stages: 1, vector: 1},
+		Fixed:    parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1, stages: 1, vector: 1, parts: 1},
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: t}}}
 }
 
@@ -53,12 +55,16 @@ func (p *tile) open() []space.Parameter[parameters] {
 		nest.Unrolling(nest.Knob("unroll", func(p *q) *int64 { return &p.unroll }, nest.AtMost(steps, 1, 4, 8)...)),
 		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(4), 1, 2, 3, 4)...),
 		nest.Knob("vector", func(p *q) *int64 { return &p.vector }, 1, 4),
+		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(leastTerms)...),
 	}
 }
 
+// leastTerms is how many terms a part of a sum has at least.
+const leastTerms = 8
+
 // box is what a block computes.
 func (q parameters) box() product.Box {
-	return product.Box{Rows: q.tall * q.rows, Columns: q.wide * q.columns, Depth: q.depth}
+	return product.Box{Rows: q.tall * q.rows, Columns: q.wide * q.columns, Depth: q.depth, Parts: q.parts}
 }
 
 // fetching is how a block fetches.
