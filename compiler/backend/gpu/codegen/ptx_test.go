@@ -341,7 +341,7 @@ func TestALaunchGivesMuchSharedMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if k.SharedBytes <= 48<<10 || strings.Contains(k.Text, "SHARED_ARRAY") || !strings.Contains(text, ".extern .shared .align 16 .b8 tilth_shared[]") {
+			if k.SharedBytes <= 48<<10 || strings.Contains(k.Text, "SHARED_ARRAY") || !strings.Contains(text, ".extern .shared .align 1024 .b8 tilth_shared[]") {
 				t.Errorf("%s: %d bytes\n%s\n%s", s.Format(p), k.SharedBytes, k.Text, text)
 			}
 		}

@@ -13,13 +13,14 @@ var files embed.FS
 
 // simulated are the headers of the simulation, each of which uses those before it.
 var simulated = []string{
-	"memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "warp.h", "fragments.h", "words.h", "launch.h",
+	"memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "warp.h", "fragments.h", "operands.h", "products.h", "words.h", "launch.h",
 }
 
 // Simulated is the C text that makes a processor play a GPU: it stands before kernels, behind the header of the ABI.
 // Lines behind it are counted from 1, as in reports.
 func Simulated() string {
 	var b strings.Builder
+	b.WriteString(layout)
 	for _, name := range simulated {
 		text, err := files.ReadFile("simulated/" + name)
 		if err != nil {
@@ -31,6 +32,11 @@ func Simulated() string {
 	b.WriteString(fromHere)
 	return b.String()
 }
+
+// layout is where matrices lie in shared memory, on each kind of device.
+//
+//go:embed layout.h
+var layout string
 
 //go:embed math.h
 var math string

@@ -8,10 +8,16 @@ import (
 )
 
 //go:embed nvptx.h
-var nvptx string
+var nvptxWords string
+
+//go:embed nvptx_warpgroup.h
+var nvptxWarpgroup string
+
+// nvptx are the words of all cards, and those of warpgroups, which only kernels for newer ones use.
+var nvptx = nvptxWords + nvptxWarpgroup
 
 // NVPTX is the C text that clang makes PTX of, for NVIDIA's GPUs: it stands before kernels, as Simulated does.
-func NVPTX() string { return nvptx + math + fromHere }
+func NVPTX() string { return layout + nvptx + math + fromHere }
 
 // NVPTXFlags are clang's flags for such text, for an architecture such as sm_80 or sm_90a. They ask for the oldest
 // version of PTX that has its instructions.

@@ -34,20 +34,32 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define V(type, n) __typeof__(type __attribute__((vector_size(sizeof(type) * (n)))))
 
-#define GLOBAL_ARRAY(a, n) enum { a##_is_shared = 0, a##_elements = (n) }
-#define SHARED_ARRAY(type, a, n)                  \
-  enum { a##_is_shared = 1, a##_elements = (n) }; \
+#define NVPTX_ARRAY(a, n, shared, row, rows) \
+  enum { a##_is_shared = (shared), a##_elements = (n), a##_row = (row), a##_rows = (rows) }
+#define NVPTX_SWIZZLED 1024
+#define GLOBAL_ARRAY(a, n) NVPTX_ARRAY(a, n, 0, 0, 0)
+#define SHARED_ARRAY(type, a, n)  \
+  NVPTX_ARRAY(a, n, 1, 0, 0);     \
   static NVPTX_SHARED type a[n] __attribute__((aligned(16)))
+#define SWIZZLED_ARRAY(type, a, n, row, rows) \
+  NVPTX_ARRAY(a, n, 1, row, rows);            \
+  static NVPTX_SHARED type a[n] __attribute__((aligned(NVPTX_SWIZZLED)))
 
 /* What the launch gives a block beside its declared arrays. */
-extern NVPTX_SHARED char tilth_shared[] __attribute__((aligned(16)));
-#define SHARED_PART(type, a, n, offset)           \
-  enum { a##_is_shared = 1, a##_elements = (n) }; \
-  NVPTX_SHARED type *const a = (NVPTX_SHARED type *)(tilth_shared + (offset))
+extern NVPTX_SHARED char tilth_shared[] __attribute__((aligned(NVPTX_SWIZZLED)));
+#define NVPTX_PART(type, a, offset) NVPTX_SHARED type *const a = (NVPTX_SHARED type *)(tilth_shared + (offset))
+#define SHARED_PART(type, a, n, offset) \
+  NVPTX_ARRAY(a, n, 1, 0, 0);           \
+  NVPTX_PART(type, a, offset)
+#define SWIZZLED_PART(type, a, n, row, rows, offset) \
+  NVPTX_ARRAY(a, n, 1, row, rows);                   \
+  NVPTX_PART(type, a, offset)
 
-#define LOAD(a, i) ((a)[i])
-#define STORE(a, i, v) ((void)((a)[i] = (v)))
-#define NVPTX_VECTOR(space, type, n, a, i) (*(space V(type, n) *)&(a)[i])
+/* Where an element lies. */
+#define NVPTX_AT(a, i) (a)[a##_row ? tilth_place((int)(i), sizeof *(a), a##_row, a##_rows) : (i)]
+#define LOAD(a, i) (NVPTX_AT(a, i))
+#define STORE(a, i, v) ((void)(NVPTX_AT(a, i) = (v)))
+#define NVPTX_VECTOR(space, type, n, a, i) (*(space V(type, n) *)&NVPTX_AT(a, i))
 #define LOADV(type, n, a, i) \
   __builtin_choose_expr(a##_is_shared, NVPTX_VECTOR(const NVPTX_SHARED, type, n, a, i), \
                         NVPTX_VECTOR(const GLOBAL, type, n, a, i))
@@ -96,10 +108,10 @@ typedef uint32_t __attribute__((may_alias)) nvptx_bytes_4;
 typedef uint64_t __attribute__((may_alias)) nvptx_bytes_8;
 typedef uint32_t __attribute__((may_alias, vector_size(16))) nvptx_bytes_16;
 #define COPY(bytes, s, i, g, j, valid)                                                           \
-  ((void)(*(NVPTX_SHARED nvptx_bytes_##bytes *)&(s)[i] =                                         \
+  ((void)(*(NVPTX_SHARED nvptx_bytes_##bytes *)&NVPTX_AT(s, i) =                                  \
               (valid) ? *(const GLOBAL nvptx_bytes_##bytes *)&(g)[j] : (nvptx_bytes_##bytes){0}))
 #define ALIGNED(a) ((uint64_t)(a) % 16 == 0)
-#define NVPTX_ADDRESS(s, i) ((uint32_t)(uint64_t)&(s)[i])
+#define NVPTX_ADDRESS(s, i) ((uint32_t)(uint64_t)&NVPTX_AT(s, i))
 /* Copies of 16 bytes leave out the first cache, smaller ones cannot. */
 #define NVPTX_COPY(cache, bytes, s, i, g, j, valid) \
   __asm__ volatile("cp.async." cache ".shared.global [%0], [%1], %2, %3;" ::"r"(NVPTX_ADDRESS(s, i)), "l"(&(g)[j]), \

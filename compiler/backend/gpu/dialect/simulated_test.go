@@ -24,10 +24,13 @@ func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
 }
 
 // waits are the words that a correct kernel has none of in vain.
-var waits = []string{"BARRIER();", "WARP_BARRIER();", "COPY_WAIT(1);", "COPY_COMMIT();"}
+var waits = []string{
+	"BARRIER();", "WARP_BARRIER();", "COPY_WAIT(0);", "COPY_WAIT(1);", "COPY_COMMIT();", "FENCE_ASYNC();", "WGMMA_FENCE(d, 64);", "WGMMA_COMMIT();",
+	"WGMMA_WAIT(1);", "WGMMA_WAIT_ALL(d, 64);",
+}
 
 // missing is a report of what may happen without one of them.
-var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited)`)
+var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited|have waited|has waited|no FENCE_ASYNC|no WGMMA_FENCE)`)
 
 // TestEveryWaitThatIsRemovedIsFound takes each line that waits out of each correct kernel.
 func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
@@ -51,7 +54,7 @@ func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
 			})
 		}
 	}
-	if removed < 9 {
+	if removed < 17 {
 		t.Errorf("%d lines wait", removed)
 	}
 }

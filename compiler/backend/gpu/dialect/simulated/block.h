@@ -1,6 +1,6 @@
 /* A block of threads on one worker: who runs, who waits, and what stands between accesses. */
 
-enum sim_place { SIM_NOT_STARTED, SIM_RUNS, SIM_AT_BARRIER, SIM_IN_WARP, SIM_ENDED };
+enum sim_place { SIM_NOT_STARTED, SIM_RUNS, SIM_AT_BARRIER, SIM_IN_WARP, SIM_IN_GROUP, SIM_ENDED };
 
 /* An asynchronous copy on its way to shared memory; from nowhere, of zeros. */
 struct sim_copy {
@@ -18,6 +18,12 @@ struct sim_copies {
   uint32_t committed;
 };
 
+/* When a thread has used FENCE_ASYNC, by the block's clock. */
+struct sim_fences {
+  uint32_t *times;
+  uint32_t n, capacity;
+};
+
 struct sim_thread {
   struct sim_block *block;
   struct sim_warp *warp;
@@ -29,6 +35,10 @@ struct sim_thread {
   /* How many shared arrays it has declared. */
   int arrays;
   struct sim_copies copies;
+  struct sim_fences fences;
+  /* The groups of products that it has committed, and whether products may begin. */
+  uint32_t products_committed;
+  int products_fenced;
 };
 
 /* What a lane gives to a collective of its warp, and where it wants the result. */
@@ -79,6 +89,8 @@ struct sim_block {
   struct sim_array arrays[SIM_MOST_ARRAYS];
   struct sim_thread threads[SIM_MOST_THREADS];
   struct sim_warp warps[SIM_MOST_THREADS / SIM_WARP];
+  /* The products of warpgroups, where there are any. */
+  struct sim_group *groups[SIM_MOST_THREADS / SIM_WARP / 4];
 };
 
 /* Reports a fault in one line, the first of all workers', and ends the program. */
@@ -101,6 +113,7 @@ SIM_STATIC const char *sim_place_name(const struct sim_block *b, const struct si
     case SIM_ENDED: snprintf(text, bytes, "has ended"); break;
     case SIM_AT_BARRIER: snprintf(text, bytes, "waits at the barrier of line %d", t->line); break;
     case SIM_IN_WARP: snprintf(text, bytes, "waits at the %s of line %d", t->warp->collective, t->line); break;
+    case SIM_IN_GROUP: snprintf(text, bytes, "waits at the product of line %d", t->line); break;
     default: snprintf(text, bytes, "is elsewhere");
   }
   return text;
@@ -110,15 +123,16 @@ SIM_STATIC const char *sim_place_name(const struct sim_block *b, const struct si
 SIM_RARE void sim_stuck(const struct sim_block *b) {
   const struct sim_thread *waits = 0, *missing = 0;
   int threads = b->launch->threads, together = 0;
-  for (int t = 0; t < threads; t++)
-    if (b->threads[t].place == SIM_IN_WARP || (!waits && b->threads[t].place == SIM_AT_BARRIER)) {
-      waits = &b->threads[t];
-      if (waits->place == SIM_IN_WARP) break;
-    }
-  int whole_block = waits->place == SIM_AT_BARRIER;
   for (int t = 0; t < threads; t++) {
     const struct sim_thread *x = &b->threads[t];
-    if (!whole_block && x->warp != waits->warp) continue;
+    if (x->place != SIM_ENDED && (!waits || (waits->place == SIM_AT_BARRIER && x->place != SIM_AT_BARRIER))) waits = x;
+  }
+  enum sim_place place = waits->place;
+  int all_threads = place == SIM_AT_BARRIER ? threads : place == SIM_IN_GROUP ? 4 * SIM_WARP : SIM_WARP;
+  const char *all = place == SIM_AT_BARRIER ? "block" : place == SIM_IN_GROUP ? "warpgroup" : "warp";
+  for (int t = 0; t < threads; t++) {
+    const struct sim_thread *x = &b->threads[t];
+    if (x->number / all_threads != waits->number / all_threads) continue;
     if (x->place == waits->place && x->line == waits->line)
       together++;
     else if (!missing)
@@ -126,11 +140,12 @@ SIM_RARE void sim_stuck(const struct sim_block *b) {
   }
   char here[96], there[96];
   sim_fail(b, "divergence: thread %d %s with %d others, but thread %d of the same %s %s", waits->number,
-      sim_place_name(b, waits, here, sizeof here), together - 1, missing->number, whole_block ? "block" : "warp",
+      sim_place_name(b, waits, here, sizeof here), together - 1, missing->number, all,
       sim_place_name(b, missing, there, sizeof there));
 }
 
 SIM_STATIC void sim_fiber(struct sim_block *b);
+SIM_STATIC void sim_check_products(const struct sim_thread *t);
 
 /* Leaves a stack for another thread of the block: one that has not begun, else one that need not wait any longer.
  * When all have ended it goes back to the worker. */
@@ -158,8 +173,10 @@ SIM_INLINE void sim_wake(struct sim_thread *t) { t->block->ready[t->block->ready
 /* Runs a thread from its beginning to its end. */
 SIM_STATIC void sim_run(struct sim_block *b, struct sim_thread *t) {
   t->arrays = 0;
+  t->fences.n = t->products_committed = 0, t->products_fenced = 0;
   t->place = SIM_RUNS;
   b->launch->thread(t, b->launch->closure);
+  sim_check_products(t);
   t->place = SIM_ENDED;
   t->copies.begin = t->copies.end = 0;
   b->ended++;

@@ -5,7 +5,7 @@ SIM_CALLED void sim_copy(struct sim_thread *sim, int bytes, const struct sim_arr
     const struct sim_array *from, int64_t j, int valid,
                          int line) {
   int n = bytes / to->element_bytes;
-  sim_write_shared(sim, to, i, n, line);
+  i = sim_write_shared(sim, to, i, n, line);
   sim_check_aligned(sim, to, i, bytes, line);
   for (int k = 0; k < n; k++) to->cells[i + k].copier = (uint16_t)(sim->number + 1);
   const char *source = 0;
@@ -31,7 +31,7 @@ SIM_CALLED void sim_wait_for_copies(struct sim_thread *sim, uint32_t n) {
     int size = x->to->element_bytes;
     for (int k = 0; k < x->elements; k++) {
       struct sim_cell *cell = &x->to->cells[x->first + k];
-      cell->wrote = sim->warp->time, cell->copier = 0;
+      cell->wrote = sim->warp->time, cell->copier = 0, cell->fences = sim->fences.n;
     }
     char *place = x->to->memory + (int64_t)x->first * size;
     if (x->from)

@@ -27,7 +27,7 @@ SIM_INLINE void sim_ldmatrix(struct sim_thread *first, struct sim_warp *w, int m
   for (int l = 0; l < 8 * matrices; l++) {
     const struct sim_array *s = w->lane[l].a;
     int64_t i = w->lane[l].argument;
-    sim_read_shared(first + l, s, i, 16 / s->element_bytes, w->line);
+    i = sim_read_shared(first + l, s, i, 16 / s->element_bytes, w->line);
     sim_check_aligned(first + l, s, i, 16, w->line);
     memcpy(m[l / 8][l % 8], s->memory + i * s->element_bytes, 16);
   }

@@ -101,7 +101,7 @@ SIM_CALLED int64_t sim_write_global(const struct sim_thread *sim, const struct s
 SIM_STATIC struct sim_array sim_declare_global(const struct sim_thread *sim, const char *name, const void *memory,
     int32_t elements, int32_t element_bytes) {
   const struct sim_launch *l = sim->block->launch;
-  struct sim_array a = {name, (char *)memory, elements, element_bytes, 0, 0};
+  struct sim_array a = {name, (char *)memory, elements, element_bytes, 0, 0, 0, 0};
   for (int k = 0; k < l->n_outputs; k++)
     if (l->outputs[k].memory == memory) {
       if (elements > l->outputs[k].elements)

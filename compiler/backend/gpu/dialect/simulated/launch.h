@@ -34,7 +34,8 @@ SIM_STATIC void sim_blocks(void *closure, int64_t begin, int64_t end, int32_t wo
     b->threads[t].block = b, b->threads[t].warp = w, b->threads[t].number = t, b->threads[t].lane = t % SIM_WARP;
   }
   for (int64_t k = begin; k < end; k++) sim_run_block(b, k);
-  for (int t = 0; t < threads; t++) free(b->threads[t].copies.list);
+  for (int t = 0; t < threads; t++) free(b->threads[t].copies.list), free(b->threads[t].fences.times);
+  for (int g = 0; g * SIM_GROUP < threads; g++) free(b->groups[g]);
   munmap(region, stacks), munmap(b->cells, cells), munmap(b->shared, SIM_SHARED_BYTES), munmap(b, sizeof *b);
 }
 

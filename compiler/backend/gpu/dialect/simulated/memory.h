@@ -25,7 +25,14 @@ struct sim_cell {
   /* The thread, plus 1, whose asynchronous copy to the element is under way. */
   uint16_t copier;
   uint16_t write_line, read_line, other_line;
+  /* How many products that are under way read the element. */
+  uint16_t products;
+  /* How often its writer had used FENCE_ASYNC before. */
+  uint32_t fences;
 };
+
+/* What needs no fence, since it was not written by a thread. */
+#define SIM_UNFENCED UINT32_MAX
 
 /* An element of global memory that a launch writes. Blocks use it from several workers. Accesses are those of
  * sim_global_access, 0 is none; other is a read with nothing between it and the last one, if possible of another
@@ -43,7 +50,21 @@ struct sim_array {
   /* An array has one of them. Global memory that the launch only reads has none. */
   struct sim_cell *cells;
   struct sim_global_cell *global_cells;
+  /* The matrices of a SWIZZLED_ARRAY; 0 for others. */
+  int32_t row, rows;
 };
+
+/* Where an element lies in the memory of its array. Cells are those of places. */
+SIM_INLINE int64_t sim_place_of(const struct sim_array *a, int64_t i) {
+  return a->row ? tilth_place((int)i, a->element_bytes, a->row, a->rows) : i;
+}
+
+/* The element that lies at a place. */
+SIM_STATIC int64_t sim_element_at(const struct sim_array *a, int64_t place) {
+  int64_t i = a->row ? 0 : place;
+  while (i < a->elements && sim_place_of(a, i) != place) i++;
+  return i;
+}
 
 /* An array in global memory that a launch writes. */
 struct sim_output {

@@ -23,6 +23,12 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define SHARED_PART(type, a, n, offset) SHARED_ARRAY(type, a, n)
 
+#define SWIZZLED_ARRAY(type, a, n, row, rows)                                                                  \
+  enum { a##_is_shared = 1 };                                                                                  \
+  const struct sim_array *const a##_array = sim_declare_matrices(sim, #a, (n), sizeof(type), (row), (rows));   \
+  type *const a __attribute__((unused)) = (type *)a##_array->memory
+#define SWIZZLED_PART(type, a, n, row, rows, offset) SWIZZLED_ARRAY(type, a, n, row, rows)
+
 #define SIM_READ(a, i, n) \
   (a##_is_shared ? sim_read_shared(sim, a##_array, (i), (n), __LINE__) \
                  : sim_read_global(sim, a##_array, (i), (n), __LINE__))
@@ -34,6 +40,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define STORE(a, i, v)                        \
   do {                                        \
     __typeof__(*(a)) sim_stored = (v);        \
+    sim_check_stored(sim, &sim_stored, sizeof sim_stored, __LINE__); \
     (a)[SIM_WRITE(a, i, 1)] = sim_stored;     \
   } while (0)
 #define LOADV(type, n, a, i)                                                                             \
@@ -125,3 +132,12 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define TF32(x) sim_round_tf32(x)
 #define TF32_REST(x) sim_tf32_rest(x)
 #define BF16X2(low, high) (sim_round_bf16(low) | sim_round_bf16(high) << 16)
+
+#define FENCE_ASYNC() sim_fence_async(sim)
+#define WGMMA_FENCE(d, n) ((void)(d), sim->products_fenced = 1)
+#define WGMMA(n, type, d, apart, a, i, a_turned, b, j, b_turned) \
+  sim_multiply(sim, &sim_wgmma_##type, (n), (d), (apart), (struct sim_matrix){a##_array, (i), (a_turned)}, \
+               (struct sim_matrix){b##_array, (j), (b_turned)}, __LINE__)
+#define WGMMA_COMMIT() sim_commit_products(sim)
+#define WGMMA_WAIT(n) sim_wait_for_products(sim, (n))
+#define WGMMA_WAIT_ALL(d, n) ((void)(d), sim_wait_for_products(sim, 0))
