@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // part is the elements of a buffer that threads use: those from lo to hi at most. There may be more to say of them.
@@ -65,6 +66,9 @@ func (p part) meets(q part) bool {
 func within(index expr.Expr, elements int64, thread *expr.Var) part {
 	at := expr.Linearize(index)
 	lo, hi, ok := at.Bounds()
+	if g, gaps := ir.GapsOf(index); gaps {
+		lo, hi, ok = g.Bounds()
+	}
 	if !ok || lo < 0 {
 		return all
 	}

@@ -70,6 +70,9 @@ func apart(n, threads *ir.For) bool {
 // distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
 // of its terms steps over all values of the smaller ones, and over the elements that are written at the index.
 func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
+	if g, ok := ir.GapsOf(index); ok && g.Place >= elements {
+		return distinct(g.Number, 1, v)
+	}
 	terms := slices.Clone(expr.Linearize(index).Terms)
 	coef := func(t expr.Term) int64 { return max(t.Coef, -t.Coef) }
 	slices.SortFunc(terms, func(a, b expr.Term) int { return int(min(max(coef(a)-coef(b), -1), 1)) })
