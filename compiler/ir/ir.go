@@ -70,6 +70,9 @@ type Buffer struct {
 	// Steps is for how many steps of the loop around it a shared buffer is to be filled ahead, that of the step itself
 	// included; 0 = not ahead.
 	Steps int64
+	// Row and Rows are the elements of a row and the rows of a matrix in a shared buffer that is swizzled, or a ring of
+	// such; 0 = it is not.
+	Row, Rows int64
 	// Slots are the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot
 	// OffsetBytes is where a buffer lies in its part of the workspace.
@@ -128,7 +131,8 @@ type Pack struct {
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
-// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait or *MultiplyMatrices. Loads and stores have one flat index.
+// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *MultiplyMatrices, *MultiplyShared, *FenceRegisters,
+// *CommitProducts, *WaitProducts or *FenceAsync. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.

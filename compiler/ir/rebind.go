@@ -67,6 +67,10 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.Sum = b
 		return &c
+	case *MultiplyShared:
+		c := *n
+		c.Sum = b
+		return &c
 	}
 	return st
 }

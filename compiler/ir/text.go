@@ -44,6 +44,9 @@ func buffer(b *Buffer) string {
 	if b.Steps > 0 {
 		text += fmt.Sprintf(" %d steps ahead", b.Steps)
 	}
+	if b.Row > 0 {
+		text += fmt.Sprintf(" swizzled by rows of %d", b.Row)
+	}
 	if b.OffsetBytes > 0 {
 		text += fmt.Sprintf(" at %d bytes", b.OffsetBytes)
 	}
@@ -145,6 +148,16 @@ func (t *texter) block(b Block) {
 		case *MultiplyMatrices:
 			t.line("%s[%s] = it + %v product of %s[%s] and %s[%s], rows %d apart", n.Sum.Tensor.Name, t.expr(n.SumIndex), n.Format,
 				n.A.Tensor.Name, t.expr(n.AIndex), n.B.Tensor.Name, t.expr(n.BIndex), n.RowElements)
+		case *MultiplyShared:
+			t.product(n)
+		case *FenceRegisters:
+			t.line("fence of %s", n.Sum.Tensor.Name)
+		case *CommitProducts:
+			t.line("commit products")
+		case *WaitProducts:
+			t.line("wait for all products but %d", n.Groups)
+		case *FenceAsync:
+			t.line("fence for products")
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:

@@ -97,6 +97,25 @@ func (v *verifier) stmt(st Stmt) error {
 			return errors.New("a barrier stands where the threads of a block are not together")
 		}
 		return nil
+	case *FenceAsync:
+		if v.threads || !v.blocks {
+			return errors.New("a fence stands where the threads of a block are not together")
+		}
+		return nil
+	case *WaitProducts:
+		if !v.blocks || n.Groups > 0 && v.threads {
+			return errors.New("products are waited for where the threads of a block are not together")
+		}
+		return nil
+	case *FenceRegisters, *CommitProducts:
+		if !v.threads {
+			return errors.New("products begin where threads are not told apart")
+		}
+		return nil
+	case *MultiplyShared:
+		if !v.threads || n.Sum.Space != Private || n.A.Space != Shared || n.B.Space != Shared || n.A.Row == 0 || n.B.Row == 0 {
+			return errors.New("a warpgroup multiplies matrices that are not swizzled in shared memory, or its sums are not spread over registers")
+		}
 	case *MultiplyMatrices:
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Private || n.B.Space != Private {
 			return errors.New("matrices are multiplied that are not spread over the registers of threads")

@@ -37,6 +37,10 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			f(n.Sum.Tensor.At(n.SumIndex))
 			f(n.A.Tensor.At(n.AIndex))
 			f(n.B.Tensor.At(n.BIndex))
+		case *MultiplyShared:
+			f(n.Sum.Tensor.At(n.SumIndex))
+			f(n.A.Tensor.At(n.AIndex))
+			f(n.B.Tensor.At(n.BIndex))
 		case *Combine:
 			f(n.Index)
 			f(n.Before)
@@ -132,6 +136,8 @@ func Written(st Stmt) *Buffer {
 	case *CopyAsync:
 		return n.To
 	case *MultiplyMatrices:
+		return n.Sum
+	case *MultiplyShared:
 		return n.Sum
 	}
 	return nil

@@ -207,10 +207,27 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 	}
 	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope]})
 	b.buffer.AheadBytes, b.buffer.Steps, b.extents = g.FetchBytes, g.Steps, stored
+	if g.Swizzled {
+		b.buffer.Row, b.buffer.Rows = swizzled(stored, g.Tensor.DType.Bytes())
+	}
 	if mins != nil {
 		b.mins = mins
 	}
 	return b
+}
+
+// swizzled are the elements of a row and the rows of a buffer of so many elements in each dimension; 0 where it has
+// none that can be swizzled.
+func swizzled(extents []int64, bytes int64) (row, rows int64) {
+	if len(extents) < 2 {
+		return 0, 0
+	}
+	row = extents[len(extents)-1]
+	rows = array.Elements(extents[:len(extents)-1])
+	if width := row * bytes; width != 32 && width != 64 && width%128 != 0 || rows%8 != 0 {
+		return 0, 0
+	}
+	return row, rows
 }
 
 // generate emits the leaves from position pos inward.

@@ -52,6 +52,8 @@ type Stage struct {
 	KeptAxes []int
 	// StorageAlign is the gap behind each row of the stage's buffer, in elements.
 	StorageAlign int64
+	// Swizzled is set where the buffer is laid out for the instructions of warpgroups.
+	Swizzled bool
 	// Streamed is set for an output whose vectors are stored past the caches.
 	Streamed bool
 	// Scope is the memory of a GPU that the stage's buffer lies in.

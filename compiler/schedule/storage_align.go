@@ -17,6 +17,8 @@ func (s *Schedule) StorageAlign(stageID int, elements int64) error {
 		return fmt.Errorf("skew: stage %d is an output, whose layout is given", stageID)
 	case g.StorageAlign != 0:
 		return fmt.Errorf("skew: stage %d is already skewed", stageID)
+	case g.Swizzled:
+		return fmt.Errorf("skew: stage %d is swizzled", stageID)
 	case len(g.Axes) == 0 || elements < 1 || elements > maxAlignGap:
 		return fmt.Errorf("skew: a gap of %d elements behind rows of stage %d is not between 1 and %d", elements, stageID, maxAlignGap)
 	}

@@ -23,6 +23,12 @@ const (
 	F16
 	// I8 is integers of 8 bits, with a sign or without.
 	I8
+	// These are for instructions of a warpgroup, which read elements from shared memory as they lie there. Of float32
+	// they leave out what TF32 has no room for.
+	WarpgroupTF32
+	WarpgroupBF16
+	WarpgroupF16
+	WarpgroupI8
 )
 
 // format is what a Format is.
@@ -33,18 +39,29 @@ type format struct {
 	rounds array.DType
 	// packed is how many elements a register of 32 bits has.
 	packed int64
+	// warpgroup is set for instructions of a warpgroup, not a warp.
+	warpgroup bool
 }
 
 var formats = [...]format{
-	TF32:            {"tf32", nil, array.Float32, 1},
-	TF32Compensated: {"compensated tf32", nil, array.Float32, 1},
-	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2},
-	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2},
-	I8:              {"i8", []array.DType{array.Int8, array.Uint8}, array.Invalid, 4},
+	TF32:            {"tf32", nil, array.Float32, 1, false},
+	TF32Compensated: {"compensated tf32", nil, array.Float32, 1, false},
+	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2, false},
+	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2, false},
+	I8:              {"i8", integers8, array.Invalid, 4, false},
+	WarpgroupTF32:   {"warpgroup tf32", nil, array.Float32, 1, true},
+	WarpgroupBF16:   {"warpgroup bf16", []array.DType{array.BFloat16}, array.Invalid, 2, true},
+	WarpgroupF16:    {"warpgroup f16", []array.DType{array.Float16}, array.Invalid, 2, true},
+	WarpgroupI8:     {"warpgroup i8", integers8, array.Invalid, 4, true},
 }
+
+var integers8 = []array.DType{array.Int8, array.Uint8}
 
 // String is the format's name.
 func (f Format) String() string { return formats[f].name }
+
+// Warpgroup reports whether the instructions are those of a warpgroup.
+func (f Format) Warpgroup() bool { return formats[f].warpgroup }
 
 // Packed is how many elements a register of 32 bits has.
 func (f Format) Packed() int64 { return formats[f].packed }
@@ -62,7 +79,7 @@ func (f Format) Takes(d array.DType) bool {
 
 // Sum is the type of the sums.
 func (f Format) Sum() array.DType {
-	if f == I8 {
+	if f == I8 || f == WarpgroupI8 {
 		return array.Int32
 	}
 	return array.Float32
@@ -76,10 +93,14 @@ var rounded = map[Format]algorithm{
 	TF32Compensated: {"compensated TF32", Default, 4, 1},
 	TF32:            {"TF32", Fast, 1 << 9, 1},
 	BF16:            {"BF16", Fast, 1 << 12, 1},
+	// Leaving out is twice as far off as rounding, and always on one side.
+	WarpgroupTF32: {"truncated TF32", Fast, 1 << 11, 1},
 }
 
 // Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by
 // instructions that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8).
+// In the formats of warpgroups, those of 128 threads: 64 results by 16, 32, 64, 128 or 256, of which warp w has rows 16w
+// to 16w + 15, from operands that are swizzled in shared memory.
 // Of the results of a block of 16 by 8, thread t of the warp must have rows t/4 and t/4 + 8 or any other two, and two
 // neighbouring columns that depend on t%4; each element of either operand belongs to a row or a column alone. Where
 // loops are not like that, or the terms left over are fewer, the step is computed by plain arithmetic: that is slow,

@@ -92,6 +92,7 @@ var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
 	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "tensorize": 3, "shuffle": 2, "online": 2, "scope": 2, "pipeline": 2,
+	"swizzle": 1,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -164,6 +165,8 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		_, err = s.Online(a[0], int64(a[1]))
 	case "scope":
 		err = s.SetScope(a[0], Scope(min(a[1], math.MaxUint8)))
+	case "swizzle":
+		err = s.Swizzle(a[0])
 	case "pipeline":
 		err = s.Pipeline(a[0], int64(a[1]))
 	}

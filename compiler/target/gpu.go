@@ -68,4 +68,7 @@ func (g *GPU) check() error {
 	return nil
 }
 
+// Warpgroups reports whether four warps together multiply matrices from shared memory, as those of sm_90a do.
+func (g *GPU) Warpgroups() bool { return g.Arch == "sm_90a" }
+
 func (g *GPU) readable() string { return slug(g.Model) + "-" + g.Arch }

@@ -25,7 +25,7 @@ const (
 
 // card is the GPU that is played: one of the size of an H100.
 var card = target.GPU{
-	Arch: "sm_90", Model: "simulated", Simulated: true, Multiprocessors: 132,
+	Arch: "sm_90a", Model: "simulated", Simulated: true, Multiprocessors: 132,
 	WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
 	ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10,
 	BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 50 << 20,

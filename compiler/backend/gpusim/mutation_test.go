@@ -3,7 +3,7 @@ package gpusim
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
@@ -17,10 +17,11 @@ import (
 // errOther keeps a kernel from being run.
 var errOther = errors.New("another kernel is run")
 
-// orders reports whether a statement keeps threads from going on: a barrier, or a wait for copies.
+// orders reports whether a statement keeps what threads and their copies and products do in order: a barrier, a fence,
+// or a wait.
 func orders(st ir.Stmt) bool {
 	switch st.(type) {
-	case *ir.Barrier, *ir.Wait:
+	case *ir.Barrier, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts:
 		return true
 	}
 	return false
@@ -36,7 +37,7 @@ func orderings(f *ir.Func) (n int) {
 	return n
 }
 
-// without is a block without the barrier or wait that comes as number *at; at counts down.
+// without is a block without the barrier, fence or wait that comes as number *at; at counts down.
 func without(b ir.Block, at *int) ir.Block {
 	var out ir.Block
 	for _, st := range b {
@@ -56,12 +57,17 @@ func without(b ir.Block, at *int) ir.Block {
 	return out
 }
 
-// TestEveryBarrierIsMissed: a kernel with one barrier less, or one wait for copies, is found out, whichever it is.
+// found are the words of reports that a barrier, a fence or a wait is missing.
+var found = regexp.MustCompile("with no barrier between|nobody wrote|has not waited|have waited|has waited|it waited|no FENCE_ASYNC|no WGMMA_FENCE")
+
+// TestEveryBarrierIsMissed: a kernel with one barrier less, or one fence or wait, is found out, whichever it is.
 func TestEveryBarrierIsMissed(t *testing.T) {
 	on := played(t)
 	removed := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawRows, kerneltest.DrawWholeAttention}).Draw(rt, "kind")
+		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
+			kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawRows, kerneltest.DrawWholeAttention,
+		}).Draw(rt, "kind")
 		w := draw(rt).Merge()
 		c := drawn(rt, w, on)
 		f, err := codegen.Lower(c.Schedule, on.GPU, nil)
@@ -95,14 +101,13 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 				}
 			}
 			_, _, err := kerneltest.Run([]string{program}, cases, others)
-			if err == nil || !strings.Contains(err.Error(), "with no barrier between") && !strings.Contains(err.Error(), "nobody wrote") &&
-				!strings.Contains(err.Error(), "has not waited for its copy") {
-				rt.Fatalf("without barrier or wait %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
+			if err == nil || !found.MatchString(err.Error()) {
+				rt.Fatalf("without barrier, fence or wait %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
 			}
 			removed++
 		}
 	})
 	if removed == 0 {
-		t.Error("no barrier and no wait was removed")
+		t.Error("no barrier, fence or wait was removed")
 	}
 }

@@ -14,9 +14,21 @@ func DrawMatrices(t *rapid.T) *expr.Workload {
 	if rapid.IntRange(0, 3).Draw(t, "convolution") == 0 {
 		g.wholeConv()
 	} else {
-		g.matrices()
+		g.matrices(16*g.int("rows", 1, 5), 8*g.int("columns", 1, 10), 8*g.int("terms", 1, 12))
 	}
-	product := g.tensors[0]
+	return g.drawEpilogue()
+}
+
+// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them.
+func DrawWarpgroups(t *rapid.T) *expr.Workload {
+	g := &dag{t: t}
+	g.matrices(64*g.int("rows", 1, 2), 16*g.int("columns", 1, 8), 32*g.int("terms", 1, 4))
+	return g.drawEpilogue()
+}
+
+// drawEpilogue is a workload of the product, and what is after it.
+func (g *dag) drawEpilogue() *expr.Workload {
+	t, product := g.t, g.tensors[0]
 	outs := []*expr.Tensor{product}
 	if rapid.Bool().Draw(t, "epilogue") {
 		bias, last := g.source(product.DType, true, product.Shape[len(product.Shape)-1]), len(product.Shape)-1
@@ -50,10 +62,9 @@ func (g *dag) factors() (a, b, sum array.DType) {
 	return x[0], x[1], x[2]
 }
 
-// matrices is a product.
-func (g *dag) matrices() {
+// matrices is a product of m by k and k by n elements.
+func (g *dag) matrices(m, n, k int64) {
 	a, b, sum := g.factors()
-	m, n, k := 16*g.int("rows", 1, 5), 8*g.int("columns", 1, 10), 8*g.int("terms", 1, 12)
 	shape, batch := []int64{m, n}, rapid.IntRange(0, 3).Draw(g.t, "batch") == 0
 	if batch {
 		shape = []int64{g.int("batches", 2, 3), m, n}

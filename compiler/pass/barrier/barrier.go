@@ -7,14 +7,15 @@ import (
 
 // Run puts a barrier before each loop on threads that uses what another thread may have used since the last one: reads
 // what it wrote, or writes what it read or wrote. Barriers stand outside of loops on threads, where all threads of a
-// block come by, so that none is in code where they part. What lies in registers is nobody else's.
+// block come by, so that none is in code where they part. What lies in registers is nobody else's. What products of
+// warpgroups read of what threads write is fenced before the barrier.
 func Run(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
 			p := placer{own: private(n.Body)}
 			launch, _ := p.block(n.Body, pending{})
-			st = n.With(launch)
+			st = n.With(fences(launch))
 		}
 		body[k] = st
 	}
@@ -24,12 +25,23 @@ func Run(f *ir.Func) *ir.Func {
 // pending is what was used since the last barrier, by tensor and by whom.
 type pending map[use]extent
 
-// use is of a tensor by any threads, or by the first one alone, who need not wait for itself. Copies that are under
-// way are nobody's to see until they are waited for.
+// use is of a tensor by any threads, or by the first one alone, who need not wait for itself. What is under way counts
+// once it is waited for.
 type use struct {
-	tensor          *expr.Tensor
-	alone, underway bool
+	tensor   *expr.Tensor
+	alone    bool
+	underway way
 }
+
+// way is that on which something is under way: a copy is nobody's to see until it is waited for, and what products read
+// is nobody's to write.
+type way uint8
+
+const (
+	done way = iota
+	copying
+	multiplying
+)
 
 // extent is the parts of a buffer that were read and written: from the first element to the last.
 type extent struct{ read, written part }
@@ -73,18 +85,21 @@ func (p pending) conflicts(next pending) bool {
 func (p pending) underway() pending {
 	rest := pending{}
 	for u, e := range p {
-		if u.underway {
+		if u.underway != done {
 			rest[u] = e
 		}
 	}
 	return rest
 }
 
-// landed is what is pending when copies were waited for.
-func (p pending) landed() pending {
+// landed is what is pending when what was under way on a way was waited for.
+func (p pending) landed(on way) pending {
 	all := pending{}
 	for u, e := range p {
-		all.add(use{tensor: u.tensor, alone: u.alone}, e)
+		if u.underway == on {
+			u.underway = done
+		}
+		all.add(u, e)
 	}
 	return all
 }
@@ -129,7 +144,9 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 		}
 		switch st.(type) {
 		case *ir.Wait:
-			now = now.landed()
+			now = now.landed(copying)
+		case *ir.WaitProducts:
+			now = now.landed(multiplying)
 		case *ir.Barrier:
 			now = now.underway()
 		}
@@ -161,9 +178,14 @@ func (p *placer) uses(st ir.Stmt) pending {
 	if ok && loop.Kind == ir.Threads {
 		thread = loop.Var
 	}
-	b := ir.Block{st}
-	ir.VisitExprs(b, func(e expr.Expr) { p.read(used, e, alone, thread) })
-	ir.Visit(b, func(st ir.Stmt) {
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		if n, ok := st.(*ir.MultiplyShared); ok {
+			for _, b := range []*ir.Buffer{n.A, n.B} {
+				used.add(use{tensor: b.Tensor, alone: alone, underway: multiplying}, extent{read: all})
+			}
+			return
+		}
+		direct(st, func(e expr.Expr) { p.read(used, e, alone, thread) })
 		w := ir.Written(st)
 		if w == nil || p.own[w.Tensor] {
 			return
@@ -174,12 +196,23 @@ func (p *placer) uses(st ir.Stmt) pending {
 		case *ir.Copy:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, n.Elements, thread)})
 		case *ir.CopyAsync:
-			used.add(use{tensor: w.Tensor, alone: alone, underway: true}, extent{written: within(n.Index, n.Elements, thread)})
+			used.add(use{tensor: w.Tensor, alone: alone, underway: copying}, extent{written: within(n.Index, n.Elements, thread)})
 		default:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}
 	})
 	return used
+}
+
+// direct calls f on the expressions of a statement itself, without those of statements in it.
+func direct(st ir.Stmt, f func(expr.Expr)) {
+	switch n := st.(type) {
+	case *ir.For:
+	case *ir.If:
+		f(n.Cond)
+	default:
+		ir.VisitExprs(ir.Block{st}, f)
+	}
 }
 
 // read adds what an expression reads, in a loop over thread or, where that is nil, by all threads.

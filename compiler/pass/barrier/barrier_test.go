@@ -5,8 +5,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
+	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
+	"github.com/tilth-dev/tilth/compiler/pass/products"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
+	"github.com/tilth-dev/tilth/compiler/pass/tensorize"
 	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/pass/wide"
 )
 
 // TestThreadsWaitBeforeAndBehindSharedMemory: for its elements to be there, and for their readers before the next step
@@ -21,4 +25,16 @@ func TestThreadsWaitBeforeAndBehindSharedMemory(t *testing.T) {
 	}
 	irtest.Golden(t, "before", f)
 	irtest.Golden(t, "after", barrier.Run(f))
+}
+
+// TestWhatProductsReadIsFenced before the barrier behind which they begin, and only where threads have written it.
+func TestWhatProductsReadIsFenced(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(pipeline.Run(wide.Run(f))); err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "warpgroup", barrier.Run(products.Run(tensorize.Run(f))))
 }

@@ -52,6 +52,8 @@ func (inside near) block(b ir.Block) ir.Block {
 type loop struct {
 	*ir.For
 	steps int64
+	// products is set where a warpgroup's instructions read the buffers while their threads go on.
+	products bool
 	// rings are in place of the buffers that a step has.
 	rings map[*expr.Tensor]*ir.Buffer
 	// fetch is what begins a step's copies, rest what computes it.
@@ -85,6 +87,7 @@ func (inside near) newLoop(n *ir.For) (l *loop, ok bool) {
 		return nil, false
 	}
 	l.steps = min(l.steps, n.Extent)
+	l.products = multiplies(l.rest)
 	for t, b := range l.rings {
 		ring := *b
 		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*slotElements(t)), 0
@@ -137,23 +140,58 @@ func (inside near) copied(b ir.Block) bool {
 	return all
 }
 
+// multiplies reports whether all that statements compute are sums of products for a warpgroup's instructions, in one
+// group for each step.
+func multiplies(b ir.Block) bool {
+	loops, matrices := 0, 0
+	ir.Visit(b, func(st ir.Stmt) {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
+			loops++
+		} else if ok && n.Kind == ir.Matrices && n.Format.Warpgroup() {
+			matrices++
+		}
+	})
+	return loops == 1 && matrices == 1
+}
+
+// ahead is how many steps copies are begun before those that compute: all, where there is room for them. Where products
+// of the step before are still under way, so is what they read.
+func (l *loop) ahead() int64 {
+	switch {
+	case !l.reused():
+		return l.steps
+	case l.products && l.steps > 2:
+		return l.steps - 2
+	}
+	return l.steps - 1
+}
+
+// reused reports whether later steps are copied to where earlier ones were.
+func (l *loop) reused() bool { return l.steps < l.Extent }
+
 // run is the loop with what is before it.
 func (l *loop) run() ir.Block {
 	var out ir.Block
 	for _, t := range l.tensors() {
 		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
 	}
-	for k := range l.steps - 1 {
+	for k := range l.ahead() {
 		out = append(append(out, l.begun(expr.I(k))...), &ir.Commit{})
 	}
-	later := expr.AddE(l.Var, expr.I(l.steps-1))
-	body := ir.Block{&ir.Wait{Groups: l.steps - 2}}
+	later := expr.AddE(l.Var, expr.I(l.ahead()))
+	body := ir.Block{&ir.Wait{Groups: l.ahead() - 1}}
+	if l.products && l.reused() {
+		body = append(body, &ir.WaitProducts{Groups: l.steps - 1 - l.ahead()})
+	}
 	if l.threads() > 1 {
 		// One barrier does for two things: what others have copied is there, and what is copied next is not read any
 		// more.
 		body = append(body, &ir.Barrier{})
 	}
-	body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, expr.I(l.Extent))), Then: l.begun(later)}, &ir.Commit{})
+	if l.reused() {
+		body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, expr.I(l.Extent))), Then: l.begun(later)})
+	}
+	body = append(body, &ir.Commit{})
 	return append(out, l.With(append(body, l.computed()...)))
 }
 

@@ -8,16 +8,39 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
 	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/pass/wide"
 )
 
-// TestOperandsAreFetchedAhead: a product in three steps, whose copies of one operand are begun two steps before.
+// TestOperandsAreFetchedAhead: a product in three steps, whose copies of one operand are begun one step before.
 func TestOperandsAreFetchedAhead(t *testing.T) {
-	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 3\n"))
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	irtest.Golden(t, "before", f)
 	irtest.Golden(t, "after", pipeline.Run(f))
+}
+
+// TestProductsOfWarpgroupsLeaveAStepOfTheRing: those of the step before still read it.
+func TestProductsOfWarpgroupsLeaveAStepOfTheRing(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "warpgroup", pipeline.Run(wide.Run(f)))
+}
+
+// TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor, so that no step begins copies.
+func TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ir.Visit(pipeline.Run(f).Body, func(st ir.Stmt) {
+		if _, ok := st.(*ir.If); ok {
+			t.Error("copies are begun under a condition")
+		}
+	})
 }
 
 // TestRingsAreNoLongerThanTheirLoop: of two steps both are under way at once.

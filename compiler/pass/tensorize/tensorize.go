@@ -16,24 +16,31 @@ func Run(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(launch{privateOf(n.Body)}.block(n.Body))
+			st = n.With(launchOf(n.Body).block(n.Body))
 		}
 		body[k] = st
 	}
 	return f.With(body)
 }
 
-// launch has the tensors that threads keep to themselves.
-type launch struct{ private map[*expr.Tensor]bool }
+// launch has the tensors that threads keep to themselves, and the buffers of matrices in shared memory.
+type launch struct {
+	private  map[*expr.Tensor]bool
+	swizzled map[*expr.Tensor]*ir.Buffer
+}
 
-func privateOf(b ir.Block) map[*expr.Tensor]bool {
-	private := map[*expr.Tensor]bool{}
+func launchOf(b ir.Block) launch {
+	l := launch{map[*expr.Tensor]bool{}, map[*expr.Tensor]*ir.Buffer{}}
 	ir.Visit(b, func(st ir.Stmt) {
-		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Private {
-			private[a.Buffer.Tensor] = true
+		a, ok := st.(*ir.Alloc)
+		switch {
+		case ok && a.Buffer.Space == ir.Private:
+			l.private[a.Buffer.Tensor] = true
+		case ok && a.Buffer.Space == ir.Shared && a.Buffer.Row > 0:
+			l.swizzled[a.Buffer.Tensor] = a.Buffer
 		}
 	})
-	return private
+	return l
 }
 
 func (l launch) block(b ir.Block) ir.Block {
@@ -100,7 +107,7 @@ func (w *warp) block(b ir.Block, together bool) ir.Block {
 				st = n.With(w.block(n.Body, together))
 				break
 			}
-			if p, ok := w.match(n); ok && together {
+			if p, ok := w.product(n); ok && together {
 				out = append(out, p.run()...)
 				continue
 			}
@@ -115,7 +122,18 @@ func (w *warp) block(b ir.Block, together bool) ir.Block {
 	return out
 }
 
-// product is a loop on matrices that instructions compute.
+// runner is a loop on matrices that instructions compute.
+type runner interface{ run() ir.Block }
+
+// product takes a loop on matrices apart.
+func (w *warp) product(n *ir.For) (runner, bool) {
+	if n.Format.Warpgroup() {
+		return w.matchGroup(n)
+	}
+	return w.match(n)
+}
+
+// product is a loop on matrices that a warp's instructions compute.
 type product struct {
 	*warp
 	terms *ir.For
@@ -133,30 +151,40 @@ type operand struct {
 	loops []*ir.For
 }
 
-// match takes a loop on matrices apart.
+// match takes a loop on a warp's matrices apart.
 func (w *warp) match(n *ir.For) (*product, bool) {
 	if w.loop.Extent%warpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
 		return nil, false
 	}
-	loops, store := nestOf(n.Body)
-	if store == nil || store.Buffer.Space != ir.Private {
-		return nil, false
-	}
-	op, term, ok := store.Step()
-	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
-		return nil, false
-	}
-	x, y, ok := schedule.Factors(term)
-	if !ok || w.private[x.Tensor] || w.private[y.Tensor] {
-		return nil, false
-	}
-	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
-		p := &product{warp: w, terms: n, store: store, a: operand{load: f[0]}, b: operand{load: f[1]}}
-		if p.divide(loops) && p.fits() {
+	for _, p := range w.products(n) {
+		if p.fits() {
 			return p, true
 		}
 	}
 	return nil, false
+}
+
+// products are the ways to take a loop on matrices apart: either factor may have the rows.
+func (w *warp) products(n *ir.For) (ways []*product) {
+	loops, store := nestOf(n.Body)
+	if store == nil || store.Buffer.Space != ir.Private {
+		return nil
+	}
+	op, term, ok := store.Step()
+	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
+		return nil
+	}
+	x, y, ok := schedule.Factors(term)
+	if !ok || w.private[x.Tensor] || w.private[y.Tensor] {
+		return nil
+	}
+	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
+		p := &product{warp: w, terms: n, store: store, a: operand{load: f[0]}, b: operand{load: f[1]}}
+		if p.divide(loops) {
+			ways = append(ways, p)
+		}
+	}
+	return ways
 }
 
 // nestOf are the loops around a store, of which each is all of the body of the one around it; nil where there are
@@ -305,6 +333,10 @@ func substituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 		case *ir.MultiplyMatrices:
 			c := *n
 			c.SumIndex, c.AIndex, c.BIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by), expr.Substitute(n.BIndex, by)
+			st = &c
+		case *ir.MultiplyShared:
+			c := *n
+			c.SumIndex, c.AIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by)
 			st = &c
 		}
 		out[k] = st

@@ -6,9 +6,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
 	"github.com/tilth-dev/tilth/compiler/pass/tensorize"
 	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/pass/wide"
 )
 
 const product = `input t0 f32[32,16]
@@ -63,6 +65,37 @@ func TestMatricesAreMultiplied(t *testing.T) {
 // TestErrorsOfRoundingAreMultiplied, too, where the format says so: three products instead of one.
 func TestErrorsOfRoundingAreMultiplied(t *testing.T) {
 	irtest.Golden(t, "compensated", tensorize.Run(spreadOver(t, strings.Replace(warp, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
+}
+
+// warpgroupBefore is the program of a trace for a warpgroup before the pass.
+func warpgroupBefore(t *testing.T, trace string) *ir.Func {
+	t.Helper()
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(pipeline.Run(wide.Run(f))); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestAWarpgroupMultipliesFromSharedMemory(t *testing.T) {
+	irtest.Golden(t, "warpgroup", tensorize.Run(warpgroupBefore(t, irtest.WarpgroupTile)))
+}
+
+// TestWhatAWarpgroupCannotReadStaysAsItIs: operands that are not swizzled, fewer columns, warps that have other rows.
+func TestWhatAWarpgroupCannotReadStaysAsItIs(t *testing.T) {
+	for what, change := range map[string][]string{
+		"plain operands":     {"swizzle 2\n", "", "swizzle 3\n", ""},
+		"one column in four": {"split 0 15 8 0", "split 0 15 4 0", "split 1 12 8 0", "split 1 12 4 0"},
+		"rows side by side":  {"split 0 7 16 0", "split 0 7 32 0", "split 1 6 16 0", "split 1 6 32 0"},
+	} {
+		f := warpgroupBefore(t, strings.NewReplacer(change...).Replace(irtest.WarpgroupTile))
+		if text := tensorize.Run(f).Text(); strings.Contains(text, "product of") || strings.Contains(text, "matrices") {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
 }
 
 // TestOtherLoopsStayAsTheyAre: results that are spread otherwise, or fewer terms than an instruction takes.

@@ -72,7 +72,7 @@ func launchesOf(f *ir.Func) []launch {
 				}
 			case *ir.Alloc:
 				if x.Buffer.Space == ir.Shared {
-					l.sharedBytes += aligned(x.Buffer.Bytes())
+					l.sharedBytes = aligned(l.sharedBytes, x.Buffer) + x.Buffer.Bytes()
 				}
 			}
 		})
@@ -81,10 +81,20 @@ func launchesOf(f *ir.Func) []launch {
 	return list
 }
 
-// sharedAlign is the alignment of arrays in shared memory, in bytes.
-const sharedAlign = 16
+// sharedAlign is the alignment of arrays in shared memory, in bytes, swizzledAlign that of those that are swizzled.
+const (
+	sharedAlign   = 16
+	swizzledAlign = 1024
+)
 
-func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign * sharedAlign }
+// aligned is the first byte, from one on, at which a buffer may begin.
+func aligned(bytes int64, b *ir.Buffer) int64 {
+	align := int64(sharedAlign)
+	if b.Row > 0 {
+		align = swizzledAlign
+	}
+	return (bytes + align - 1) / align * align
+}
 
 // mostPrivate is how many bytes of a thread's own are in scope at most at a time.
 func mostPrivate(b ir.Block) (most int64) {

@@ -29,6 +29,32 @@ func (p *printer) multiply(n *ir.MultiplyMatrices) {
 	p.line("%s(%s, %d, %s, %s);", word, at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
 }
 
+// warpgroupTypes are the words for types of factors that a warpgroup multiplies.
+var warpgroupTypes = map[schedule.Format]string{schedule.WarpgroupTF32: "TF32", schedule.WarpgroupBF16: "BF16", schedule.WarpgroupF16: "F16"}
+
+func (p *printer) multiplyShared(n *ir.MultiplyShared) {
+	matrix := func(b *ir.Buffer, index expr.Expr, turned bool) string {
+		rowsAreTerms := 0
+		if turned {
+			rowsAreTerms = 1
+		}
+		return fmt.Sprintf("%s, %s, %d", p.buffers[b.Tensor], p.index(index), rowsAreTerms)
+	}
+	p.line("WGMMA(%d, %s, &%s[%s], %d, %s, %s);", n.Columns, warpgroupTypes[n.Format]+signs[[2]array.DType{n.TypeA, n.TypeB}],
+		p.buffers[n.Sum.Tensor], p.index(n.SumIndex), n.RowElements, matrix(n.A, n.AIndex, n.TurnedA), matrix(n.B, n.BIndex, n.TurnedB))
+}
+
+func (p *printer) waitProducts(n *ir.WaitProducts) {
+	if n.Groups > 0 || len(n.Sums) == 0 {
+		p.line("WGMMA_WAIT(%d);", n.Groups)
+	}
+	if n.Groups == 0 {
+		for _, b := range n.Sums {
+			p.line("WGMMA_WAIT_ALL(%s, %d);", p.buffers[b.Tensor], b.Elements())
+		}
+	}
+}
+
 // other is an expression that kernels alone have.
 func (p *printer) other(e expr.Expr) string {
 	switch n := e.(type) {

@@ -5,6 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
+	"github.com/tilth-dev/tilth/compiler/pass/products"
 	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
 	"github.com/tilth-dev/tilth/compiler/pass/spread"
@@ -32,6 +33,7 @@ func passes(g *target.GPU) []pass {
 		{"spread", spread.Run},
 		{"tensorize", func(f *ir.Func) (*ir.Func, error) { return tensorize.Run(f), nil }},
 		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
+		{"products", func(f *ir.Func) (*ir.Func, error) { return products.Run(f), nil }},
 		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},
 		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},
 		{"limits", func(f *ir.Func) (*ir.Func, error) { return f, checkLimits(f, g) }},

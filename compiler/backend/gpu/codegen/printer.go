@@ -110,6 +110,16 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.store(n)
 	case *ir.MultiplyMatrices:
 		p.multiply(n)
+	case *ir.MultiplyShared:
+		p.multiplyShared(n)
+	case *ir.FenceRegisters:
+		p.line("WGMMA_FENCE(%s, %d);", p.buffers[n.Sum.Tensor], n.Sum.Elements())
+	case *ir.CommitProducts:
+		p.line("WGMMA_COMMIT();")
+	case *ir.WaitProducts:
+		p.waitProducts(n)
+	case *ir.FenceAsync:
+		p.line("FENCE_ASYNC();")
 	case *ir.Barrier:
 		p.line("BARRIER();")
 	case *ir.Copy:
@@ -173,12 +183,17 @@ func (p *printer) alloc(b *ir.Buffer) {
 // than a kernel may declare.
 func (p *printer) declareShared(b *ir.Buffer, name string) {
 	scalar := ctext.TypeOf(b.Tensor.DType).Scalar
+	word, layout := "SHARED", ""
+	if b.Row > 0 {
+		word, layout = "SWIZZLED", fmt.Sprintf(", %d, %d", b.Row, b.Rows)
+	}
 	if p.launch.dynamicBytes() == 0 {
-		fmt.Fprintf(&p.shared, "  SHARED_ARRAY(%s, %s, %d);\n", scalar, name, b.Elements())
+		fmt.Fprintf(&p.shared, "  %s_ARRAY(%s, %s, %d%s);\n", word, scalar, name, b.Elements(), layout)
 		return
 	}
-	fmt.Fprintf(&p.shared, "  SHARED_PART(%s, %s, %d, %d);\n", scalar, name, b.Elements(), p.sharedBytes)
-	p.sharedBytes += aligned(b.Bytes())
+	p.sharedBytes = aligned(p.sharedBytes, b)
+	fmt.Fprintf(&p.shared, "  %s_PART(%s, %s, %d%s, %d);\n", word, scalar, name, b.Elements(), layout, p.sharedBytes)
+	p.sharedBytes += b.Bytes()
 }
 
 func (p *printer) store(n *ir.Store) {

@@ -63,6 +63,14 @@ func card(t *testing.T, b gpusim.Backend) *target.Target {
 // entries counts the kernels of PTX.
 var entries = regexp.MustCompile(`(?m)^\.visible \.entry|^\.entry`)
 
+// oldest is the architecture that has all instructions of kernels.
+func oldest(text string) string {
+	if strings.Contains(text, "WGMMA(") {
+		return "sm_90a"
+	}
+	return "sm_80"
+}
+
 // TestEveryPointIsPTX: the text that is right on the simulated GPU is one that clang makes PTX of, with an entry for
 // each launch.
 func TestEveryPointIsPTX(t *testing.T) {
@@ -71,7 +79,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
-		"attention": kerneltest.DrawAttention,
+		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -98,7 +106,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 						want++
 					}
 				}
-				made, err := ptx(t, "sm_80", helpers.Text()+text)
+				made, err := ptx(t, oldest(text), helpers.Text()+text)
 				if err != nil {
 					rt.Fatalf("%v\n%s", err, helpers.Text()+text)
 				}
@@ -163,7 +171,8 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		{float, "compensated TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"}, {float, "TF32", "m16n8k8.row.col.f32.tf32.tf32.f32"},
 		{float, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"}, {array.BFloat16, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"},
 		{array.Float16, "F16", "m16n8k16.row.col.f32.f16.f16.f32"}, {array.Int8, "I8", "m16n8k32.row.col.s32.s8.s8.s32"},
-		{array.Uint8, "I8", "m16n8k32.row.col.s32.u8.u8.s32"},
+		{array.Uint8, "I8", "m16n8k32.row.col.s32.u8.u8.s32"}, {array.BFloat16, "warpgroup BF16", "k16.f32.bf16.bf16"},
+		{array.Float16, "warpgroup F16", "k16.f32.f16.f16"},
 	} {
 		s := b.Space(exprtest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast)
 		for _, a := range s.Algorithms() {
@@ -171,7 +180,11 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 				s = s.Of(a)
 			}
 		}
-		s, err := s.Restrict(map[string][]int64{"stages": {3}})
+		knobs := map[string][]int64{"stages": {3}}
+		if strings.HasPrefix(c.algorithm, "warpgroup") {
+			knobs = map[string][]int64{"stages": {4}}
+		}
+		s, err := s.Restrict(knobs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +198,7 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		}
 		var helpers ctext.Declarations
 		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
+		text, err := ptx(t, oldest(kernels[0].Text), helpers.Text()+kernels[0].Text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ type Fetching struct {
 	Stages int64
 	// Skewed leaves gaps between rows, so that fragments of matrices are read from different banks.
 	Skewed bool
+	// Swizzled lays operands out for the instructions of warpgroups.
+	Swizzled bool
 }
 
 // gap is how many elements lie behind a row of an operand where rows are skewed. Threads that have a fragment together
@@ -54,6 +56,9 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 		b.Do(b.S.SetScope(stage, schedule.Shared))
 		if f.Skewed {
 			b.Do(b.S.StorageAlign(stage, p.gap(o)))
+		}
+		if f.Swizzled {
+			b.Do(b.S.Swizzle(stage))
 		}
 		Together(b, stage, f)
 	}

@@ -127,7 +127,15 @@ func (p *Product) MostStages(vector int64) int64 {
 			return 1
 		}
 	}
-	return 4
+	return 5
+}
+
+// OwnRegisters is what a thread keeps besides results and operands: addresses and counters.
+const OwnRegisters = 40
+
+// RegistersSuffice reports whether a multiprocessor has the registers of a block whose threads keep so many each.
+func (p *Product) RegistersSuffice(threads, registers int64) bool {
+	return threads*(registers+OwnRegisters) <= int64(p.GPU.MultiprocessorRegisters)
 }
 
 // Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
@@ -231,7 +239,11 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 		if f.Skewed {
 			n += n / row * p.gap(o)
 		}
-		bytes += (n*o.Load.Tensor.DType.Bytes() + 15) / 16 * 16
+		align := int64(16)
+		if f.Swizzled {
+			align = 1024
+		}
+		bytes += (n*o.Load.Tensor.DType.Bytes() + align - 1) / align * align
 	}
 	steps := f.Stages
 	if p.Terms(b)%b.Depth != 0 {

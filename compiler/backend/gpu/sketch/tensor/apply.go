@@ -36,29 +36,45 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 	if b.Err == nil {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
-	p.Fetch(b, q.fetching(), p.sums(b, q))
+	p.Fetch(b, p.fetching(q), p.sums(b, q))
 }
 
-// place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of
-// a matrix, of which a thread has two.
-type place struct{ warp, matrix, thread, own int }
+// place is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the matrices
+// of each, and over the rows or columns of a matrix, of which a thread has two.
+type place struct {
+	group, matrix, own int
+	threads            []int
+}
 
-// rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it.
-func rows(b *nest.Builder, stage, axis int, matrices int64) (p place) {
-	var inside int
-	p.warp, inside = b.Split(stage, axis, matrices*ir.MatrixRows, schedule.Peel)
-	p.matrix, inside = b.Split(stage, inside, ir.MatrixRows, schedule.Peel)
-	p.own, p.thread = b.Split(stage, inside, ir.MatrixRows/2, schedule.Peel)
-	return p
+// rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it. Those of a
+// warpgroup are four times as long, and each warp has a quarter of them.
+func (p *tile) rows(b *nest.Builder, stage, axis int, matrices int64) (at place) {
+	var inside, thread int
+	at.group, inside = b.Split(stage, axis, matrices*p.unit().rows, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, p.unit().rows, schedule.Peel)
+	if p.format.Warpgroup() {
+		var warp int
+		warp, inside = b.Split(stage, inside, ir.MatrixRows, schedule.Peel)
+		at.threads = append(at.threads, warp)
+	}
+	at.own, thread = b.Split(stage, inside, ir.MatrixRows/2, schedule.Peel)
+	at.threads = append(at.threads, thread)
+	return at
 }
 
 // columns cuts an axis whose matrices are 8 long: thread k of four has two neighbours.
-func columns(b *nest.Builder, stage, axis int, matrices int64) (p place) {
-	var inside int
-	p.warp, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
-	p.matrix, inside = b.Split(stage, inside, ir.MatrixColumns, schedule.Peel)
-	p.thread, p.own = b.Split(stage, inside, 2, schedule.Peel)
-	return p
+func columns(b *nest.Builder, stage, axis int, matrices int64) (at place) {
+	var inside, thread int
+	at.group, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, ir.MatrixColumns, schedule.Peel)
+	thread, at.own = b.Split(stage, inside, 2, schedule.Peel)
+	at.threads = []int{thread}
+	return at
+}
+
+// threads are the loops over the threads of a block, outer ones first.
+func threads(tall, wide place) []int {
+	return slices.Concat([]int{tall.group, wide.group}, tall.threads, wide.threads)
 }
 
 // results builds the loops over the results, and returns that over blocks and the innermost one.
@@ -72,7 +88,7 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 		case p.Rows:
 			var inside int
 			outer, inside = b.Split(out, k, box.Rows, schedule.Peel)
-			tall = rows(b, out, inside, q.rows)
+			tall = p.rows(b, out, inside, q.rows)
 		case p.Columns:
 			var inside int
 			outer, inside = b.Split(out, k, box.Columns, schedule.Peel)
@@ -83,9 +99,9 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 	if b.Err != nil {
 		return 0, 0
 	}
-	b.Do(s.Reorder(out, append(slices.Clone(blocks), tall.warp, wide.warp, tall.thread, wide.thread, tall.matrix, tall.own, wide.matrix, wide.own)...))
+	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
 	block = b.Fuse(out, blocks)
-	thread := b.Fuse(out, []int{tall.warp, wide.warp, tall.thread, wide.thread})
+	thread := b.Fuse(out, threads(tall, wide))
 	b.Mark(s.Unroll, out, tall.matrix, tall.own, wide.matrix, wide.own)
 	elementwise.Bind(b, out, block, thread)
 	return block, wide.own
@@ -102,7 +118,7 @@ func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
 	for k := range p.Extents {
 		switch k {
 		case p.Rows:
-			tall = rows(b, acc, k, q.rows)
+			tall = p.rows(b, acc, k, q.rows)
 		case p.Columns:
 			wide = columns(b, acc, k, q.columns)
 		default:
@@ -110,7 +126,7 @@ func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
 		}
 	}
 	step, terms := b.Split(acc, len(p.Extents)+p.Step, p.box(q).Depth, schedule.Peel)
-	order := append(slices.Clone(single), step, tall.warp, wide.warp, tall.thread, wide.thread)
+	order := slices.Concat(single, []int{step}, threads(tall, wide))
 	for k := range p.Reduce {
 		if k != p.Step {
 			order = append(order, len(p.Extents)+k)
@@ -120,7 +136,7 @@ func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
 		return 0
 	}
 	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
-	thread := b.Fuse(acc, []int{tall.warp, wide.warp, tall.thread, wide.thread})
+	thread := b.Fuse(acc, threads(tall, wide))
 	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
 	b.Mark(func(stage, iter int) error { return s.Tensorize(stage, iter, p.format) }, acc, terms)
 	if b.Err == nil {

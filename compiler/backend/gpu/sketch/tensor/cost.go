@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -12,9 +14,9 @@ const (
 	// bitLanes is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
 	// 1024 products of bfloat16.
 	bitLanes = 1024.0 * 16
-	// sharedLanes is the words of shared memory, globalBytes what comes from global memory when all multiprocessors
-	// read, operations the instructions of threads.
-	sharedLanes, globalBytes, operations = 32.0, 16.0, 128.0
+	// sharedLanes is the words of shared memory, operations the instructions of threads. When all multiprocessors read,
+	// globalBytes comes from global memory and cacheBytes from the cache that they share.
+	sharedLanes, operations, globalBytes, cacheBytes = 32.0, 128.0, 16.0, 40.0
 	// stepWait is the cycles that fetching operands takes a block that has nothing else to do meanwhile.
 	stepWait = 600.0
 	// copyOperations is the instructions of a thread for each copy into shared memory, loadOperations those for each
@@ -25,6 +27,9 @@ const (
 // Cost implements space.Structure: the longest of tensor cores, other instructions, shared and global memory in each
 // step, and waves of blocks that do not fit side by side.
 func (p *tile) Cost(q parameters) float64 {
+	if p.format.Warpgroup() {
+		return p.costOfWarpgroups(q)
+	}
 	box := p.box(q)
 	steps, terms := p.Steps(box)
 	warps := float64(q.tall * q.wide)
@@ -37,12 +42,12 @@ func (p *tile) Cost(q parameters) float64 {
 	tensor := warps * perWarp * products * bits / bitLanes
 	fragments := warps * float64(terms) * float64(q.rows*ir.MatrixRows+q.columns*ir.MatrixColumns)
 	fetched := float64(p.FetchedBytes(box))
-	copies := fetched / float64(p.Operands[0].Load.Tensor.DType.Bytes()*p.AtOnce(box, q.fetching()))
+	copies := fetched / float64(p.Operands[0].Load.Tensor.DType.Bytes()*p.AtOnce(box, p.fetching(q)))
 	shared := fragments / sharedLanes
 	issued := (fragments*loadOperations*products + copies*copyOperations) / operations
-	work := max(tensor, shared, issued, fetched/globalBytes)
 	resident := p.resident(q)
 	blocks := p.Blocks(box)
+	work := max(tensor, shared, issued, p.traffic(box))
 	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
 	// A warp alone does not keep the cores busy: an instruction waits for the one before.
@@ -53,10 +58,23 @@ func (p *tile) Cost(q parameters) float64 {
 	return waves*(float64(steps)*max(work*together, work+wait)+stepWait) + p.AddUpCost(q.parts)
 }
 
+// traffic is the cycles in which a multiprocessor gets what a block fetches in a step: from the cache, into which the
+// operands come once.
+func (p *tile) traffic(box product.Box) float64 {
+	all := 0.0
+	for _, o := range p.Operands {
+		all += float64(array.Elements(o.Load.Tensor.Shape) * o.Load.DType().Bytes())
+	}
+	fetched := float64(p.FetchedBytes(box))
+	steps, _ := p.Steps(box)
+	share := all / float64(p.Blocks(box)*steps)
+	return max(fetched/cacheBytes, min(fetched, share)/globalBytes)
+}
+
 // resident is how many blocks a multiprocessor holds.
 func (p *tile) resident(q parameters) int64 {
-	threads := q.fetching().Threads
-	registers := threads * (40 + p.registers(q))
+	threads := p.fetching(q).Threads
+	registers := threads * (product.OwnRegisters + p.registers(q))
 	return max(1, min(int64(p.GPU.MultiprocessorThreads)/threads, int64(p.GPU.MultiprocessorRegisters)/registers,
-		p.GPU.MultiprocessorSharedBytes/max(1, p.SharedBytes(p.box(q), q.fetching()))))
+		p.GPU.MultiprocessorSharedBytes/max(1, p.SharedBytes(p.box(q), p.fetching(q)))))
 }

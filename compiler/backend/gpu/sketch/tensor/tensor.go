@@ -23,6 +23,10 @@ var algorithms = []struct {
 	{space.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
 	{space.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
 	{space.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},
+	{space.Algorithm{Name: "warpgroup I8", Number: 40}, schedule.WarpgroupI8, schedule.Strict},
+	{space.Algorithm{Name: "warpgroup BF16", Number: 48}, schedule.WarpgroupBF16, schedule.Fast},
+	{space.Algorithm{Name: "warpgroup F16", Number: 49}, schedule.WarpgroupF16, schedule.Strict},
+	{space.Algorithm{Name: "warpgroup TF32", Number: 51}, schedule.WarpgroupTF32, schedule.Fast},
 }
 
 // tile is the sketch in a format.
@@ -33,7 +37,8 @@ type tile struct {
 
 // parameters are the numbers that the sketch leaves open.
 type parameters struct {
-	// tall and wide are the warps of a block along rows and columns, rows and columns the matrices of each.
+	// tall and wide are the warps of a block along rows and columns, or its warpgroups, rows and columns the matrices of
+	// each.
 	tall, wide, rows, columns int64
 	// depth is how many terms operands are fetched for at a time, by the number that an instruction takes.
 	depth int64
@@ -61,11 +66,12 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 		if x.format.Holds(a.DType()) && x.format.Holds(b.DType()) {
 			level = schedule.Strict
 		}
+		t := &tile{p, x.format}
 		takes := g.Tensor.DType == x.format.Sum() && x.format.Takes(a.DType()) && x.format.Takes(b.DType())
-		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 {
+		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 || x.format.Warpgroup() && !t.fitsWarpgroups() {
 			continue
 		}
-		k.Variants = append(k.Variants, space.Variant[parameters]{By: x.by, Structure: &tile{p, x.format}})
+		k.Variants = append(k.Variants, space.Variant[parameters]{By: x.by, Structure: t})
 		if least == 0 || x.format.Terms() < least {
 			least = x.format.Terms()
 		}
@@ -75,11 +81,30 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 	}
 	k.Open = space.Worth(open(p, least))
 	for _, v := range k.Variants {
-		for _, q := range good {
+		for _, q := range v.Structure.(*tile).unit().good {
 			k.Good = append(k.Good, space.Candidate[parameters]{By: v.By, Parameters: q})
 		}
 	}
 	return k
+}
+
+// unit is what multiplies together: the threads of an instruction, and the rows of its results.
+type unit struct {
+	threads, rows int64
+	good          []parameters
+}
+
+// The units.
+var (
+	warps      = unit{32, ir.MatrixRows, good}
+	warpgroups = unit{128, ir.WarpgroupRows, goodOfWarpgroups}
+)
+
+func (p *tile) unit() unit {
+	if p.format.Warpgroup() {
+		return warpgroups
+	}
+	return warps
 }
 
 // good are tiles for products of many results, of some, and of few.
@@ -127,7 +152,7 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8)...),
 		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 1, 2, 4, 8)...),
 		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8)...),
-		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
+		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 1, 2, 4, 8)...),
 		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5)...),
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
@@ -139,22 +164,29 @@ const vectorElements = 4
 
 // box is what a block computes.
 func (p *tile) box(q parameters) product.Box {
-	return product.Box{Rows: q.tall * q.rows * ir.MatrixRows, Columns: q.wide * q.columns * ir.MatrixColumns, Depth: q.depth * p.format.Terms(), Parts: q.parts}
+	return product.Box{
+		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
+		Depth: q.depth * p.format.Terms(), Parts: q.parts,
+	}
 }
 
 // fetching is how a block fetches.
-func (q parameters) fetching() product.Fetching {
-	return product.Fetching{Threads: q.tall * q.wide * warpThreads, Vector: vectorElements, Stages: q.stages, Skewed: true}
+func (p *tile) fetching(q parameters) product.Fetching {
+	f := product.Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
+	if p.format.Warpgroup() {
+		f.Vector, f.Skewed, f.Swizzled = 16/p.Operands[0].Load.DType().Bytes(), false, true
+	}
+	return f
 }
-
-// warpThreads is the threads that hold the matrices of an instruction.
-const warpThreads = 32
 
 // registers is what a thread keeps of results and of operands, in 32 bits.
 func (p *tile) registers(q parameters) int64 {
 	parts := int64(1)
-	if p.format == schedule.TF32Compensated {
+	switch {
+	case p.format == schedule.TF32Compensated:
 		parts = 2
+	case p.format.Warpgroup():
+		parts = 0 // operands stay in shared memory
 	}
 	return 4*q.rows*q.columns*int64(1+len(p.Unit.Also)) + parts*(4*q.rows+2*q.columns)
 }
@@ -165,12 +197,17 @@ func (p *tile) Legal(q parameters) error {
 	switch {
 	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0 || p.Terms(b)%b.Depth != 0:
 		return fmt.Errorf("space: tiles of %d by %d results and %d terms leave a rest", b.Rows, b.Columns, b.Depth)
-	case q.fetching().Threads > int64(p.GPU.BlockThreads):
-		return fmt.Errorf("space: %d threads are more than a block has", q.fetching().Threads)
+	case p.fetching(q).Threads > int64(p.GPU.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", p.fetching(q).Threads)
 	case p.registers(q) > maxRegisters:
 		return fmt.Errorf("space: a thread keeps %d registers, more than it has", p.registers(q))
-	case p.SharedBytes(b, q.fetching()) > p.GPU.BlockSharedBytes:
-		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(b, q.fetching()), p.GPU.BlockSharedBytes)
+	case !p.RegistersSuffice(p.fetching(q).Threads, p.registers(q)):
+		return fmt.Errorf("space: %d threads with %d registers are more than a multiprocessor has", p.fetching(q).Threads, p.registers(q))
+	case p.SharedBytes(b, p.fetching(q)) > p.GPU.BlockSharedBytes:
+		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(b, p.fetching(q)), p.GPU.BlockSharedBytes)
+	}
+	if p.format.Warpgroup() {
+		return p.legalForWarpgroups(q)
 	}
 	return nil
 }

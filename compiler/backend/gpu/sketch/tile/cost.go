@@ -1,6 +1,9 @@
 package tile
 
-import "github.com/tilth-dev/tilth/compiler/sketch/nest"
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
 
 // What a multiprocessor does in a cycle, and what waiting costs it. Estimates for Hopper, of which nothing was
 // measured yet.
@@ -38,7 +41,7 @@ func (p *tile) Cost(q parameters) float64 {
 // resident is how many blocks a multiprocessor holds.
 func (p *tile) resident(q parameters) int64 {
 	threads := q.tall * q.wide
-	registers := threads * (40 + q.rows*q.columns*p.Bytes/4)
+	registers := threads * (product.OwnRegisters + q.rows*q.columns*p.Bytes/4)
 	return max(1, min(int64(p.GPU.MultiprocessorThreads)/threads, int64(p.GPU.MultiprocessorRegisters)/registers,
 		p.GPU.MultiprocessorSharedBytes/max(1, p.SharedBytes(q.box(), q.fetching()))))
 }

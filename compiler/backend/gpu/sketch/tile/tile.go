@@ -85,6 +85,8 @@ func (p *tile) Legal(q parameters) error {
 		return fmt.Errorf("space: %d threads are less than a warp", threads)
 	case q.rows*q.columns*p.Bytes*int64(1+len(p.Unit.Also)) > 4*tileRegisters:
 		return fmt.Errorf("space: a thread keeps %dx%d results, more than registers hold", q.rows, q.columns)
+	case !p.RegistersSuffice(threads, q.rows*q.columns*p.Bytes/4):
+		return fmt.Errorf("space: %d threads with %dx%d results are more than the registers of a multiprocessor", threads, q.rows, q.columns)
 	case p.SharedBytes(q.box(), q.fetching()) > p.GPU.BlockSharedBytes:
 		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(q.box(), q.fetching()), p.GPU.BlockSharedBytes)
 	case q.unroll*q.rows*q.columns > 1024:

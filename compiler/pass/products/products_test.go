@@ -1,0 +1,49 @@
+package products_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
+	"github.com/tilth-dev/tilth/compiler/pass/products"
+	"github.com/tilth-dev/tilth/compiler/pass/spread"
+	"github.com/tilth-dev/tilth/compiler/pass/tensorize"
+	"github.com/tilth-dev/tilth/compiler/pass/threads"
+	"github.com/tilth-dev/tilth/compiler/pass/wide"
+)
+
+// before is the program of a trace for a warpgroup before the pass.
+func before(t *testing.T, trace string) *ir.Func {
+	t.Helper()
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(pipeline.Run(wide.Run(f))); err != nil {
+		t.Fatal(err)
+	}
+	return tensorize.Run(f)
+}
+
+// TestSumsAreWaitedForBehindAPipeline, which waits itself for what its copies overwrite.
+func TestSumsAreWaitedForBehindAPipeline(t *testing.T) {
+	irtest.Golden(t, "pipeline", products.Run(before(t, irtest.WarpgroupTile)))
+}
+
+// TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten by copies of the next step.
+func TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten(t *testing.T) {
+	trace := strings.NewReplacer("pipeline 2 3\n", "", "pipeline 3 3\n", "").Replace(irtest.WarpgroupTile)
+	irtest.Golden(t, "steps", products.Run(before(t, trace)))
+}
+
+// TestThereAreNoWaitsWithoutProducts: operands that are not swizzled are multiplied by plain arithmetic.
+func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
+	f := products.Run(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(irtest.WarpgroupTile)))
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		if _, ok := st.(*ir.WaitProducts); ok {
+			t.Error("products are waited for that nobody begins")
+		}
+	})
+}
