@@ -59,10 +59,14 @@ func isProduct(e expr.Expr) bool {
 	return ok && n.Op == expr.Mul
 }
 
-// products is how many products of matrices instructions compute for one of a format.
+// products is how many products of matrices instructions of a warp compute in the time of one of a format. Those of
+// warpgroups take half of it.
 func products(f schedule.Format) float64 {
-	if f == schedule.TF32Compensated {
+	switch {
+	case f == schedule.TF32Compensated:
 		return 3
+	case f.Warpgroup():
+		return 0.5
 	}
 	return 1
 }

@@ -265,6 +265,9 @@ func (w walker) access(t *expr.Tensor, index expr.Expr, bytes int64, stored bool
 	if own && space == ir.Private {
 		return
 	}
+	if w.matrices != nil && w.matrices.Format.Warpgroup() && own && space == ir.Shared && !stored {
+		return // no thread loads it
+	}
 	w.address(index)
 	times := w.once(index)
 	if w.matrices != nil && !stored {

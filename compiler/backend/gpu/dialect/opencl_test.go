@@ -10,7 +10,7 @@ import (
 )
 
 // matrixWords are those that need NVIDIA's instructions.
-var matrixWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2"}
+var matrixWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC"}
 
 func isMatrixWord(word string) bool {
 	return slices.ContainsFunc(matrixWords, func(w string) bool { return strings.HasPrefix(word, w) })
