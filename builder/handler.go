@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -72,7 +71,7 @@ const maxAttempts = 3
 
 // build fills the report with outcomes and artifacts.
 func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *tilthv1.ReportBuildRequest) error {
-	machine, err := h.target(work.GetTarget())
+	machine, compiler, err := h.target(work.GetTarget())
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *ti
 		return fmt.Errorf("builder: making a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	built, err := h.compile(ctx, dir, Batch{Workload: workload, Target: machine, Candidates: candidates(work)})
+	built, err := h.compile(ctx, compiler, dir, Batch{Workload: workload, Target: machine, Candidates: candidates(work)})
 	if err != nil {
 		return err
 	}
@@ -98,17 +97,18 @@ func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *ti
 	return err
 }
 
-// target reads the description and refuses targets of another toolchain: their records would not be comparable.
-func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
+// target reads the description, and returns the compiler with the toolchain that it asks for. Targets of another
+// toolchain are refused: their records would not be comparable.
+func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, *Compiler, error) {
 	t, err := target.Decode(spec.GetDescriptor_())
 	if err != nil {
-		return nil, fmt.Errorf("builder: the job's target: %w", err)
+		return nil, nil, fmt.Errorf("builder: the job's target: %w", err)
 	}
-	if name := h.Compiler.Toolchain.Name; spec.GetToolchain() != name {
-		return nil, &toolchain.Error{Kind: toolchain.Infra, Step: "builder",
-			Message: fmt.Sprintf("the job wants %s, this builder has %s", spec.GetToolchain(), name)}
+	c := *h.Compiler
+	if c.Toolchain, err = c.Toolchain.As(spec.GetToolchain(), t); err != nil {
+		return nil, nil, fmt.Errorf("builder: %w", err)
 	}
-	return t, nil
+	return t, &c, nil
 }
 
 func rejectAll(work *tilthv1.BuildWork, err error, report *tilthv1.ReportBuildRequest) {
@@ -126,7 +126,7 @@ func candidates(work *tilthv1.BuildWork) []Candidate {
 	return list
 }
 
-func (h *Handler) compile(ctx context.Context, dir string, b Batch) (*Built, error) {
+func (h *Handler) compile(ctx context.Context, c *Compiler, dir string, b Batch) (*Built, error) {
 	if h.Lock != nil {
 		release, err := h.Lock(ctx)
 		if err != nil {
@@ -134,7 +134,7 @@ func (h *Handler) compile(ctx context.Context, dir string, b Batch) (*Built, err
 		}
 		defer release()
 	}
-	return h.Compiler.Build(ctx, dir, b)
+	return c.Build(ctx, dir, b)
 }
 
 func (h *Handler) upload(ctx context.Context, built *Built) ([]*tilthv1.ArtifactRef, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -36,11 +37,11 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Devi
 	if err != nil {
 		return nil, c.at(err)
 	}
-	toolchain, err := newestToolchain(present(builders))
+	name, err := newestToolchain(present(builders), machine.Target)
 	if err != nil {
 		return nil, c.at(err)
 	}
-	machine.Target = machine.WithToolchain(toolchain)
+	machine.Target = machine.WithToolchain(name)
 	return machine, nil
 }
 
@@ -108,12 +109,14 @@ func fits(spec *tilthv1.AgentSpec, class, key string) bool {
 	return isLabel && has && own == value
 }
 
-// newestToolchain prefers clang, whose code is faster, and then the newest version.
-func newestToolchain(builders []*tilthv1.Agent) (string, error) {
+// newestToolchain prefers clang, whose code is faster, then what has an assembler for the target, and then the newest
+// version.
+func newestToolchain(builders []*tilthv1.Agent, t *target.Target) (string, error) {
 	var all []string
 	for _, b := range builders {
 		all = append(all, b.GetSpec().GetToolchains()...)
 	}
+	all = slices.DeleteFunc(all, func(name string) bool { return !toolchain.Suits(name, t) })
 	if len(all) == 0 {
 		return "", lacking("no builder is there: start one with 'tilth builder'")
 	}
@@ -122,11 +125,14 @@ func newestToolchain(builders []*tilthv1.Agent) (string, error) {
 	}), nil
 }
 
-func rank(toolchain string) int {
-	if strings.HasPrefix(toolchain, "clang-") {
-		return 1
+func rank(name string) (n int) {
+	if strings.HasPrefix(name, "clang-") {
+		n += 2
 	}
-	return 0
+	if toolchain.Assembles(name) {
+		n++
+	}
+	return n
 }
 
 // compareVersions compares numbers as numbers: clang-19 is newer than clang-9.

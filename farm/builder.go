@@ -35,7 +35,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return err
 	}
-	base.spec.Toolchains = []string{cfg.Toolchain.Name}
+	base.spec.Toolchains = cfg.Toolchain.Names()
 	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))

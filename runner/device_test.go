@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -228,6 +229,46 @@ func TestTwoCardsAreApart(t *testing.T) {
 		if err != nil || outcomes[b.ids[0]].Error != class {
 			t.Errorf("on %s: %v, %v", visible, outcomes, err)
 		}
+	}
+}
+
+// TestACubinIsUsedWhereTheDriverTakesIt, and otherwise its PTX.
+func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
+	assembler := filepath.Join(t.TempDir(), "ptxas")
+	if err := fakedriver.WriteAssembler(assembler); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(toolchain.AssemblerVariable, assembler)
+	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b.plan.Kernels = b.ids
+	good, err := os.ReadFile(b.plan.Candidates[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ptx, cubin, ok := image.CodeOf(good)
+	if !ok || len(cubin) == 0 {
+		t.Fatalf("the module has %d bytes of PTX and %d of a cubin", len(ptx), len(cubin))
+	}
+	for _, c := range []struct {
+		name   string
+		refuse int
+		spoil  func() []byte
+		class  tilthv1.ErrorClass
+	}{
+		{"both are good", 0, func() []byte { return good }, none},
+		{"the PTX is not", 0, func() []byte { return bytes.Replace(good, []byte(".version"), []byte(".Version"), 1) }, none},
+		{"the driver refuses cubins", 1, func() []byte { return good }, none},
+		{"neither is taken", 1, func() []byte { return bytes.Replace(good, []byte(".version"), []byte(".Version"), 1) }, crash},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := errors.Join(b.driver.Tell("refuse", c.refuse), os.WriteFile(b.plan.Candidates[0], c.spoil(), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			outcomes, err := b.measure(t)
+			if o := outcomes[b.ids[0]]; err != nil || o.Error != c.class {
+				t.Errorf("%v, %s, %v; want %v", o.Error, o.Message, err, c.class)
+			}
+		})
 	}
 }
 

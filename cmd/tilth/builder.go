@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func newBuilder(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", tc.Name)
+		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", strings.Join(tc.Names(), ", "))
 		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode})
 	})
 }

@@ -167,7 +167,7 @@ func localTarget(ctx context.Context, name string, threads int, compiler string)
 	if err != nil {
 		return nil, nil, err
 	}
-	return machine.WithToolchain(tc.Name), tc, nil
+	return machine.WithToolchain(tc.For(machine)), tc, nil
 }
 
 // remote tunes on a farm.

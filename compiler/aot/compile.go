@@ -191,7 +191,7 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*Ma
 }
 
 func (c *compilation) manifest(l *layout) *Manifest {
-	m := &Manifest{Format: Format, Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.Name),
+	m := &Manifest{Format: Format, Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
 		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes}
 	for k, task := range c.program.Tasks {

@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,35 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	}
 	compare(t, ran(t, p, userCommand(dir), input.Data), want)
 	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
+}
+
+// TestPackagesHaveCubins for their chip, and PTX for others, which is used where the driver takes no cubin.
+func TestPackagesHaveCubins(t *testing.T) {
+	assembler := filepath.Join(t.TempDir(), "ptxas")
+	if err := fakedriver.WriteAssembler(assembler); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(toolchain.AssemblerVariable, assembler)
+	p := residual(t)
+	dir, driver := onDevice(t, p)
+	code, err := os.ReadFile(filepath.Join(dir, objectName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, want := bytes.Count(code, []byte("\x7fELF//")), bytes.Count(code, []byte("\n.version ")); n == 0 || 2*n != want {
+		t.Fatalf("the package has %d cubins and %d versions of PTX", n, want)
+	}
+	input := sample(5, rows, width)
+	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for refuse := range 2 {
+		if err := driver.Tell("refuse", refuse); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, ran(t, p, userCommand(dir), input.Data), want)
+	}
 }
 
 // TestAModelThatFailsOnItsDeviceSaysSo instead of giving outputs.

@@ -26,7 +26,7 @@ const (
 	// Executable is a program, which keeps its symbols from the objects that it loads.
 	Executable
 	// Device is code for a device that is loaded by its driver: what clang makes of the only source with the build's
-	// flags and no others, after Finish. Nothing is linked.
+	// flags and no others, after Finish, and what the assembler makes of that, if there is one. Nothing is linked.
 	Device
 )
 
@@ -49,6 +49,11 @@ type Build struct {
 	Flags []string
 	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.
 	Finish func(code []byte) ([]byte, error) `json:"-"`
+	// Assemble are the assembler's flags for code for a device that is finished; none = nothing is assembled.
+	Assemble []string `json:",omitempty"`
+	// Join puts together what is kept of such code and of what the assembler made of it, which is nil where there is
+	// no assembler; nil keeps the code alone, and nothing is assembled. It follows from the rest of the build.
+	Join func(code, assembled []byte) []byte `json:"-"`
 	// Parallel bounds the compilers that run at once; 0 means 1.
 	Parallel int
 	Limits   Limits
@@ -166,7 +171,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 	args := append(flags, tc.flags(b)...)
 	key := ""
 	if b.Objects != nil {
-		key = objectKey(path, args, b, source)
+		key = tc.objectKey(path, args, b, source)
 		if b.Objects.fetch(key, filepath.Join(dir, object)) {
 			return nil
 		}

@@ -25,21 +25,36 @@ func (tc *Toolchain) device(ctx context.Context, b Build, dir string) error {
 	if err := b.Limits.run(ctx, step, program{dir: dir, path: tc.path, args: args, box: tc.box, loaded: tc.servers}); err != nil {
 		return err
 	}
-	if b.Finish == nil {
-		return nil
-	}
+	return tc.finish(ctx, b, dir, step)
+}
+
+// finish makes what is kept of the code for a device.
+func (tc *Toolchain) finish(ctx context.Context, b Build, dir, step string) error {
 	path := filepath.Join(dir, linked)
 	code, err := os.ReadFile(path)
 	if err != nil {
 		return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
 	}
-	if code, err = b.Finish(code); err != nil {
-		return &Error{Kind: Rejected, Step: step, Message: err.Error(), Err: err}
+	if b.Finish != nil {
+		if code, err = b.Finish(code); err != nil {
+			return &Error{Kind: Rejected, Step: step, Message: err.Error(), Err: err}
+		}
 	}
-	if err := os.WriteFile(path, code, 0o600); err != nil {
-		return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
+	write := func() error {
+		if err := os.WriteFile(path, code, 0o600); err != nil {
+			return &Error{Kind: Infra, Step: step, Message: err.Error(), Err: err}
+		}
+		return nil
 	}
-	return nil
+	if err := write(); err != nil || b.Join == nil {
+		return err
+	}
+	assembled, err := tc.assemble(ctx, b, dir, linked)
+	if err != nil {
+		return err
+	}
+	code = b.Join(code, assembled)
+	return write()
 }
 
 // embed makes the code for devices that sources take in, up to Parallel at a time.

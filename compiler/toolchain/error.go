@@ -1,6 +1,9 @@
 package toolchain
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Kind says whose fault a failure is.
 type Kind int
@@ -32,6 +35,9 @@ func (e *Error) Error() string { return e.Step + ": " + e.Message }
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// anError begins what a compiler or an assembler objects to.
+var anError = regexp.MustCompile(`error *:`)
+
 // maxLine bounds a diagnostic; compilers quote whole macro expansions.
 const maxLine = 300
 
@@ -40,7 +46,7 @@ func usefulLine(output string) string {
 	best := ""
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if strings.Contains(line, "error:") || strings.Contains(line, "LLVM ERROR") || strings.Contains(line, "undefined reference") {
+		if anError.MatchString(line) || strings.Contains(line, "LLVM ERROR") || strings.Contains(line, "undefined reference") {
 			best = line
 			break
 		}

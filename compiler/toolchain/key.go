@@ -12,7 +12,7 @@ import (
 // Key names the result of a build: equal keys mean equal output. Limits and parallelism do not matter to it.
 func (tc *Toolchain) Key(b Build) string {
 	b.Limits, b.Parallel = Limits{}, 0
-	b.Target = b.Target.WithToolchain(tc.Name)
+	b.Target = b.Target.WithToolchain(tc.For(b.Target))
 	data, err := json.Marshal(b)
 	if err != nil {
 		panic(err) // texts and numbers always encode

@@ -72,7 +72,7 @@ func unseal(data []byte) (object []byte, ok bool) {
 }
 
 // objectKey is the digest of what an object file depends on.
-func objectKey(compiler string, args []string, b Build, source string) string {
+func (tc *Toolchain) objectKey(compiler string, args []string, b Build, source string) string {
 	var text string
 	for _, f := range b.Sources {
 		if f.Name == source {
@@ -82,7 +82,7 @@ func objectKey(compiler string, args []string, b Build, source string) string {
 	parts := []any{Identity(compiler), args, b.Headers, text}
 	for _, e := range b.Embedded {
 		if strings.Contains(text, e.Name) {
-			parts = append(parts, e.Build.Flags, e.Build.Sources)
+			parts = append(parts, e.Build.Flags, e.Build.Sources, e.Build.Assemble, tc.For(e.Build.Target))
 		}
 	}
 	data, err := json.Marshal(parts)

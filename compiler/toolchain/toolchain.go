@@ -28,6 +28,8 @@ type Toolchain struct {
 	path string
 	// family is clang or gcc.
 	family string
+	// assembler is for NVIDIA's cards; nil = there is none.
+	assembler *assembler
 	// box is what compilers and linkers run in.
 	box *sandbox.Sandbox
 	// servers have the compiler in memory; nil = it is loaded for each run.
@@ -63,6 +65,9 @@ func Find(ctx context.Context, override string) (*Toolchain, error) {
 		return nil, &Error{Kind: Infra, Step: "finding a compiler", Message: fmt.Sprintf("%s: %v; %s", path, err, remedy)}
 	}
 	tc := &Toolchain{Name: family + "-" + version, path: path, family: family}
+	if tc.assembler, err = findAssembler(ctx, os.Getenv(AssemblerVariable)); err != nil {
+		return nil, err
+	}
 	tc.servers = tc.newServers()
 	return tc, nil
 }

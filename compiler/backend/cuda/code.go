@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// code is what makes PTX of kernels.
+// code is what makes PTX of kernels and, where there is an assembler for the card, a cubin of that.
 func code(kernels string, t *target.Target) toolchain.Build {
 	return toolchain.Build{
 		Target: t, Form: toolchain.Device, Flags: dialect.NVPTXFlags(t.GPU.Arch),
@@ -17,6 +17,7 @@ func code(kernels string, t *target.Target) toolchain.Build {
 			bound, err := dialect.BoundThreads(string(ptx))
 			return []byte(bound), err
 		},
+		Assemble: []string{"-arch=" + t.GPU.Arch},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,21 +62,37 @@ func module(t testing.TB, arch string) []byte {
 	return text
 }
 
-// TestModulesHaveCodeForTheirCard with a bound on the threads of blocks.
+// TestModulesHaveCodeForTheirCard with a bound on the threads of blocks, in a version of PTX that is known to the
+// oldest assembler that is used for the card.
 func TestModulesHaveCodeForTheirCard(t *testing.T) {
-	for _, arch := range []string{"sm_80", "sm_90a"} {
-		code, err := image.CodeOf(module(t, arch))
-		if err != nil {
-			t.Fatal(err)
+	t.Setenv(toolchain.AssemblerVariable, "off")
+	// The first toolkits with versions of PTX, by its release notes.
+	toolkits := map[string]string{"7.2": "11.2.0", "7.8": "11.8.0", "8.4": "12.4.0"}
+	for _, arch := range []string{"sm_80", "sm_86", "sm_89", "sm_90a"} {
+		code, cubin, ok := image.CodeOf(module(t, arch))
+		if !ok || len(cubin) > 0 {
+			t.Fatalf("a module for %s is none, or has %d bytes of a cubin", arch, len(cubin))
 		}
 		for _, want := range []string{".target " + arch, ".maxntid", ".entry k0_0("} {
 			if !bytes.Contains(code, []byte(want)) {
 				t.Errorf("the code for %s has no %s", arch, want)
 			}
 		}
+		version := regexp.MustCompile(`(?m)^\.version (\S+)$`).FindSubmatch(code)
+		if version == nil {
+			t.Fatalf("the code for %s has no version", arch)
+		}
+		first := toolkits[string(version[1])]
+		for toolkit, knows := range map[string]bool{first: true, "11.1.105": false, "12.4.131": true, "13.0.88": true} {
+			if card(t, arch).Assembles(toolkit) != knows {
+				t.Errorf("PTX %s for %s: assembled by %s: %v", version[1], arch, toolkit, !knows)
+			}
+		}
 	}
-	if _, err := image.CodeOf([]byte("tilth-device-module 1\ncode 9\nshort")); err == nil {
-		t.Error("code that is cut short is no error")
+	for _, text := range []string{"", "tilth-device-module 2\n", "tilth-device-module 2\ncode 9 0\nshort", "tilth-device-module 2\ncode 2 -2\n12", "tilth-device-module 1\ncode 2 0\n12"} {
+		if _, _, ok := image.CodeOf([]byte(text)); ok {
+			t.Errorf("%q is a module", text)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,16 +64,16 @@ func card(t *testing.T, b gpusim.Backend) *target.Target {
 // entries counts the kernels of PTX.
 var entries = regexp.MustCompile(`(?m)^\.visible \.entry|^\.entry`)
 
-// oldest is the architecture that has all instructions of kernels.
-func oldest(text string) string {
+// chips are architectures that have all instructions of kernels.
+func chips(text string) []string {
 	if strings.Contains(text, "WGMMA(") {
-		return "sm_90a"
+		return []string{"sm_90a"}
 	}
-	return "sm_80"
+	return []string{"sm_80", "sm_90"}
 }
 
 // TestEveryPointIsPTX: the text that is right on the simulated GPU is one that clang makes PTX of, with an entry for
-// each launch.
+// each launch. Where there is NVIDIA's assembler, it takes that, and says how many kernels spill.
 func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -82,6 +83,8 @@ func TestEveryPointIsPTX(t *testing.T) {
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups,
 	} {
 		t.Run(name, func(t *testing.T) {
+			var spilled []usage
+			kernels := 0
 			rapid.Check(t, func(rt *rapid.T) {
 				var helpers ctext.Declarations
 				text, want := "", 0
@@ -106,14 +109,27 @@ func TestEveryPointIsPTX(t *testing.T) {
 						want++
 					}
 				}
-				made, err := ptx(t, oldest(text), helpers.Text()+text)
+				arch := rapid.SampledFrom(chips(text)).Draw(rt, "arch")
+				made, err := ptx(t, arch, helpers.Text()+text)
 				if err != nil {
 					rt.Fatalf("%v\n%s", err, helpers.Text()+text)
 				}
 				if got := len(entries.FindAllString(made, -1)); got != want {
 					rt.Fatalf("%d entries of %d launches", got, want)
 				}
+				if !hasAssembler(arch) {
+					return
+				}
+				list, err := assemble(t, arch, made)
+				if err != nil || len(list) != want {
+					rt.Fatalf("%d of %d launches are assembled: %v\n%s", len(list), want, err, made)
+				}
+				kernels += want
+				spilled = append(spilled, slices.DeleteFunc(list, func(u usage) bool { return u.spilled == 0 })...)
 			})
+			if kernels > 0 {
+				t.Logf("%d of %d kernels spill: %v", len(spilled), kernels, spilled)
+			}
 		})
 	}
 }
@@ -149,6 +165,7 @@ func TestATileLiesInRegisters(t *testing.T) {
 		if strings.Contains(text, ".local") {
 			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
 		}
+		spillsNothing(t, "sm_80", text)
 		for _, want := range append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: there is no %s in\n%s", s.Format(s.Default()), want, text)
@@ -198,13 +215,14 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		}
 		var helpers ctext.Declarations
 		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-		text, err := ptx(t, oldest(kernels[0].Text), helpers.Text()+kernels[0].Text)
+		text, err := ptx(t, chips(kernels[0].Text)[0], helpers.Text()+kernels[0].Text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(text, ".local") {
 			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
 		}
+		spillsNothing(t, "sm_80", text)
 		for _, want := range []string{c.instruction, "cp.async.wait_group 1"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%v, %s: there is no %s in\n%s", c.operands, s.Format(s.Default()), want, kernels[0].Text)

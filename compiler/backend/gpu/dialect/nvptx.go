@@ -22,8 +22,8 @@ func NVPTX() string { return layout + nvptx + math + fromHere }
 // NVPTXFlags are clang's flags for such text, for an architecture such as sm_80 or sm_90a. They ask for the oldest
 // version of PTX that has its instructions.
 func NVPTXFlags(arch string) []string {
-	version := "+ptx72"
-	if strings.HasPrefix(arch, "sm_9") {
+	version := "+ptx72" // or the first that has the instruction set, where that is a later one
+	if strings.HasPrefix(arch, "sm_9") && arch != "sm_90" {
 		version = "+ptx84"
 	}
 	return []string{"--target=nvptx64-nvidia-cuda", "-nogpulib", "-march=" + arch, "--cuda-feature=" + version, "-std=gnu11", "-ffreestanding",
@@ -34,7 +34,8 @@ func NVPTXFlags(arch string) []string {
 var kernelRemark = regexp.MustCompile(`(?m)^// kernel (\w+) has (\d+) threads$`)
 
 // BoundThreads puts into PTX how many threads the blocks of each kernel have, which C cannot say. Without it an
-// assembler keeps registers free for blocks of 1024.
+// assembler keeps registers free for blocks of 1024. That a multiprocessor need not have room for more than one block
+// keeps it from leaving values in memory to make such room.
 func BoundThreads(ptx string) (string, error) {
 	for _, k := range kernelRemark.FindAllStringSubmatch(ptx, -1) {
 		name, threads := k[1], k[2]
@@ -46,7 +47,7 @@ func BoundThreads(ptx string) (string, error) {
 		if body < 0 {
 			return "", fmt.Errorf("bounding the threads of kernel %s: its entry in the PTX has no body", name)
 		}
-		ptx = ptx[:entry+body] + "\n.maxntid " + threads + ", 1, 1" + ptx[entry+body:]
+		ptx = ptx[:entry+body] + "\n.maxntid " + threads + ", 1, 1\n.minnctapersm 1" + ptx[entry+body:]
 	}
 	return ptx, nil
 }

@@ -3,7 +3,7 @@ package image
 import (
 	"bytes"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -67,30 +67,33 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 	}
 	table := tableOf(w, candidates)
 	b := code(helpers.Text()+text, t)
-	finish := b.Finish
-	b.Finish = func(made []byte) ([]byte, error) {
-		made, err := finish(made)
-		return append(fmt.Appendf(nil, "%scode %d\n", table, len(made)), made...), err
+	b.Join = func(made, assembled []byte) []byte {
+		return slices.Concat(fmt.Appendf(nil, "%scode %d %d\n", table, len(made), len(assembled)), made, assembled)
 	}
 	return b
 }
 
-// Module1 is how modules of the first version begin.
-const Module1 = "tilth-device-module 1\n"
+// moduleVersion is how modules begin.
+const moduleVersion = "tilth-device-module 2\n"
 
-// CodeOf is the code in a module, without its table.
-func CodeOf(module []byte) ([]byte, error) {
+// CodeOf is what is in a module beside its table: code, and what an assembler made of it, if one did. ok says whether
+// it is a module at all.
+func CodeOf(module []byte) (code, assembled []byte, ok bool) {
+	if !bytes.HasPrefix(module, []byte(moduleVersion)) {
+		return nil, nil, false
+	}
 	for rest := module; len(rest) > 0; {
 		line, after, _ := bytes.Cut(rest, []byte("\n"))
-		if size, ok := bytes.CutPrefix(line, []byte("code ")); ok {
-			if n, err := strconv.Atoi(string(size)); err != nil || n != len(after) {
-				return nil, fmt.Errorf("a module for a GPU has %d bytes of code instead of %s", len(after), size)
+		var size, more int
+		if n, err := fmt.Sscanf(string(line), "code %d %d", &size, &more); err == nil && n == 2 {
+			if size < 0 || size > len(after) || more != len(after)-size {
+				return nil, nil, false
 			}
-			return after, nil
+			return after[:size], after[size:], true
 		}
 		rest = after
 	}
-	return nil, fmt.Errorf("a module for a GPU has no code")
+	return nil, nil, false
 }
 
 // roles are the numbers that the ABI has for roles of arguments.
@@ -98,7 +101,7 @@ var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
 
 func tableOf(w *expr.Workload, candidates []*Printed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%stolerance %g\nargs %d\n", Module1, cpucode.Tolerance(w), len(w.Args()))
+	fmt.Fprintf(&b, "%stolerance %g\nargs %d\n", moduleVersion, cpucode.Tolerance(w), len(w.Args()))
 	for k, t := range w.Args() {
 		n := t.SpanElements()
 		fmt.Fprintf(&b, "arg t%d %d %d %d %d\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role])

@@ -2,8 +2,10 @@ package image
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -72,7 +74,7 @@ func (u *unit) symbol() string {
 // Source implements backend.Unit.
 func (u *unit) Source() string {
 	return fmt.Sprintf(`#include "launch.h"
-__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.byte 0\n.popsection\n");
+__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.popsection\n");
 extern const char %[1]s[];
 static struct tilth_device_code unit_code = {%[1]s, 0};
 %[2]s`, u.symbol(), u.host.String())
@@ -80,5 +82,18 @@ static struct tilth_device_code unit_code = {%[1]s, 0};
 
 // Embedded implements backend.Unit.
 func (u *unit) Embedded() []toolchain.Embedded {
-	return []toolchain.Embedded{{Name: u.symbol(), Build: u.device()}}
+	b := u.device()
+	b.Join = embedded
+	return []toolchain.Embedded{{Name: u.symbol(), Build: b}}
+}
+
+// aligned is how many bytes the parts of embedded code are aligned to.
+const aligned = 16
+
+// embedded puts together what launch.h reads: how long the parts are, code with a zero behind it, and what an
+// assembler made of it.
+func embedded(code, assembled []byte) []byte {
+	text := append(slices.Clip(code), make([]byte, aligned-len(code)%aligned)...)
+	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), uint64(len(assembled)))
+	return slices.Concat(head, text, assembled)
 }

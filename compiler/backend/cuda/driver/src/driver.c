@@ -19,6 +19,13 @@ int driver_open(struct driver *d, const char *library, char *message, int messag
   return 0;
 }
 
+CUresult driver_load(const struct driver *d, CUmodule *module, const void *assembled, const char *ptx, char *log, int log_bytes) {
+  int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)log_bytes};
+  if (assembled && d->cuModuleLoadDataEx(module, assembled, 0, NULL, NULL) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  return d->cuModuleLoadDataEx(module, ptx, log ? 2 : 0, options, values);
+}
+
 const char *driver_error(const struct driver *d, CUresult result) {
   const char *text = NULL;
   if (d->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text) return "an error that the driver does not explain";

@@ -79,6 +79,10 @@ struct driver {
 /* Loads the library. On failure it returns -1, with a message. */
 int driver_open(struct driver *d, const char *library, char *message, int message_bytes);
 
+/* Loads code: what an assembler made for this very card, where that is given and the driver takes it, or else PTX, which the driver compiles. What
+ * its compiler says of code that it refuses is put into `log`, which may be NULL. */
+CUresult driver_load(const struct driver *d, CUmodule *module, const void *assembled, const char *ptx, char *log, int log_bytes);
+
 /* What a result means. */
 const char *driver_error(const struct driver *d, CUresult result);
 

@@ -1,9 +1,9 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
  * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `slices`, of how many parts the first
- * one consists (MIG), if it is cut; `memory`, MiB of each; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this
- * process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As with the driver, an error of a
- * launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file, `vanished.1`, while which is there no
- * other process finds that card. */
+ * one consists (MIG), if it is cut; `memory`, MiB of each; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
+ * on that happens, counted in this process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As
+ * with the driver, an error of a launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file,
+ * `vanished.1`, while which is there no other process finds that card. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "tilth_kernel.h"
 #include "told.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -147,9 +147,15 @@ static uint64_t digest(const char *text) {
   return h;
 }
 
+static const char elf[] = {0x7f, 'E', 'L', 'F'};
+
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options, void **values) {
   char path[4200];
   if (fake.sticky) return fake.sticky;
+  if (memcmp(image, elf, sizeof elf) == 0) { /* PTX that the fake assembler has passed on */
+    if (told("refuse", 0)) return NO_BINARY;
+    image = (const char *)image + sizeof elf;
+  }
   *module = calloc(1, sizeof **module);
   if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
   const char *player = strstr(image, "// player ");

@@ -136,9 +136,7 @@ const struct tilth_module *device_module(const char *path) {
     return NULL;
   }
   CUmodule module;
-  int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  CUresult result = gpu.api.cuModuleLoadDataEx(&module, i->code, 2, options, values);
+  CUresult result = driver_load(&gpu.api, &module, i->assembled, i->code, log, sizeof log);
   if (result != CUDA_SUCCESS) {
     snprintf(message, sizeof message, "the driver refuses its code: %s. %.400s", driver_error(&gpu.api, result), log);
     fault_report(message);

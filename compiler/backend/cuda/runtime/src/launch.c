@@ -13,9 +13,15 @@ static int went_wrong(struct tilth_device_runtime *d, CUresult result, const cha
   return -1;
 }
 
+static CUresult load_module(const struct driver *d, struct tilth_device_code *c) {
+  const struct tilth_device_parts *parts = (const void *)c->parts;
+  const char *ptx = c->parts + sizeof *parts;
+  return driver_load(d, &c->module, parts->assembled_bytes > 0 ? ptx + parts->ptx_bytes : NULL, ptx, NULL, 0);
+}
+
 static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {
   CUfunction function;
-  if (!k->code->module && went_wrong(d, d->driver->cuModuleLoadDataEx(&k->code->module, k->code->text, 0, NULL, NULL), "loading kernels")) return -1;
+  if (!k->code->module && went_wrong(d, load_module(d->driver, k->code), "loading kernels")) return -1;
   if (went_wrong(d, d->driver->cuModuleGetFunction(&function, k->code->module, k->name), "finding a kernel")) return -1;
   if (k->shared_bytes > 0 && went_wrong(d, d->driver->cuFuncSetAttribute(function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, k->shared_bytes), "asking for shared memory"))
     return -1;

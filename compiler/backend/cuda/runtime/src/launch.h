@@ -4,9 +4,15 @@
 #include "driver.h"
 #include "tilth_kernel.h"
 
-/* The code of a translation unit, which ends with a zero; its module is loaded when a model is opened. */
+/* How long the parts of the code of a translation unit are: PTX, which ends with a zero, and what an assembler made of it for one chip, if one did.
+ * They follow at once. */
+struct tilth_device_parts {
+  uint64_t ptx_bytes, assembled_bytes;
+};
+
+/* The code of a translation unit; its module is loaded when a model is opened. */
 struct tilth_device_code {
-  const char *text;
+  const char *parts; /* aligned to 16 bytes */
   CUmodule module;
 };
 

@@ -106,15 +106,30 @@ static int read_kernels(struct text *t, struct image *i) {
   return 0;
 }
 
+/* Copies the code, which the driver wants aligned and with an end. */
+static int read_code(struct text *t, struct image *i) {
+  char line[IMAGE_LINE];
+  int64_t left;
+  if (!next_line(t, line) || sscanf(line, "code %" SCNd64 " %" SCNd64, &i->code_bytes, &i->assembled_bytes) != 2) return -1;
+  left = t->end - t->at;
+  if (i->code_bytes < 0 || i->code_bytes > left || i->assembled_bytes != left - i->code_bytes) return -1;
+  if (!(i->code = malloc(i->code_bytes + 1))) return -1;
+  memcpy(i->code, t->at, i->code_bytes);
+  i->code[i->code_bytes] = 0;
+  if (i->assembled_bytes == 0) return 0;
+  if (!(i->assembled = malloc(i->assembled_bytes))) return -1;
+  memcpy(i->assembled, t->at + i->code_bytes, i->assembled_bytes);
+  return 0;
+}
+
 static int read_all(struct text *t, struct image *i) {
   char line[IMAGE_LINE];
   int version;
-  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 1) return -1;
+  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 2) return -1;
   if (!next_line(t, line) || sscanf(line, "tolerance %lf", &i->module.tolerance) != 1) return -1;
   if (read_args(t, &i->module) || read_kernels(t, i)) return -1;
-  if (!next_line(t, line) || sscanf(line, "code %" SCNd64, &i->code_bytes) != 1 || i->code_bytes != t->end - t->at) return -1;
-  i->module.abi = TILTH_ABI, i->code = t->at;
-  return 0;
+  i->module.abi = TILTH_ABI;
+  return read_code(t, i);
 }
 
 /* The whole file, with a zero behind it. */

@@ -1,15 +1,15 @@
 /* Files of candidates: a table in text, and behind it the code for the device, which only the driver reads.
  *
- *     tilth-device-module 1
+ *     tilth-device-module 2
  *     tolerance 0.0001
  *     args 2
  *     arg NAME ELEMENTS BYTES DTYPE ROLE
  *     kernels 1
  *     kernel ID WORKSPACE_BYTES ERROR_GROWTH LAUNCHES
  *     launch ENTRY BLOCKS THREADS SHARED_BYTES PARAMETERS PARAMETER...
- *     code BYTES
+ *     code BYTES ASSEMBLED_BYTES
  *
- * A parameter is a and the number of an argument, or w and an offset into the workspace, in bytes. */
+ * Behind that line are so many bytes of PTX and of what an assembler made of it, if one did. A parameter is a and the number of an argument, or w and an offset into the workspace, in bytes. */
 #ifndef TILTH_IMAGE_H
 #define TILTH_IMAGE_H
 #include "tilth_kernel.h"
@@ -39,8 +39,9 @@ struct image_kernel {
 struct image {
   struct tilth_module module;
   struct image_kernel *kernels; /* in the order of the module's */
-  const char *code;             /* ends with a zero */
-  int64_t code_bytes;
+  char *code;                   /* ends with a zero */
+  void *assembled;              /* NULL where there is none */
+  int64_t code_bytes, assembled_bytes;
 };
 
 /* Reads a file. On failure it returns NULL, with a message. */

@@ -1,0 +1,85 @@
+package codegen_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// usage is what a kernel takes of a thread.
+type usage struct {
+	kernel             string
+	registers, spilled int
+}
+
+// ptxas is NVIDIA's assembler and its version; both are empty where there is none.
+var ptxas = sync.OnceValues(func() (path, version string) {
+	path, err := exec.LookPath(cmp.Or(os.Getenv(toolchain.AssemblerVariable), "ptxas"))
+	if err != nil {
+		return "", ""
+	}
+	text, _ := exec.Command(path, "--version").Output() // without a version it is none
+	if m := regexp.MustCompile(`\bV(\d+\.\d+\.\d+)`).FindSubmatch(text); m != nil {
+		return path, string(m[1])
+	}
+	return "", ""
+})
+
+// hasAssembler reports whether there is an assembler for an instruction set.
+func hasAssembler(arch string) bool {
+	path, version := ptxas()
+	return path != "" && (&target.Target{GPU: &target.GPU{Arch: arch}}).Assembles(version)
+}
+
+var perKernel = regexp.MustCompile(`(?s)Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers`)
+
+// assemble makes a cubin of PTX and returns what its kernels take. The error is that the assembler refuses it.
+func assemble(t testing.TB, arch, text string) (list []usage, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "kernels.ptx")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, _ := ptxas()
+	said, err := exec.CommandContext(t.Context(), path, "-v", "-arch="+arch, source, "-o", filepath.Join(dir, "cubin")).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, said)
+	}
+	for _, m := range perKernel.FindAllSubmatch(said, -1) {
+		u := usage{kernel: string(m[1])}
+		for at, number := range map[int]*int{2: &u.spilled, 3: &u.registers} {
+			if *number, err = strconv.Atoi(string(m[at])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list = append(list, u)
+	}
+	return list, nil
+}
+
+// spillsNothing fails where there is an assembler that keeps something of a kernel's threads in memory.
+func spillsNothing(t testing.TB, arch, text string) {
+	t.Helper()
+	if !hasAssembler(arch) {
+		return
+	}
+	list, err := assemble(t, arch, text)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d kernels are assembled: %v", len(list), err)
+	}
+	for _, u := range list {
+		if u.spilled > 0 {
+			t.Errorf("%s, with %d registers, spills %d bytes", u.kernel, u.registers, u.spilled)
+		}
+	}
+}
