@@ -9,11 +9,10 @@
 #include "device.h"
 #include "driver.h"
 #include "fault.h"
+#include "fence.h"
 #include "image.h"
 #include "report.h"
 
-/* What lies behind each argument and the workspace, and is the same afterwards. */
-enum { FENCE = 4096, FENCE_VALUE = 0xC5 };
 /* Events are so many seconds apart at least when they are not at once. */
 #define TICK 0.5e-6
 /* Where the library of the driver is looked for unless --driver names it. */
@@ -122,16 +121,10 @@ static void find_functions(struct image *i, CUmodule module) {
     }
 }
 
-/* The table of a kernel, by the description that the module has of it. */
-static struct {
-  struct image *images[IMAGE_KERNELS];
-  int n;
-} loaded_images;
-
 const struct tilth_module *device_module(const char *path) {
   char message[512], log[2048] = "";
   struct image *i = image_read(path, message, sizeof message);
-  if (!i || loaded_images.n == IMAGE_KERNELS) {
+  if (!i || image_keep(i)) {
     report_error("loading kernels: %s", i ? "there are too many files" : message);
     return NULL;
   }
@@ -142,16 +135,7 @@ const struct tilth_module *device_module(const char *path) {
     fault_report(message);
   }
   find_functions(i, module);
-  loaded_images.images[loaded_images.n++] = i;
   return &i->module;
-}
-
-static const struct image_kernel *table_of(const struct tilth_kernel *kernel) {
-  for (int n = 0; n < loaded_images.n; n++) {
-    const struct image *i = loaded_images.images[n];
-    if (kernel >= i->module.kernels && kernel < i->module.kernels + i->module.n_kernels) return &i->kernels[kernel - i->module.kernels];
-  }
-  return NULL;
 }
 
 void device_give(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) {
@@ -197,7 +181,7 @@ static double elapsed(void) {
 }
 
 double device_run(const struct bench *b, const struct loaded *l) {
-  const struct image_kernel *k = table_of(l->kernel);
+  const struct image_kernel *k = image_kernel_of(l->kernel);
   (void)b;
   check_run(gpu.api.cuEventRecord(gpu.begin, gpu.stream), "timing a kernel");
   for (int32_t n = 0; n < k->n_launches; n++) launch(&k->launches[n]);
@@ -211,22 +195,18 @@ void device_chill(const struct bench *b, const struct loaded *l) {
   check_run(gpu.api.cuMemsetD8Async(gpu.flush, gpu.turn++, gpu.flush_bytes, gpu.stream), "flushing the cache");
 }
 
-static int fence_spoilt(CUdeviceptr end, const char *name, char *message, int message_bytes) {
+static int past_end(CUdeviceptr end, const char *name, char *message, int message_bytes) {
   unsigned char fence[FENCE];
-  int32_t last = FENCE;
   check_run(gpu.api.cuMemcpyDtoH_v2(fence, end, FENCE), "copying from the GPU");
-  while (last > 0 && fence[last - 1] == FENCE_VALUE) last--;
-  if (last == 0) return 0;
-  snprintf(message, message_bytes, "writes %d bytes past the end of %s", last, name);
-  return -1;
+  return fence_spoilt(fence, name, message, message_bytes);
 }
 
 int device_overrun(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
   (void)l;
   check_run(gpu.api.cuStreamSynchronize(gpu.stream), "running a kernel");
   for (int32_t k = 0; k < b->n_args; k++)
-    if (fence_spoilt(gpu.args[k] + (uint64_t)b->args[k].bytes, b->args[k].name, message, message_bytes)) return -1;
-  return fence_spoilt(gpu.workspace + (uint64_t)gpu.workspace_bytes, "workspace", message, message_bytes);
+    if (past_end(gpu.args[k] + (uint64_t)b->args[k].bytes, b->args[k].name, message, message_bytes)) return -1;
+  return past_end(gpu.workspace + (uint64_t)gpu.workspace_bytes, "workspace", message, message_bytes);
 }
 
 double device_calibrate(void) {

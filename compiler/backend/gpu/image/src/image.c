@@ -156,3 +156,22 @@ struct image *image_read(const char *path, char *message, int message_bytes) {
   snprintf(message, message_bytes, "%s is no module for a device: what line %d should say is not there", path, t.line);
   return NULL;
 }
+
+static struct {
+  struct image *all[IMAGE_FILES];
+  int n;
+} kept;
+
+int image_keep(struct image *i) {
+  if (kept.n == IMAGE_FILES) return -1;
+  kept.all[kept.n++] = i;
+  return 0;
+}
+
+const struct image_kernel *image_kernel_of(const struct tilth_kernel *kernel) {
+  for (int n = 0; n < kept.n; n++) {
+    const struct image *i = kept.all[n];
+    if (kernel >= i->module.kernels && kernel < i->module.kernels + i->module.n_kernels) return &i->kernels[kernel - i->module.kernels];
+  }
+  return NULL;
+}

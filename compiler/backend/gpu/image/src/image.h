@@ -14,7 +14,7 @@
 #define TILTH_IMAGE_H
 #include "tilth_kernel.h"
 
-enum { IMAGE_LAUNCHES = 256, IMAGE_PARAMETERS = 256, IMAGE_KERNELS = 4096, IMAGE_NAME = 128 };
+enum { IMAGE_LAUNCHES = 256, IMAGE_PARAMETERS = 256, IMAGE_KERNELS = 4096, IMAGE_NAME = 128, IMAGE_FILES = 4096 };
 
 /* A pointer that a launch gives its kernel: argument `arg`, or, where that is -1, a place in the workspace. */
 struct image_parameter {
@@ -46,5 +46,11 @@ struct image {
 
 /* Reads a file. On failure it returns NULL, with a message. */
 struct image *image_read(const char *path, char *message, int message_bytes);
+
+/* Keeps what was read. -1 when there is too much. */
+int image_keep(struct image *i);
+
+/* The launches of a kernel by the description that its module has of it, among the images that are kept. */
+const struct image_kernel *image_kernel_of(const struct tilth_kernel *kernel);
 
 #endif
