@@ -32,9 +32,23 @@ type GPU struct {
 	// multiprocessor.
 	BlockSharedBytes          int64 `json:"block_shared_bytes"`
 	MultiprocessorSharedBytes int64 `json:"multiprocessor_shared_bytes"`
+	// Driver is the driver that compiles kernels when they are run, with its version, and Extensions what it adds to
+	// its language, in its own words; empty for cards whose code a builder makes.
+	Driver     string `json:"driver,omitempty"`
+	Extensions string `json:"extensions,omitempty"`
 	// L2Bytes is the cache that all multiprocessors share.
 	L2Bytes int64 `json:"l2_bytes"`
 }
+
+// OpenCL is the instruction set of GPUs whose drivers compile OpenCL C.
+const OpenCL = "opencl"
+
+// HasMatrices reports whether the GPU has the instructions for matrices, and copies to shared memory that go on by
+// themselves, for which kernels have words.
+func (g *GPU) HasMatrices() bool { return g.Arch != OpenCL }
+
+// maxDriverText bounds what is kept of what a driver says of itself.
+const maxDriverText = 4096
 
 // gpuArch keeps instruction sets fit for command lines of compilers.
 var gpuArch = regexp.MustCompile(`^[a-z][a-z0-9_]{1,31}$`)
@@ -42,6 +56,9 @@ var gpuArch = regexp.MustCompile(`^[a-z][a-z0-9_]{1,31}$`)
 func (g *GPU) check() error {
 	if !gpuArch.MatchString(g.Arch) {
 		return fmt.Errorf("target: %q is not an instruction set of a GPU; use one such as sm_90a", g.Arch)
+	}
+	if len(g.Driver) > maxDriverText || len(g.Extensions) > maxDriverText {
+		return fmt.Errorf("target: the GPU's driver says more of itself than %d bytes", maxDriverText)
 	}
 	counts := []struct {
 		name       string
