@@ -1,17 +1,19 @@
 package runner
 
 import (
+	"fmt"
+	"os"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // driverBytes is the address space that drivers of devices reserve, which is more than machines have memory.
 const driverBytes = 1 << 46
 
-// arguments are those of a harness for a device; none where it is the processor.
-func arguments(d *backend.Device) []string {
+// deviceArguments are those of a harness for a device; none where it is the processor.
+func (p Plan) deviceArguments() []string {
+	d := p.Device
 	if d == nil {
 		return nil
 	}
@@ -22,16 +24,30 @@ func arguments(d *backend.Device) []string {
 	if d.Visible != "" {
 		args = append(args, "--visible", d.Visible)
 	}
+	if p.scratch != "" {
+		args = append(args, "--scratch", p.scratch)
+	}
 	return args
 }
 
 // openForDevice leaves out the layers that drivers of devices do not bear: they open files of the system and of the
 // device, read and write, start threads, and ask of files what the processor's kernels have no use for. The reference,
-// which runs on the processor, has run by then.
-func (p *Plan) openForDevice() {
-	if p.Device != nil {
-		p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
+// which runs on the processor, has run by then. A driver that compiles gets a folder, which is gone when the function
+// that comes back is called.
+func (p *Plan) openForDevice() (closed func() error, err error) {
+	if p.Device == nil {
+		return func() error { return nil }, nil
 	}
+	p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
+	if !p.Device.Compiles {
+		return func() error { return nil }, nil
+	}
+	if p.scratch, err = os.MkdirTemp("", "tilth-driver-*"); err != nil {
+		return nil, fmt.Errorf("a folder for the driver: %w", err)
+	}
+	scratch := p.scratch
+	p.Limits.Load += p.Limits.Compile
+	return func() error { return os.RemoveAll(scratch) }, nil
 }
 
 // reserved is the address space that does not count as memory.

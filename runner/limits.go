@@ -18,6 +18,9 @@ type Limits struct {
 	Reference time.Duration
 	// Load is how long an object may take to be loaded, which may run code of it; 10 s by default.
 	Load time.Duration
+	// Compile is what a candidate gets besides, to be loaded and to be run, where the driver compiles it in the harness;
+	// 20 s by default.
+	Compile time.Duration
 	// Sample is how long a timed sample lasts at least; by default 0.5 ms, and 1 ms of a finalist.
 	Sample time.Duration
 	// Budget bounds the time for a candidate's samples; by default 15 ms, and 150 ms of a finalist.
@@ -58,6 +61,7 @@ const (
 	// mostResultsBytes bounds the reference's results.
 	mostResultsBytes = 8 << 30
 	defaultLoad      = 10 * time.Second
+	defaultCompile   = 20 * time.Second
 )
 
 func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
@@ -69,7 +73,7 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 		l.Samples, l.LeastSamples = cmp.Or(l.Samples, finalistSamples), cmp.Or(l.LeastSamples, finalistLeast)
 	}
 	l.Candidate, l.Reference = cmp.Or(l.Candidate, defaultCandidate), cmp.Or(l.Reference, defaultReference)
-	l.Load = cmp.Or(l.Load, defaultLoad)
+	l.Load, l.Compile = cmp.Or(l.Load, defaultLoad), cmp.Or(l.Compile, defaultCompile)
 	l.Sample, l.Budget = cmp.Or(l.Sample, defaultSample), cmp.Or(l.Budget, defaultBudget)
 	l.Samples, l.LeastSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.LeastSamples, defaultLeast)
 	l.Patience = cmp.Or(l.Patience, defaultPatience)
@@ -90,11 +94,19 @@ func machineMemory() int64 {
 // together.
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
-	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget
+	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.compileLimit()
 	if p.Finalists {
 		own *= wire.MostFinalists
 	}
 	return own + p.Limits.Patience
+}
+
+// compileLimit is what the driver gets for compiling a candidate.
+func (p Plan) compileLimit() time.Duration {
+	if p.Device == nil || !p.Device.Compiles {
+		return 0
+	}
+	return p.Limits.Compile
 }
 
 // processorTime bounds what a harness may use up if the runner, which watches the clock, can no longer end it.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -30,6 +31,8 @@ type Plan struct {
 	Threads  int
 	// Device is the device that candidates run on, where that is not the processor.
 	Device *backend.Device
+	// scratch is a folder for the driver of a device; empty = it needs none.
+	scratch string
 	// Seed selects the data; candidates are not told of it.
 	Seed uint64
 	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
@@ -84,8 +87,11 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 		return err
 	}
 	defer results.Close()
-	p.openForDevice()
-	return (&objects{plan: p, results: results, report: report}).measure(ctx)
+	closed, err := p.openForDevice()
+	if err != nil {
+		return err
+	}
+	return errors.Join((&objects{plan: p, results: results, report: report}).measure(ctx), closed())
 }
 
 // show lets others read the plan's files, as the harness may run as another user.
@@ -131,7 +137,7 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 // common are the arguments of every harness.
 func (p Plan) common() []string {
 	return append([]string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10),
-		"--answers-fd", strconv.Itoa(answersDescriptor)}, arguments(p.Device)...)
+		"--answers-fd", strconv.Itoa(answersDescriptor)}, p.deviceArguments()...)
 }
 
 // sandboxed is a harness with its files and limits.

@@ -96,6 +96,9 @@ type Device struct {
 	ID string
 	// Driver is the path of the driver's library; empty = where the system has it.
 	Driver string
+	// Compiles says that the driver compiles candidates in the harness: it starts programs, writes files into a folder
+	// that it is given, and takes its time.
+	Compiles bool
 	// Visible is which devices the driver is to show at all, in its own words; empty = all.
 	Visible string
 }

@@ -79,11 +79,16 @@ static void in_chosen_order(const struct options *o, struct kernels *kernels) {
       }
 }
 
+/* Behind this there is no way back. */
+static void close_sandbox(const struct options *o) {
+  sandbox_close(!device_is_open() ? SANDBOX_ALONE : o->scratch ? SANDBOX_COMPILING_DRIVER : SANDBOX_DRIVER);
+}
+
 static int measure_candidates(struct bench *bench, const struct options *o, const struct tilth_runtime *rt) {
   static struct kernels kernels;
   struct calm calm;
   if (device_open(bench) || calm_open(&calm, o, rt)) return -1;
-  sandbox_close(device_is_open());
+  close_sandbox(o);
   report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
   judge_wait(bench);
   if (gather(o, bench, &kernels)) return -1;
@@ -96,7 +101,7 @@ static int measure_candidates(struct bench *bench, const struct options *o, cons
 static int examine_one(struct bench *bench, const struct options *o) {
   static struct kernels kernels;
   if (device_open(bench)) return -1;
-  sandbox_close(device_is_open());
+  close_sandbox(o);
   if (examine_rehearse(bench) || gather(o, bench, &kernels)) return -1;
   report_module(kernels.all, kernels.modules, kernels.n);
   if (kernels.n > 0) return examine_candidate(bench, kernels.all[0], 0);
@@ -105,7 +110,7 @@ static int examine_one(struct bench *bench, const struct options *o) {
 }
 
 static int compute(struct bench *bench, const struct tilth_module *reference) {
-  sandbox_close(device_is_open());
+  sandbox_close(SANDBOX_ALONE);
   return examine_reference(bench, reference->kernels);
 }
 

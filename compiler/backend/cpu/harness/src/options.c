@@ -12,6 +12,7 @@ static int set(struct options *o, const char *name, const char *value) {
   if (!strcmp(name, "--kernel")) return o->n_chosen < MOST_CHOSEN ? (o->chosen[o->n_chosen++] = value, 0) : -1;
   if (!strcmp(name, "--visible")) return o->visible = value, 0;
   if (!strcmp(name, "--driver")) return o->driver = value, 0;
+  if (!strcmp(name, "--scratch")) return o->scratch = value, 0;
   if (!is_number) return -1;
   if (!strcmp(name, "--threads")) o->threads = (int32_t)number;
   else if (!strcmp(name, "--seed")) o->seed = strtoull(value, NULL, 10);

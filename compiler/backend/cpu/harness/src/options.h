@@ -22,6 +22,7 @@ struct options {
   int32_t device;               /* which of the devices of a kind, from 0 */
   const char *visible;          /* which devices the driver is to show, in its own words; NULL = all */
   const char *driver;           /* library of the device's driver; NULL = the usual one */
+  const char *scratch;          /* folder for a driver that compiles, which may run programs and write files; NULL = it may not */
   int32_t answers_fd;           /* descriptor of the memory that is shared with the judge */
   double incumbent_seconds;     /* upper end of the interval of the best latency so far; 0 = none */
   double incumbent_median;      /* of the best latency so far */

@@ -13,6 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The size of a file that a driver's compiler may write. */
+#define COMPILED_BYTES (INT64_C(256) << 20)
+
 static void limit(int resource, int64_t value) {
   struct rlimit l = {(rlim_t)value, (rlim_t)value};
   setrlimit(resource, &l);
@@ -54,7 +57,7 @@ static void limit(int resource, int64_t value) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), \
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-static void deny_calls(int has_device) {
+static void deny_calls(enum sandbox_with with) {
   uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
       NATIVE_CALLS,
@@ -75,24 +78,26 @@ static void deny_calls(int has_device) {
 #endif
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
+#define DENY_WITH_DRIVER                                                                                                              \
+  DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), \
+      DENY(SYS_mount), DENY(SYS_io_uring_setup), DENY(SYS_symlinkat)
   struct sock_filter with_device[] = {
-      NATIVE_CALLS,
-      DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open),
-      DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), DENY(SYS_mount), DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_linkat),
-      DENY(SYS_symlinkat), DENY(SYS_io_uring_setup),
+      NATIVE_CALLS, DENY_WITH_DRIVER, DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_linkat),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
+  struct sock_filter with_compiler[] = {NATIVE_CALLS, DENY_WITH_DRIVER, BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog program = {sizeof code / sizeof *code, code};
-  if (has_device) program = (struct sock_fprog){sizeof with_device / sizeof *with_device, with_device};
+  if (with == SANDBOX_DRIVER) program = (struct sock_fprog){sizeof with_device / sizeof *with_device, with_device};
+  if (with == SANDBOX_COMPILING_DRIVER) program = (struct sock_fprog){sizeof with_compiler / sizeof *with_compiler, with_compiler};
   /* On the pool's threads too, and without the slowing down of filtered programs that some kernels hold to be safer. */
   syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);
 }
 
-void sandbox_close(int has_device) {
+void sandbox_close(enum sandbox_with with) {
   prctl(PR_SET_DUMPABLE, 0);
   limit(RLIMIT_CORE, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  limit(RLIMIT_FSIZE, 0);
+  limit(RLIMIT_FSIZE, with == SANDBOX_COMPILING_DRIVER ? COMPILED_BYTES : 0);
   limit(RLIMIT_NOFILE, 256);
-  deny_calls(has_device);
+  deny_calls(with);
 }
