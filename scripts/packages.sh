@@ -9,6 +9,8 @@ tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-a
 tests+=(iproute2 systemd prometheus)
 # What starts containers, and what enforces network policies.
 tests+=(runc nftables)
+# OpenCL on processors.
+tests+=(pocl-opencl-icd ocl-icd-libopencl1)
 peers=(nodejs npm)
 
 wanted=()

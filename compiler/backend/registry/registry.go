@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
+	"github.com/tilth-dev/tilth/compiler/backend/opencl"
 	"github.com/tilth-dev/tilth/compiler/backend/reference"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/features"
@@ -19,7 +20,7 @@ import (
 
 // All are the backends.
 func All() []backend.Backend {
-	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, reference.Backend{}}
+	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}}
 }
 
 // Of is a target's backend. The error says that there is none, or what it misses in the target.

@@ -21,6 +21,23 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #pragma OPENCL FP_CONTRACT ON
 #define OPENCL_INLINE static inline __attribute__((unused, always_inline))
 #define OPENCL_OVERLOADED OPENCL_INLINE __attribute__((overloadable))
+/* A driver has a library. Where kernels are compiled without one, for AMD's GPUs, clang knows the instructions. */
+#ifndef __AMDGCN__
+#define __builtin_rint(x) rint((double)(x))
+#define __builtin_rintf(x) rint((float)(x))
+#define __builtin_floor(x) floor((double)(x))
+#define __builtin_floorf(x) floor((float)(x))
+#define __builtin_ceil(x) ceil((double)(x))
+#define __builtin_ceilf(x) ceil((float)(x))
+#define __builtin_fabs(x) fabs((double)(x))
+#define __builtin_fabsf(x) fabs((float)(x))
+#define __builtin_sqrt(x) sqrt((double)(x))
+#define __builtin_sqrtf(x) sqrt((float)(x))
+#define __builtin_fma(x, y, z) fma((double)(x), (double)(y), (double)(z))
+#define __builtin_copysign(x, y) copysign((double)(x), (double)(y))
+#endif
+#define __builtin_isnan(x) isnan(x)
+#define __builtin_isinf(x) isinf(x)
 #define __builtin_nanf(text) nan(0u)
 #define __builtin_nan(text) nan(0ul)
 
@@ -33,13 +50,17 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define V(type, n) __typeof__(type __attribute__((vector_size(sizeof(type) * (n)))))
 
-/* Bytes that are moved at once, whatever they are. */
-typedef uint8_t opencl_bytes_1;
-#define OPENCL_BYTES(n) typedef uint8_t __attribute__((may_alias, vector_size(n), aligned(n))) opencl_bytes_##n;
-OPENCL_BYTES(2)
-OPENCL_BYTES(4)
-OPENCL_BYTES(8)
-OPENCL_BYTES(16)
+/* Bytes that are moved at once, whatever they are, and as many zeros. */
+typedef uint8_t __attribute__((may_alias)) opencl_bytes_1;
+typedef uint16_t __attribute__((may_alias)) opencl_bytes_2;
+typedef uint32_t __attribute__((may_alias)) opencl_bytes_4;
+typedef uint64_t __attribute__((may_alias)) opencl_bytes_8;
+typedef uint32_t __attribute__((may_alias, vector_size(16))) opencl_bytes_16;
+#define OPENCL_ZEROS_1 {0}
+#define OPENCL_ZEROS_2 {0}
+#define OPENCL_ZEROS_4 {0}
+#define OPENCL_ZEROS_8 {0}
+#define OPENCL_ZEROS_16 {0, 0, 0, 0}
 
 /* The same in the memory that an array lies in. */
 #define OPENCL_ARRAY(memory, a, n)                                   \
@@ -118,7 +139,7 @@ OPENCL_OVERLOADED void opencl_add(__global float *to, float v) {
 /* Copies through registers. */
 #define COPY(bytes, s, i, g, j, valid)                                                      \
   do {                                                                                      \
-    opencl_bytes_##bytes opencl_copied = (opencl_bytes_##bytes)(0);                         \
+    opencl_bytes_##bytes opencl_copied = OPENCL_ZEROS_##bytes;                       \
     if (valid) opencl_copied = *(const g##_bytes_##bytes *)&(g)[j];                         \
     *(s##_bytes_##bytes *)&(s)[i] = opencl_copied;                                          \
   } while (0)

@@ -1,0 +1,130 @@
+package opencl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Backend implements backend.Backend.
+type Backend struct{}
+
+// Name implements backend.Devices.
+func (Backend) Name() string { return name }
+
+// Targets implements backend.Devices.
+func (Backend) Targets() []string { return []string{name} }
+
+// Target implements backend.Devices.
+func (Backend) Target(_ string, threads int) (*target.Target, error) { return find(threads) }
+
+// Present implements backend.Devices: the device must be the target's, with the same driver.
+func (Backend) Present(t *target.Target) error {
+	if err := (cpu.Backend{}).Present(t); err != nil {
+		return err
+	}
+	g, err := describe(t)
+	if err != nil {
+		return fmt.Errorf("this machine has no OpenCL device for the target: %w", err)
+	}
+	if *g != *t.GPU {
+		return fmt.Errorf("the OpenCL device of this machine is %s (%s), not %s (%s)", g.Model, g.Driver, t.GPU.Model, t.GPU.Driver)
+	}
+	return nil
+}
+
+// Check implements backend.Devices.
+func (Backend) Check(t *target.Target) error {
+	if t.GPU == nil || t.GPU.Arch != target.OpenCL {
+		return fmt.Errorf("the description of a target of backend %s has no OpenCL device; name the target %s instead", name, name)
+	}
+	return nil
+}
+
+// Measure implements backend.Devices.
+func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
+	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher}, t)
+}
+
+// Between implements backend.Devices: threads of the host are nothing to a device.
+func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
+
+// Space implements backend.Backend.
+func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+	return sketch.New(w, t, numerics)
+}
+
+// clock is that of today's GPUs, about.
+const clock = 1.5e9
+
+// Clock implements backend.Backend.
+func (Backend) Clock(*target.Target) float64 { return clock }
+
+// featureSet has no more than the analytic cost: devices differ too much for one model.
+var featureSet = backend.CostAlone("opencl-features-1")
+
+// Features implements backend.Backend.
+func (Backend) Features() backend.Features { return featureSet }
+
+// Print implements backend.Code.
+func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
+	return image.Print(symbol, k, t)
+}
+
+// Module implements backend.Code.
+func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
+	list := make([]*image.Printed, len(kernels))
+	for k, p := range kernels {
+		list[k] = p.(*image.Printed)
+	}
+	return image.Module(w, list, t, code), nil
+}
+
+// Reference implements backend.Code: candidates are verified against what the host computes.
+func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
+	return cpu.Backend{}.Reference(w, t)
+}
+
+// NewUnit implements backend.Code.
+func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
+
+// Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
+func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
+	return codegen.Dump(s, t.GPU)
+}
+
+// Harness implements backend.Programs.
+func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
+
+// Device implements backend.Programs: the one that the environment chooses, or the first. A number that is none was
+// refused when the device was described.
+func (Backend) Device(*target.Target) *backend.Device {
+	number, _ := chosen()
+	return &backend.Device{Number: number, Driver: os.Getenv(LibraryVariable), Compiles: true}
+}
+
+// Runtime implements backend.Programs.
+func (Backend) Runtime(*target.Target) backend.Runtime {
+	own := append(DriverSources(), sources("runtime/src")...)
+	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
+	for _, f := range own {
+		if strings.HasSuffix(f.Name, ".c") {
+			r.Sources = append(r.Sources, f)
+		}
+	}
+	return r
+}

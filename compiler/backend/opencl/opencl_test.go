@@ -1,0 +1,122 @@
+package opencl
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { kerneltest.Main(m, 1) }
+
+// batchSize is how many kernels a process runs: a driver for processors takes half a second for each.
+const batchSize = 2
+
+// player is what compiles cases, and runs them on the first OpenCL device.
+type player struct {
+	tc *toolchain.Toolchain
+	on *target.Target
+	// dir has the program, and modules.
+	dir, program string
+}
+
+// newPlayer uses the device that packages.sh installs the driver of.
+func newPlayer(t testing.TB) *player {
+	t.Helper()
+	p := &player{dir: t.TempDir()}
+	t.Setenv("POCL_CACHE_DIR", t.TempDir())
+	var err error
+	if p.tc, err = toolchain.Find(t.Context(), os.Getenv(toolchain.Variable)); err != nil {
+		t.Fatal(err)
+	}
+	if p.on, err = (Backend{}).Target(name, 1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/play.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.program = filepath.Join(p.dir, "play")
+	headers := append(append(DriverSources(), image.Sources()...), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	unit := "#include \"opencl.c\"\n#include \"image.c\"\n" + string(text)
+	p.build(t, toolchain.Build{Target: p.on, Form: toolchain.Executable, Headers: headers, Sources: []toolchain.File{{Name: "unit.c", Text: unit}}}, p.program)
+	return p
+}
+
+func (p *player) build(t testing.TB, b toolchain.Build, path string) {
+	t.Helper()
+	if err := p.tc.Build(t.Context(), b, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// module writes the module of a case.
+func (p *player) module(t testing.TB, c kerneltest.Case, path string) {
+	t.Helper()
+	printed, err := image.Print("k", backend.Kernel{ID: schedule.Digest(c.Schedule.Trace()), Schedule: c.Schedule}, p.on)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, c.Text())
+	}
+	p.build(t, image.Module(c.Workload, []*image.Printed{printed}, p.on, code), path)
+}
+
+// check runs cases, and compares their outputs with the evaluator's.
+func (p *player) check(t testing.TB, cases []kerneltest.Case) {
+	t.Helper()
+	command := []string{p.program, library()}
+	for k, c := range cases {
+		path := filepath.Join(p.dir, fmt.Sprint("module", k))
+		p.module(t, c, path)
+		command = append(command, path)
+	}
+	outputs, at, err := kerneltest.Run(command, cases, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, cases[at].Text())
+	}
+	for k, c := range cases {
+		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*c.Schedule.ErrorGrowth()); text != "" {
+			t.Fatalf("%s\n%s", text, c.Text())
+		}
+	}
+}
+
+// drawn is a random point of a workload's space.
+func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
+	s := Backend{}.Space(w, on, schedule.Fast)
+	point := s.Default()
+	if p, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok {
+		point = p
+	}
+	made, err := s.Apply(point)
+	if err != nil {
+		t.Fatalf("point %s does not apply: %v\n%s", s.Format(point), err, w.Text())
+	}
+	return kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
+}
+
+// TestEveryPointIsRight: whatever the workload and the point, the kernel compiles, stays within its arrays, and
+// computes what the evaluator does.
+func TestEveryPointIsRight(t *testing.T) {
+	p := newPlayer(t)
+	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
+		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
+		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := rapid.Custom(func(rt *rapid.T) kerneltest.Case { return drawn(rt, draw(rt).Merge(), p.on) })
+			rapid.Check(t, func(rt *rapid.T) { p.check(t, rapid.SliceOfN(one, batchSize, batchSize).Draw(rt, "cases")) })
+		})
+	}
+}

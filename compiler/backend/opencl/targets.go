@@ -1,0 +1,127 @@
+package opencl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+const (
+	// name is the backend's, and that of the target that is a device of this machine.
+	name = "opencl"
+	// LibraryVariable is the environment variable with the path of OpenCL's library, where the system does not find it.
+	LibraryVariable = "TILTH_OPENCL_LIBRARY"
+	// DeviceVariable is the one with the number of the device, for packages too; 0 is the first.
+	DeviceVariable = "TILTH_DEVICE"
+	// usualLibrary is the library's name.
+	usualLibrary = "libOpenCL.so.1"
+	// asking bounds how long describing a device may take: a driver that was not used for a while takes seconds.
+	asking = time.Minute
+)
+
+// What OpenCL does not tell, and kernels are shaped for: threads that run in step, the most of a block that sketches
+// count with, and registers.
+const (
+	stepThreads     = 32
+	mostThreads     = 1024
+	unitThreads     = 2048
+	threadRegisters = 255
+	unitRegisters   = 64 << 10
+)
+
+// mostLocalBytes and mostCacheBytes bound what a device may say of its memories.
+const (
+	mostLocalBytes = 1 << 24
+	mostCacheBytes = 1 << 30
+)
+
+// find is this machine with its OpenCL device.
+func find(threads int) (*target.Target, error) {
+	t, err := target.Native(threads)
+	if err != nil {
+		return nil, err
+	}
+	t = t.WithBackend(name).Clone()
+	if t.GPU, err = describe(t); err != nil {
+		return nil, fmt.Errorf("target: describing the OpenCL device of this machine: %w", err)
+	}
+	return t, t.Check()
+}
+
+// library is the one that the environment names, or the usual one.
+func library() string {
+	if path := os.Getenv(LibraryVariable); path != "" {
+		return path
+	}
+	return usualLibrary
+}
+
+// chosen is the number of the device.
+func chosen() (int, error) {
+	text := os.Getenv(DeviceVariable)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s=%s is not the number of a device; the first is 0", DeviceVariable, text)
+	}
+	return n, nil
+}
+
+// describe asks the driver.
+func describe(host *target.Target) (*target.GPU, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), asking)
+	defer cancel()
+	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tilth-describe-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	text, err := ask(ctx, question{tc, host, dir, "describe.c", nil}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return described(text)
+}
+
+// described reads what the program says: platform, device, version of the driver, of the language, extensions; then
+// the kind of device, compute units, threads of a work-group, bytes of local memory and of the cache.
+func described(text string) (*target.GPU, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	const texts, numbers = 5, 5
+	if len(lines) != texts+numbers {
+		return nil, fmt.Errorf("the driver says %d things of it instead of %d", len(lines), texts+numbers)
+	}
+	var n [numbers]int64
+	for k := range n {
+		var err error
+		if n[k], err = strconv.ParseInt(lines[texts+k], 10, 64); err != nil {
+			return nil, fmt.Errorf("the driver says %q instead of a number", lines[texts+k])
+		}
+	}
+	units, threads, local, cache := n[1], n[2], n[3], n[4]
+	if threads < stepThreads {
+		return nil, fmt.Errorf("its work-groups have at most %d work-items, and kernels need %d", threads, stepThreads)
+	}
+	extensions := strings.Fields(lines[4])
+	slices.Sort(extensions)
+	return &target.GPU{
+		Arch: target.OpenCL, Model: strings.TrimSpace(lines[1]), Driver: strings.Join([]string{lines[0], lines[2], lines[3]}, ", "),
+		Extensions:      strings.Join(slices.Compact(extensions), " "),
+		Multiprocessors: int(units), WarpThreads: stepThreads, BlockThreads: int(min(threads, mostThreads)) / stepThreads * stepThreads,
+		MultiprocessorThreads: unitThreads, ThreadRegisters: threadRegisters, MultiprocessorRegisters: unitRegisters,
+		BlockSharedBytes: min(local, mostLocalBytes), MultiprocessorSharedBytes: min(local, mostLocalBytes), L2Bytes: max(1, min(cache, mostCacheBytes)),
+	}, nil
+}
