@@ -18,8 +18,8 @@ type Limits struct {
 	Reference time.Duration
 	// Load is how long an object may take to be loaded, which may run code of it; 10 s by default.
 	Load time.Duration
-	// Compile is what a candidate gets besides, to be loaded and to be run, where the driver compiles it in the harness;
-	// 20 s by default.
+	// Compile is what a candidate gets besides, to be loaded and to be run, where the driver compiles it in the
+	// harness; 20 s by default.
 	Compile time.Duration
 	// Sample is how long a timed sample lasts at least; by default 0.5 ms, and 1 ms of a finalist.
 	Sample time.Duration

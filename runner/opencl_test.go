@@ -104,8 +104,8 @@ func TestCandidatesRunByOpenCL(t *testing.T) {
 	}
 }
 
-// TestWhatOpenCLRefusesCostsOneCandidate: text that does not compile, or lacks the kernel, and kernels that hang, write
-// elsewhere or are wrong, are each told of the candidate whose they are.
+// TestWhatOpenCLRefusesCostsOneCandidate: text that does not compile, or lacks the kernel, and kernels that hang,
+// write elsewhere or are wrong, are each told of the candidate whose they are.
 func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
 	b := newOpenCLBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids

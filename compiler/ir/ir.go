@@ -70,8 +70,8 @@ type Buffer struct {
 	// Steps is for how many steps of the loop around it a shared buffer is to be filled ahead, that of the step itself
 	// included; 0 = not ahead.
 	Steps int64
-	// Row and Rows are the elements of a row and the rows of a matrix in a shared buffer that is swizzled, or a ring of
-	// such; 0 = it is not.
+	// Row and Rows are the elements of a row and the rows of a matrix in a shared buffer that is swizzled, or a ring
+	// of such; 0 = it is not.
 	Row, Rows int64
 	// Slots are the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot

@@ -21,9 +21,10 @@ const (
 
 // RFactor divides a reduction in two, as Halide and TVM do: a new stage, whose number is returned, combines the terms
 // of one part of reduction axis k (counted among the stage's reduction axes) for each value of the other part, which
-// is its last axis, or its first one; the stage itself combines these partial results. The factor need not divide: what lies beyond the
-// end counts as the combiner's identity. Every combiner is associative and commutative, so this is always legal; sums
-// of floating point numbers are rounded in another order. It must come before other primitives on the stage.
+// is its last axis, or its first one; the stage itself combines these partial results. The factor need not divide:
+// what lies beyond the end counts as the combiner's identity. Every combiner is associative and commutative, so this
+// is always legal; sums of floating point numbers are rounded in another order. It must come before other primitives
+// on the stage.
 func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int, err error) {
 	g, err := s.stage(stageID)
 	switch {

@@ -99,12 +99,11 @@ var rounded = map[Format]algorithm{
 
 // Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by
 // instructions that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8).
-// In the formats of warpgroups, those of 128 threads: 64 results by 16, 32, 64, 128 or 256, of which warp w has rows 16w
-// to 16w + 15, from operands that are swizzled in shared memory.
-// Of the results of a block of 16 by 8, thread t of the warp must have rows t/4 and t/4 + 8 or any other two, and two
-// neighbouring columns that depend on t%4; each element of either operand belongs to a row or a column alone. Where
-// loops are not like that, or the terms left over are fewer, the step is computed by plain arithmetic: that is slow,
-// and never wrong.
+// In the formats of warpgroups, those of 128 threads: 64 results by 16, 32, 64, 128 or 256, of which warp w has rows
+// 16w to 16w + 15, from operands that are swizzled in shared memory. Of the results of a block of 16 by 8, thread t of
+// the warp must have rows t/4 and t/4 + 8 or any other two, and two neighbouring columns that depend on t%4; each
+// element of either operand belongs to a row or a column alone. Where loops are not like that, or the terms left over
+// are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
 func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	if int(f) >= len(formats) {
 		return fmt.Errorf("tensorize: %d is not a format", f)

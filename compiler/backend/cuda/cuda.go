@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -130,7 +131,7 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	own := append(DriverSources(), sources("runtime/src")...)
+	own := slices.Concat(DriverSources(), image.Parts(), sources("runtime/src"))
 	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
 	for _, f := range own {
 		if strings.HasSuffix(f.Name, ".c") {

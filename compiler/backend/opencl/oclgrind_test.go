@@ -72,7 +72,7 @@ func TestOclgrindFindsMissingBarriers(t *testing.T) {
 	table, code, _ := strings.Cut(string(text), "\ncode ")
 	_, code, _ = strings.Cut(code, "\n")
 	code = barrier.ReplaceAllString(code, "")
-	if err := os.WriteFile(path, fmt.Appendf(nil, "%s\ncode %d\n%s", table, len(code), code), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%s\ncode %d 0\n%s", table, len(code), code), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := kerneltest.Run([]string{p.program, library(), path}, []kerneltest.Case{c}, nil); err != nil {

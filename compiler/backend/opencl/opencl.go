@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -119,7 +120,7 @@ func (Backend) Device(*target.Target) *backend.Device {
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	own := append(DriverSources(), sources("runtime/src")...)
+	own := slices.Concat(DriverSources(), image.Parts(), sources("runtime/src"))
 	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
 	for _, f := range own {
 		if strings.HasSuffix(f.Name, ".c") {

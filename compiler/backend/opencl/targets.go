@@ -16,7 +16,8 @@ import (
 const (
 	// name is the backend's, and that of the target that is a device of this machine.
 	name = "opencl"
-	// LibraryVariable is the environment variable with the path of OpenCL's library, where the system does not find it.
+	// LibraryVariable is the environment variable with the path of OpenCL's library, where the system does not find
+	// it.
 	LibraryVariable = "TILTH_OPENCL_LIBRARY"
 	// DeviceVariable is the one with the number of the device, for packages too; 0 is the first.
 	DeviceVariable = "TILTH_DEVICE"

@@ -33,8 +33,8 @@ type use struct {
 	underway way
 }
 
-// way is that on which something is under way: a copy is nobody's to see until it is waited for, and what products read
-// is nobody's to write.
+// way is that on which something is under way: a copy is nobody's to see until it is waited for, and what products
+// read is nobody's to write.
 type way uint8
 
 const (

@@ -154,8 +154,8 @@ func multiplies(b ir.Block) bool {
 	return loops == 1 && matrices == 1
 }
 
-// ahead is how many steps copies are begun before those that compute: all, where there is room for them. Where products
-// of the step before are still under way, so is what they read.
+// ahead is how many steps copies are begun before those that compute: all, where there is room for them. Where
+// products of the step before are still under way, so is what they read.
 func (l *loop) ahead() int64 {
 	switch {
 	case !l.reused():

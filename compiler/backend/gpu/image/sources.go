@@ -6,11 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed src/*
+//go:embed src parts
 var files embed.FS
 
 // Sources are the reader of files of candidates, for a harness.
 func Sources() []toolchain.File { return Files(files, "src") }
+
+// Parts are the header that says how a package has code for a device, which launch.h includes.
+func Parts() []toolchain.File { return Files(files, "parts") }
 
 // Files are the texts of an embedded folder.
 func Files(from embed.FS, folder string) (list []toolchain.File) {

@@ -14,9 +14,7 @@ static int went_wrong(struct tilth_device_runtime *d, CUresult result, const cha
 }
 
 static CUresult load_module(const struct driver *d, struct tilth_device_code *c) {
-  const struct tilth_device_parts *parts = (const void *)c->parts;
-  const char *ptx = c->parts + sizeof *parts;
-  return driver_load(d, &c->module, parts->assembled_bytes > 0 ? ptx + parts->ptx_bytes : NULL, ptx, NULL, 0);
+  return driver_load(d, &c->module, tilth_device_assembled(c->parts), tilth_device_text(c->parts), NULL, 0);
 }
 
 static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {

@@ -2,13 +2,8 @@
 #ifndef TILTH_LAUNCH_H
 #define TILTH_LAUNCH_H
 #include "driver.h"
+#include "parts.h"
 #include "tilth_kernel.h"
-
-/* How long the parts of the code of a translation unit are: PTX, which ends with a zero, and what an assembler made of it for one chip, if one did.
- * They follow at once. */
-struct tilth_device_parts {
-  uint64_t ptx_bytes, assembled_bytes;
-};
 
 /* The code of a translation unit; its module is loaded when a model is opened. */
 struct tilth_device_code {

@@ -64,7 +64,8 @@ const (
 	globalBytes = 16.0
 )
 
-// AddUpCost is what dividing sums takes, in cycles: another launch, and memory that parts are written to and read from.
+// AddUpCost is what dividing sums takes, in cycles: another launch, and memory that parts are written to and read
+// from.
 func (p *Product) AddUpCost(parts int64) float64 {
 	if parts < 2 {
 		return 0

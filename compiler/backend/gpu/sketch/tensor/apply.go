@@ -39,8 +39,8 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 	p.Fetch(b, p.fetching(q), p.sums(b, q))
 }
 
-// place is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the matrices
-// of each, and over the rows or columns of a matrix, of which a thread has two.
+// place is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the
+// matrices of each, and over the rows or columns of a matrix, of which a thread has two.
 type place struct {
 	group, matrix, own int
 	threads            []int

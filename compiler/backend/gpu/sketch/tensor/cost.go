@@ -14,8 +14,8 @@ const (
 	// bitLanes is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
 	// 1024 products of bfloat16.
 	bitLanes = 1024.0 * 16
-	// sharedLanes is the words of shared memory, operations the instructions of threads. When all multiprocessors read,
-	// globalBytes comes from global memory and cacheBytes from the cache that they share.
+	// sharedLanes is the words of shared memory, operations the instructions of threads. When all multiprocessors
+	// read, globalBytes comes from global memory and cacheBytes from the cache that they share.
 	sharedLanes, operations, globalBytes, cacheBytes = 32.0, 128.0, 16.0, 40.0
 	// stepWait is the cycles that fetching operands takes a block that has nothing else to do meanwhile.
 	stepWait = 600.0

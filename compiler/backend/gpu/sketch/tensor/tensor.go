@@ -37,8 +37,8 @@ type tile struct {
 
 // parameters are the numbers that the sketch leaves open.
 type parameters struct {
-	// tall and wide are the warps of a block along rows and columns, or its warpgroups, rows and columns the matrices of
-	// each.
+	// tall and wide are the warps of a block along rows and columns, or its warpgroups, rows and columns the matrices
+	// of each.
 	tall, wide, rows, columns int64
 	// depth is how many terms operands are fetched for at a time, by the number that an instruction takes.
 	depth int64

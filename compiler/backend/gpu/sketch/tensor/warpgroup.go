@@ -39,8 +39,8 @@ func (p *tile) lines(o product.Operand) *expr.Var {
 	return p.Axes[p.Columns]
 }
 
-// turned reports whether lines of an operand lie side by side, not terms; ok is false where neither do, or instructions
-// do not read elements of that size so.
+// turned reports whether lines of an operand lie side by side, not terms; ok is false where neither do, or
+// instructions do not read elements of that size so.
 func (p *tile) turned(o product.Operand) (turned, ok bool) {
 	lines, terms := p.lines(o), p.Reduce[p.Step]
 	for _, x := range o.Load.Index {
@@ -83,7 +83,8 @@ func (p *tile) legalForWarpgroups(q parameters) error {
 
 // What a multiprocessor of Hopper does in a cycle for warpgroups, and what waiting for products costs it.
 const (
-	// groupLanes is the bits of either factor, for 2048 products of bfloat16; sharedBytes what is read of shared memory.
+	// groupLanes is the bits of either factor, for 2048 products of bfloat16; sharedBytes what is read of shared
+	// memory.
 	groupLanes, sharedBytes = 2048.0 * 16, 128.0
 	// productWait is the cycles between the end of products and the beginning of the next ones, for threads that wait
 	// for the end.

@@ -13,7 +13,7 @@ static int went_wrong(struct tilth_device_runtime *d, int32_t error, const char 
 
 static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {
   int32_t error;
-  if (!k->code->program && !(k->code->program = opencl_build(&d->device, k->code->text, d->message, sizeof d->message)))
+  if (!k->code->program && !(k->code->program = opencl_build(&d->device, tilth_device_text(k->code->parts), d->message, sizeof d->message)))
     return went_wrong(d, CL_BUILD_PROGRAM_FAILURE, "compiling kernels");
   cl_kernel kernel = d->device.api->clCreateKernel(k->code->program, k->name, &error);
   if (went_wrong(d, error, "finding a kernel")) return -1;

@@ -2,11 +2,12 @@
 #ifndef TILTH_LAUNCH_H
 #define TILTH_LAUNCH_H
 #include "opencl.h"
+#include "parts.h"
 #include "tilth_kernel.h"
 
-/* The text of a translation unit, which ends with a zero; it is compiled when a model is opened. */
+/* The code of a translation unit; its text is compiled when a model is opened. */
 struct tilth_device_code {
-  const char *text;
+  const char *parts; /* aligned to 16 bytes */
   cl_program program;
 };
 
