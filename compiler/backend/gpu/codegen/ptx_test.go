@@ -80,7 +80,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
-		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups,
+		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage
@@ -264,6 +264,31 @@ output t4
 	}
 	if n := strings.Count(made80, "shfl.sync.bfly"); n < 6 || strings.Contains(made80, ".local") {
 		t.Errorf("%s exchanges registers %d times:\n%s", s.Format(s.Default()), n, text)
+	}
+}
+
+// TestFewResultsFillTheCard: where there are less tiles of results than multiprocessors, sums are divided into parts,
+// which a second launch adds up.
+func TestFewResultsFillTheCard(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for _, m := range []int64{1, 8, 16} {
+		for _, numerics := range []schedule.Numerics{schedule.Strict, schedule.Fast} {
+			s := b.Space(exprtest.Product(t, m, 4096, 1024).Merge(), on, numerics)
+			made, err := s.Apply(s.Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := codegen.Lower(made, on.GPU, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var helpers ctext.Declarations
+			kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
+			if len(kernels) != 2 || kernels[0].Blocks < int64(on.GPU.Multiprocessors)/2 {
+				t.Errorf("%d rows: %d launches, the first of %d blocks, by %s", m, len(kernels), kernels[0].Blocks, s.Format(s.Default()))
+			}
+		}
 	}
 }
 

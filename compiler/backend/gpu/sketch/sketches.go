@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/attention"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/rowwise"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/slices"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tensor"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tile"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -27,6 +28,9 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.
 					return f, nil
 				}
 				return f, tensor.New(s, g, u, t.GPU, numerics)
+			}
+			if f := slices.New(s, g, u, t.GPU); f != nil {
+				return f, nil
 			}
 			return elementwise.New(s, u, t.GPU), nil
 		},
