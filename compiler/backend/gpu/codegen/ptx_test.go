@@ -231,6 +231,35 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	}
 }
 
+// TestMatricesNeedNotBeWhole: tiles go beyond the ends of rows and of columns, where they have zeros.
+func TestMatricesNeedNotBeWhole(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	s := b.Space(exprtest.Product(t, 197, 512, 500), on, schedule.Fast)
+	for _, a := range s.Algorithms() {
+		if a.Name == "BF16" {
+			s = s.Of(a)
+		}
+	}
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := codegen.Lower(made, on.GPU, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helpers ctext.Declarations
+	text := codegen.Kernels("product", f, &helpers, dialect.Text)[0].Text
+	made80, err := ptx(t, "sm_80", helpers.Text()+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(made80, "mma.sync") || strings.Contains(made80, ".local") || strings.Contains(made80, "fma.rn.f32") {
+		t.Errorf("%s has plain arithmetic, or results in memory:\n%s", s.Format(s.Default()), text)
+	}
+}
+
 // TestRowsAreCombinedInRegisters: threads exchange their sums, and what a row's stages leave to the next ones is all
 // that lies in shared memory.
 func TestRowsAreCombinedInRegisters(t *testing.T) {

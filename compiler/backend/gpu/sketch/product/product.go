@@ -142,8 +142,20 @@ func (p *Product) RegistersSuffice(threads, registers int64) bool {
 }
 
 // Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
-// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one.
-type Box struct{ Rows, Columns, Depth, Parts int64 }
+// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one. Guarded boxes are whole beyond the
+// ends of rows and columns, too.
+type Box struct {
+	Rows, Columns, Depth, Parts int64
+	Guarded                     bool
+}
+
+// within is how many of so many values of an axis a box takes.
+func (b Box) within(axis, box int64) int64 {
+	if b.Guarded {
+		return box
+	}
+	return min(axis, box)
+}
 
 // ranges is how many values each axis takes while a block computes one step.
 func (p *Product) ranges(b Box) map[*expr.Var]int64 {
@@ -151,9 +163,9 @@ func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 	for k, v := range p.Axes {
 		switch k {
 		case p.Rows:
-			r[v] = min(v.Extent, b.Rows)
+			r[v] = b.within(v.Extent, b.Rows)
 		case p.Columns:
-			r[v] = min(v.Extent, b.Columns)
+			r[v] = b.within(v.Extent, b.Columns)
 		default:
 			r[v] = 1
 		}
@@ -168,7 +180,7 @@ func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 }
 
 // elements is how many of an operand a block reads in a step, and how many of them are its last dimension.
-func (o Operand) elements(ranges map[*expr.Var]int64) (n, row int64) {
+func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
 	n, row = 1, 1
 	for d, x := range o.Load.Index {
 		extent := int64(1)
@@ -176,7 +188,7 @@ func (o Operand) elements(ranges map[*expr.Var]int64) (n, row int64) {
 			coef := max(t.Coef, -t.Coef)
 			extent += coef * (ranges[t.Atom.(*expr.Var)] - 1)
 		}
-		row = min(extent, o.Load.Tensor.Shape[d])
+		row = b.within(o.Load.Tensor.Shape[d], extent)
 		n *= row
 	}
 	return n, row
@@ -216,7 +228,7 @@ func (p *Product) Steps(b Box) (steps, terms int64) {
 func (p *Product) FetchedBytes(b Box) (bytes int64) {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
-		n, _ := o.elements(ranges)
+		n, _ := o.elements(b, ranges)
 		bytes += n * o.Load.Tensor.DType.Bytes()
 	}
 	return bytes
@@ -226,7 +238,7 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 func (p *Product) AtOnce(b Box, f Fetching) int64 {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
-		if _, row := o.elements(ranges); row%f.Vector != 0 {
+		if _, row := o.elements(b, ranges); row%f.Vector != 0 {
 			return 1
 		}
 	}
@@ -238,7 +250,7 @@ func (p *Product) AtOnce(b Box, f Fetching) int64 {
 func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
-		n, row := o.elements(ranges)
+		n, row := o.elements(b, ranges)
 		if f.Skewed {
 			n += n / row * p.gap(o)
 		}
@@ -253,7 +265,7 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 		steps++
 	}
 	for _, tile := range []struct{ extent, size int64 }{{p.Extents[p.Rows], b.Rows}, {p.Extents[p.Columns], b.Columns}} {
-		if tile.extent > tile.size && tile.extent%tile.size != 0 {
+		if !b.Guarded && tile.extent > tile.size && tile.extent%tile.size != 0 {
 			steps *= 2
 		}
 	}

@@ -87,11 +87,11 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 		switch k {
 		case p.Rows:
 			var inside int
-			outer, inside = b.Split(out, k, box.Rows, schedule.Peel)
+			outer, inside = b.Split(out, k, box.Rows, schedule.Guard)
 			tall = p.rows(b, out, inside, q.rows)
 		case p.Columns:
 			var inside int
-			outer, inside = b.Split(out, k, box.Columns, schedule.Peel)
+			outer, inside = b.Split(out, k, box.Columns, schedule.Guard)
 			wide = columns(b, out, inside, q.columns)
 		}
 		blocks = append(blocks, outer)

@@ -48,15 +48,15 @@ type parameters struct {
 	parts int64
 }
 
-// New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none, or
-// the results are no whole matrices.
+// New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none.
+// Results need not be whole matrices: what tiles have beyond them is zero, and is not stored.
 func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
 	a, b, ok := schedule.Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {
 		return nil
 	}
 	p := product.New(s, g, u, gpu)
-	if p == nil || len(p.Operands) != 2 || p.Extents[p.Rows]%ir.MatrixRows != 0 || p.Extents[p.Columns]%ir.MatrixColumns != 0 || !apart(p) {
+	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
 		return nil
 	}
 	k := &space.Sketch[parameters]{Fixed: parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
@@ -115,21 +115,28 @@ var good = []parameters{
 	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},
 }
 
-// Reconciled implements space.Reconciler: tiles shrink until they leave no rest.
+// Reconciled implements space.Reconciler: tiles shrink until no half of them is beyond the results, and steps until
+// they leave no rest.
 func (p *tile) Reconciled(q parameters) parameters {
-	shrink := func(extent int64, of func() int64, fields ...*int64) {
+	shrink := func(done func() bool, fields ...*int64) {
 		for _, f := range fields {
-			for extent%of() != 0 && *f > 1 {
+			for !done() && *f > 1 {
 				*f /= 2
 			}
 		}
 	}
-	shrink(p.Extents[p.Rows], func() int64 { return p.box(q).Rows }, &q.tall, &q.rows)
-	shrink(p.Extents[p.Columns], func() int64 { return p.box(q).Columns }, &q.wide, &q.columns)
+	fits := func(extent, tile int64) bool {
+		if p.format.Warpgroup() {
+			return extent%tile == 0
+		}
+		return tile < 2*extent
+	}
+	shrink(func() bool { return fits(p.Extents[p.Rows], p.box(q).Rows) }, &q.tall, &q.rows)
+	shrink(func() bool { return fits(p.Extents[p.Columns], p.box(q).Columns) }, &q.wide, &q.columns)
 	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
 		q.parts = 1
 	}
-	shrink(p.Terms(p.box(q)), func() int64 { return p.box(q).Depth }, &q.depth)
+	shrink(func() bool { return p.Terms(p.box(q))%p.box(q).Depth == 0 }, &q.depth)
 	return q
 }
 
@@ -146,7 +153,7 @@ func apart(p *product.Product) bool {
 // open are the knobs, where instructions take that many terms at least.
 func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 	type q = parameters
-	rows, columns := p.Extents[p.Rows]/ir.MatrixRows, p.Extents[p.Columns]/ir.MatrixColumns
+	rows, columns := nest.CeilDiv(p.Extents[p.Rows], ir.MatrixRows), nest.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
 	return []space.Parameter[q]{
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8)...),
@@ -166,7 +173,7 @@ const vectorElements = 4
 func (p *tile) box(q parameters) product.Box {
 	return product.Box{
 		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
-		Depth: q.depth * p.format.Terms(), Parts: q.parts,
+		Depth: q.depth * p.format.Terms(), Parts: q.parts, Guarded: !p.format.Warpgroup(),
 	}
 }
 
@@ -195,8 +202,8 @@ func (p *tile) registers(q parameters) int64 {
 func (p *tile) Legal(q parameters) error {
 	b := p.box(q)
 	switch {
-	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0 || p.Terms(b)%b.Depth != 0:
-		return fmt.Errorf("space: tiles of %d by %d results and %d terms leave a rest", b.Rows, b.Columns, b.Depth)
+	case p.Terms(b)%b.Depth != 0:
+		return fmt.Errorf("space: steps of %d terms leave a rest", b.Depth)
 	case p.fetching(q).Threads > int64(p.GPU.BlockThreads):
 		return fmt.Errorf("space: %d threads are more than a block has", p.fetching(q).Threads)
 	case p.registers(q) > maxRegisters:

@@ -65,8 +65,10 @@ const (
 
 // legalForWarpgroups says what instructions of a warpgroup cannot do of what a warp's can.
 func (p *tile) legalForWarpgroups(q parameters) error {
-	columns := q.columns * ir.MatrixColumns
+	columns, b := q.columns*ir.MatrixColumns, p.box(q)
 	switch {
+	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0:
+		return fmt.Errorf("space: tiles of %d by %d results leave a rest", b.Rows, b.Columns)
 	case columns < 16:
 		return fmt.Errorf("space: %d columns are too few for a warpgroup", columns)
 	case q.depth*termBytes > panelBytes || q.depth*termBytes == 96:
