@@ -142,8 +142,8 @@ func (p *Product) RegistersSuffice(threads, registers int64) bool {
 }
 
 // Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
-// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one. Guarded boxes are whole beyond the
-// ends of rows and columns, too.
+// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one. Guarded boxes are whole beyond
+// the ends of rows and columns, too.
 type Box struct {
 	Rows, Columns, Depth, Parts int64
 	Guarded                     bool

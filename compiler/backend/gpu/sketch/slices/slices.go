@@ -17,8 +17,8 @@ import (
 type sums struct {
 	unit nest.Unit
 	gpu  *target.GPU
-	// extents are those of the results, last is the last axis that is longer than one. Step is the reduction axis that is cut, by its place among the reduction's, and
-	// extent its own.
+	// extents are those of the results, last is the last axis that is longer than one. Step is the reduction axis that
+	// is cut, by its place among the reduction's, and extent its own.
 	extents []int64
 	last    int
 	step    int
