@@ -8,6 +8,8 @@ import (
 // Analysis is what a kernel asks of a GPU.
 type Analysis struct {
 	GPU *target.GPU
+	// Bytes is the least that the workload moves.
+	Bytes float64
 	// Launches are those of the kernel, in order.
 	Launches []*Launch
 }
@@ -63,7 +65,7 @@ func (t *Traffic) add(o Traffic) {
 
 // Analyse analyses a program whose launches are made and whose copies are wide. It only reads the program.
 func Analyse(f *ir.Func, g *target.GPU) *Analysis {
-	a := &Analysis{GPU: g}
+	a := &Analysis{GPU: g, Bytes: float64(f.Workload.Bytes())}
 	for _, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
 			a.Launches = append(a.Launches, analysed(n))

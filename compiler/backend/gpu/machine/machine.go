@@ -11,8 +11,9 @@ const (
 	MatrixBits = 1024.0 * 16
 	// SharedTurns is how often the banks of shared memory have a turn.
 	SharedTurns = 1.0
-	// GlobalBytes is what comes from global memory when all multiprocessors read.
-	GlobalBytes = 16.0
+	// GlobalBytes is what comes from global memory when all multiprocessors read, CacheBytes what comes from the cache
+	// that they share.
+	GlobalBytes, CacheBytes = 16.0, 40.0
 )
 
 // What waiting costs, in cycles.
@@ -22,6 +23,12 @@ const (
 	// Launch is from the end of a launch to the beginning of the next one.
 	Launch = 2000.0
 )
+
+// Traffic is the cycles in which a multiprocessor gets so many bytes, of which so many are not in the shared cache
+// yet.
+func Traffic(bytes, fresh float64) float64 {
+	return max(bytes/CacheBytes, min(bytes, fresh)/GlobalBytes)
+}
 
 // BusyWarps is how many warps keep a multiprocessor busy that have nothing to wait for but their own instructions.
 const BusyWarps = 8

@@ -107,6 +107,9 @@ func (p *Product) shared(l *expr.Load) bool {
 	return false
 }
 
+// Reads reports whether what is read of an operand depends on an axis of the results.
+func (p *Product) Reads(o Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
+
 // boxed reports whether the elements that a tile reads are a box, so that its size is known.
 func boxed(l *expr.Load) bool {
 	for _, x := range l.Index {

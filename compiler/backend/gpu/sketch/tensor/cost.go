@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -14,9 +13,8 @@ const (
 	// bitLanes is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
 	// 1024 products of bfloat16.
 	bitLanes = 1024.0 * 16
-	// sharedLanes is the words of shared memory, operations the instructions of threads. When all multiprocessors
-	// read, globalBytes comes from global memory and cacheBytes from the cache that they share.
-	sharedLanes, operations, globalBytes, cacheBytes = 32.0, 128.0, 16.0, 40.0
+	// sharedLanes is the words of shared memory, operations the instructions of threads.
+	sharedLanes, operations = 32.0, 128.0
 	// stepWait is the cycles that fetching operands takes a block that has nothing else to do meanwhile.
 	stepWait = 600.0
 	// copyOperations is the instructions of a thread for each copy into shared memory, loadOperations those for each
@@ -47,7 +45,7 @@ func (p *tile) Cost(q parameters) float64 {
 	issued := (fragments*loadOperations*products + copies*copyOperations) / operations
 	resident := p.resident(q)
 	blocks := p.Blocks(box)
-	work := max(tensor, shared, issued, p.traffic(box))
+	work := max(tensor, shared, issued, p.Traffic(box))
 	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
 	// A warp alone does not keep the cores busy: an instruction waits for the one before.
@@ -56,19 +54,6 @@ func (p *tile) Cost(q parameters) float64 {
 	}
 	wait := max(0, stepWait-float64(q.stages-1)*work) / together
 	return waves*(float64(steps)*max(work*together, work+wait)+stepWait) + p.AddUpCost(q.parts)
-}
-
-// traffic is the cycles in which a multiprocessor gets what a block fetches in a step: from the cache, into which the
-// operands come once.
-func (p *tile) traffic(box product.Box) float64 {
-	all := 0.0
-	for _, o := range p.Operands {
-		all += float64(array.Elements(o.Load.Tensor.Shape) * o.Load.DType().Bytes())
-	}
-	fetched := float64(p.FetchedBytes(box))
-	steps, _ := p.Steps(box)
-	share := all / float64(p.Blocks(box)*steps)
-	return max(fetched/cacheBytes, min(fetched, share)/globalBytes)
 }
 
 // resident is how many blocks a multiprocessor holds.

@@ -105,7 +105,7 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	fetched := float64(p.FetchedBytes(box))
 	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / sharedBytes
 	copies := fetched / float64(p.Operands[0].Load.DType().Bytes()*p.AtOnce(box, f))
-	work := max(tensor, shared, copies*copyOperations/operations, p.traffic(box))
+	work := max(tensor, shared, copies*copyOperations/operations, p.Traffic(box))
 	resident, blocks := p.resident(q), p.Blocks(box)
 	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))

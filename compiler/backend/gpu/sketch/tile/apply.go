@@ -43,21 +43,28 @@ type place struct{ block, thread, own int }
 
 // cut tiles an axis. Threads that are interleaved have neighbouring elements; otherwise each has neighbours of its
 // own.
-func cut(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool) (p place) {
-	var inside int
-	p.block, inside = b.Split(stage, axis, threads*own, schedule.Peel)
+func cut(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool) place {
+	block, rest := b.Split(stage, axis, threads*own, schedule.Peel)
+	p := inside(b, stage, rest, threads, own, interleaved)
+	p.block = block
+	return p
+}
+
+// inside tiles what a block has of an axis.
+func inside(b *nest.Builder, stage, axis int, threads, own int64, interleaved bool) (p place) {
 	if interleaved {
-		p.own, p.thread = b.Split(stage, inside, threads, schedule.Peel)
+		p.own, p.thread = b.Split(stage, axis, threads, schedule.Peel)
 	} else {
-		p.thread, p.own = b.Split(stage, inside, own, schedule.Peel)
+		p.thread, p.own = b.Split(stage, axis, own, schedule.Peel)
 	}
 	return p
 }
 
-// interleaved reports whether neighbouring threads have neighbouring columns, so that they read and write memory
-// together: where all tiles are whole, and no other output is computed from what a thread has side by side.
-func (p *tile) interleaved(q parameters) bool {
-	return p.Extents[p.Columns]%(q.wide*q.columns) == 0 && len(p.Unit.Also) == 0
+// interleaved reports whether neighbouring threads have neighbouring rows or columns, so that they use memory together
+// and other banks of it: where all tiles along them are whole, and no other output is computed from what a thread has
+// side by side.
+func (p *tile) interleaved(axis int, tile int64) bool {
+	return p.Extents[axis]%tile == 0 && len(p.Unit.Also) == 0
 }
 
 // results builds the loops over the results.
@@ -68,10 +75,10 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, thread int) {
 	for k := range p.Extents {
 		switch k {
 		case p.Rows:
-			rows = cut(b, out, k, q.tall, q.rows, false)
+			rows = cut(b, out, k, q.tall, q.rows, p.interleaved(k, q.tall*q.rows))
 			blocks = append(blocks, rows.block)
 		case p.Columns:
-			columns = cut(b, out, k, q.wide, q.columns, p.interleaved(q))
+			columns = cut(b, out, k, q.wide, q.columns, p.interleaved(k, q.wide*q.columns))
 			blocks = append(blocks, columns.block)
 		default:
 			blocks = append(blocks, k)
@@ -99,13 +106,9 @@ func (p *tile) sums(b *nest.Builder, q parameters) (step int) {
 	for k := range p.Extents {
 		switch k {
 		case p.Rows:
-			rows.thread, rows.own = b.Split(acc, k, q.rows, schedule.Peel)
+			rows = inside(b, acc, k, q.tall, q.rows, p.interleaved(k, q.tall*q.rows))
 		case p.Columns:
-			if p.interleaved(q) {
-				columns.own, columns.thread = b.Split(acc, k, q.wide, schedule.Peel)
-			} else {
-				columns.thread, columns.own = b.Split(acc, k, q.columns, schedule.Peel)
-			}
+			columns = inside(b, acc, k, q.wide, q.columns, p.interleaved(k, q.wide*q.columns))
 		default:
 			single = append(single, k)
 		}

@@ -1,47 +1,68 @@
 package tile
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
-// What a multiprocessor does in a cycle, and what waiting costs it. Estimates for Hopper, of which nothing was
-// measured yet.
-const (
-	// fmaLanes is the fused multiply-adds in float32, sharedLanes the words of shared memory, globalBytes what comes
-	// from global memory when all multiprocessors read.
-	fmaLanes, sharedLanes, globalBytes = 128.0, 32.0, 16.0
-	// stepWait is the cycles that fetching operands takes a block that has nothing else to do meanwhile.
-	stepWait = 600.0
-	// copyOperations is the instructions of a thread for each copy into shared memory.
-	copyOperations = 6.0
-)
+// copyOperations is the instructions of a thread for each copy into shared memory.
+const copyOperations = 6.0
 
 // Cost implements space.Structure: the longest of arithmetic, shared and global memory in each step, and waves of
 // blocks that do not fit side by side.
 func (p *tile) Cost(q parameters) float64 {
-	blocks := p.Blocks(q.box())
-	steps, terms := p.Steps(q.box())
-	perStep := float64(terms * q.tall * q.wide * q.rows * q.columns)
-	fetched := float64(p.FetchedBytes(q.box()))
+	box, f := q.box(), q.fetching()
+	blocks := p.Blocks(box)
+	steps, terms := p.Steps(box)
+	// A tile at the end of an axis has less to do.
+	perStep := float64(terms*nest.Product(p.Extents)*q.parts) / float64(blocks)
+	fetched := float64(p.FetchedBytes(box))
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
-	copies := fetched / float64(p.Bytes*p.AtOnce(q.box(), q.fetching()))
-	arithmetic := (perStep*loop + copies*copyOperations) / fmaLanes
-	shared := perStep * (1/float64(q.rows) + 1/float64(q.columns)) / sharedLanes
-	global := fetched / globalBytes
+	copies := fetched / float64(p.Bytes*p.AtOnce(box, f))
+	arithmetic := (perStep*loop + copies*copyOperations) / machine.Lanes
+	work := max(arithmetic, p.shared(q, perStep), p.Traffic(box))
 	resident := p.resident(q)
-	together := min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors)))
+	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
-	busy := max(arithmetic, shared, global) * float64(together)
+	// A warp alone does not keep a multiprocessor busy: an instruction waits for the one before.
+	if busy := together * float64(nest.CeilDiv(q.tall*q.wide, warpThreads)); busy < machine.BusyWarps {
+		work *= machine.BusyWarps / busy
+	}
 	// While a step is computed, what its block has begun to fetch for later ones is under way.
-	wait := max(0, stepWait-float64(q.stages-1)*max(arithmetic, shared, global)) / float64(together)
-	return waves*(float64(steps)*max(busy, busy/float64(together)+wait)+stepWait) + p.AddUpCost(q.parts)
+	wait := max(0, machine.Latency-float64(q.stages-1)*work) / together
+	return waves*(float64(steps)*max(work*together, work+wait)+machine.Latency) + p.AddUpCost(q.parts)
+}
+
+const warpThreads = 32
+
+// shared is the turns of the banks of shared memory for so many multiplications, of which each of a thread's rows
+// shares what its columns read, and the other way round.
+func (p *tile) shared(q parameters, multiplications float64) (turns float64) {
+	place := func(thread int64) (row, column int64) {
+		row, column = thread/q.wide%q.tall, thread%q.wide
+		if !p.interleaved(p.Rows, q.tall*q.rows) {
+			row *= q.rows
+		}
+		if !p.interleaved(p.Columns, q.wide*q.columns) {
+			column *= q.columns
+		}
+		return row, column
+	}
+	for _, o := range p.Operands {
+		shares := float64(1)
+		if !p.Reads(o, p.Rows) {
+			shares *= float64(q.rows)
+		}
+		if !p.Reads(o, p.Columns) {
+			shares *= float64(q.columns)
+		}
+		turns += multiplications / warpThreads / shares * float64(p.Turns(q.box(), q.fetching(), o, place))
+	}
+	return turns / machine.SharedTurns
 }
 
 // resident is how many blocks a multiprocessor holds.
 func (p *tile) resident(q parameters) int64 {
-	threads := q.tall * q.wide
-	registers := threads * (product.OwnRegisters + q.rows*q.columns*p.Bytes/4)
-	return max(1, min(int64(p.GPU.MultiprocessorThreads)/threads, int64(p.GPU.MultiprocessorRegisters)/registers,
-		p.GPU.MultiprocessorSharedBytes/max(1, p.SharedBytes(q.box(), q.fetching()))))
+	return machine.Residents(p.GPU, q.tall*q.wide, product.OwnRegisters+q.rows*q.columns*p.Bytes/4, p.SharedBytes(q.box(), q.fetching()))
 }

@@ -69,7 +69,7 @@ func (q parameters) box() product.Box {
 
 // fetching is how a block fetches.
 func (q parameters) fetching() product.Fetching {
-	return product.Fetching{Threads: q.tall * q.wide, Vector: q.vector, Stages: q.stages}
+	return product.Fetching{Threads: q.tall * q.wide, Vector: q.vector, Stages: q.stages, Skewed: true}
 }
 
 // tileRegisters bounds what a thread keeps of the results, so that operands and addresses have room.
