@@ -43,9 +43,9 @@ type GPU struct {
 // OpenCL is the instruction set of GPUs whose drivers compile OpenCL C.
 const OpenCL = "opencl"
 
-// HasMatrices reports whether the GPU has the instructions for matrices, and copies to shared memory that go on by
-// themselves, for which kernels have words.
-func (g *GPU) HasMatrices() bool { return g.Arch != OpenCL }
+// HasWarps reports whether threads run in warps, whose threads exchange registers and multiply matrices together, and
+// copies to shared memory go on by themselves: whether kernels may use the words for that.
+func (g *GPU) HasWarps() bool { return g.Arch != OpenCL }
 
 // maxDriverText bounds what is kept of what a driver says of itself.
 const maxDriverText = 4096

@@ -113,6 +113,7 @@ func TestEveryPointIsRight(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
+		"attention": kerneltest.DrawAttention,
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(rt *rapid.T) kerneltest.Case { return drawn(rt, draw(rt).Merge(), p.on) })

@@ -14,18 +14,28 @@ const warpThreads = 32
 // marked for it combines those of neighbouring threads: as many as a power of two, of one warp. They exchange what
 // they have until each has the result, and the first one stores it. What does not fit becomes plain loops, which
 // compute the same.
-func Run(f *ir.Func) *ir.Func {
+func Run(f *ir.Func) *ir.Func { return launches(f, match) }
+
+// Plain makes plain loops of all, for devices whose threads exchange no registers.
+func Plain(f *ir.Func) *ir.Func {
+	return launches(f, func(ir.Block, int) (*partials, bool) { return nil, false })
+}
+
+// matcher finds partial results that a block declares at k, and what uses them.
+type matcher func(b ir.Block, k int) (*partials, bool)
+
+func launches(f *ir.Func, match matcher) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(block(n.Body))
+			st = n.With(block(n.Body, match))
 		}
 		body[k] = st
 	}
 	return f.With(body)
 }
 
-func block(b ir.Block) ir.Block {
+func block(b ir.Block, match matcher) ir.Block {
 	b = slices.Clone(b)
 	for k := 0; k < len(b); k++ {
 		if p, ok := match(b, k); ok {
@@ -42,9 +52,9 @@ func block(b ir.Block) ir.Block {
 				plain.Kind = ir.Serial
 				n = plain
 			}
-			b[k] = n.With(block(n.Body))
+			b[k] = n.With(block(n.Body, match))
 		case *ir.If:
-			b[k] = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
+			b[k] = &ir.If{Cond: n.Cond, Then: block(n.Then, match), Else: block(n.Else, match)}
 		}
 	}
 	return b

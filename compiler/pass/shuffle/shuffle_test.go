@@ -40,3 +40,11 @@ func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutWarpsAllGoesThroughSharedMemory, what would fit as well.
+func TestWithoutWarpsAllGoesThroughSharedMemory(t *testing.T) {
+	got := shuffle.Plain(irtest.Replayed(t, rows, onBlocks(four))).Text()
+	if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
+		t.Error(got)
+	}
+}

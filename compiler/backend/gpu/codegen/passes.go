@@ -25,9 +25,13 @@ type pass struct {
 
 // passes are what a kernel goes through between lowering and printing, in this order.
 func passes(g *target.GPU) []pass {
+	combine := shuffle.Run
+	if !g.HasWarps() {
+		combine = shuffle.Plain
+	}
 	return []pass{
 		{"threads", threads.Run},
-		{"shuffle", func(f *ir.Func) (*ir.Func, error) { return shuffle.Run(f), nil }},
+		{"shuffle", func(f *ir.Func) (*ir.Func, error) { return combine(f), nil }},
 		{"wide", func(f *ir.Func) (*ir.Func, error) { return wide.Run(f), nil }},
 		{"pipeline", func(f *ir.Func) (*ir.Func, error) { return pipeline.Run(f), nil }},
 		{"spread", spread.Run},

@@ -10,35 +10,18 @@ import (
 var opencl string
 
 var (
-	// kernelHead is how a kernel begins, its parameters and its number of threads by name.
-	kernelHead = regexp.MustCompile(`(?m)^TILTH_KERNEL\(\w+, (\d+)\)\((.*)\) \{$`)
+	// kernelHead is how a kernel begins, up to the end of its parameters.
+	kernelHead = regexp.MustCompile(`(?m)^TILTH_KERNEL\(\w+, \d+\)\(.*\) \{$`)
 	// parameter is one of them.
 	parameter = regexp.MustCompile(`(GLOBAL (?:const )?\w+ \*restrict )(\w+)`)
 )
 
 // OpenCL is kernels as OpenCL C 1.2, which drivers compile. OpenCL names no place within memory that was allocated as
-// one, so a kernel gets two arguments for each parameter: the memory, and the offset in bytes. What its threads
-// shuffle goes through an array that it declares.
+// one, so a kernel gets two arguments for each parameter: the memory, and the offset in bytes.
 func OpenCL(kernels string) string {
-	var b strings.Builder
-	b.WriteString(opencl + math + fromHere)
-	end := 0
-	heads := kernelHead.FindAllStringSubmatchIndex(kernels, -1)
-	for k, at := range heads {
-		next := len(kernels)
-		if k+1 < len(heads) {
-			next = heads[k+1][0]
-		}
-		b.WriteString(kernels[end:at[4]])
-		b.WriteString(parameter.ReplaceAllString(kernels[at[4]:at[5]], "${1}OPENCL_PARAMETER($2)"))
-		b.WriteString(kernels[at[5]:at[1]])
-		if strings.Contains(kernels[at[1]:next], "SHUFFLE") {
-			b.WriteString(" OPENCL_LANES(" + kernels[at[2]:at[3]] + ");")
-		}
-		end = at[1]
-	}
-	b.WriteString(kernels[end:])
-	return b.String()
+	return opencl + math + fromHere + kernelHead.ReplaceAllStringFunc(kernels, func(head string) string {
+		return parameter.ReplaceAllString(head, "${1}OPENCL_PARAMETER($2)")
+	})
 }
 
 // openclFlags are clang's flags for such text.

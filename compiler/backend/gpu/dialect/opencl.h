@@ -1,5 +1,5 @@
-/* The words of kernels, in OpenCL C 1.2 for drivers whose compiler is a clang. Words for matrices are not there, since no device but NVIDIA's
- * has the instructions. */
+/* The words of kernels, in OpenCL C 1.2 for drivers whose compiler is a clang. Those for warps and for matrices are not there: OpenCL knows no
+ * warps, and no device but NVIDIA's has the instructions. */
 typedef char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -115,26 +115,6 @@ OPENCL_OVERLOADED void opencl_add(__global float *to, float v) {
 #define ATOMIC_ADD(a, i, v) opencl_add(&(a)[i], (v))
 
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-/* OpenCL knows no warps: all threads of the block wait, and so all must come here. */
-#define WARP_BARRIER() BARRIER()
-
-/* A value from another thread of the same 32, through shared memory that OPENCL_LANES declares in kernels which need it. */
-#define OPENCL_LANES(threads) __local uint32_t opencl_lanes[threads] __attribute__((unused))
-#define OPENCL_SHUFFLED(v, from)                                                                   \
-  ({                                                                                               \
-    union { __typeof__((0, (v))) value; uint32_t bits[sizeof(v) / 4]; } opencl_mine = {(v)};       \
-    int opencl_from = (from);                                                                      \
-    for (int opencl_part = 0; opencl_part < (int)sizeof(v) / 4; opencl_part++) {                   \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                                \
-      opencl_lanes[TID] = opencl_mine.bits[opencl_part];                                           \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                                \
-      opencl_mine.bits[opencl_part] = opencl_lanes[opencl_from];                                   \
-    }                                                                                              \
-    opencl_mine.value;                                                                             \
-  })
-#define SHUFFLE(v, from) OPENCL_SHUFFLED(v, (TID & ~31) | (from))
-#define SHUFFLE_XOR(v, mask) OPENCL_SHUFFLED(v, TID ^ (mask))
-#define SHUFFLE_DOWN(v, n) OPENCL_SHUFFLED(v, TID % 32 + (n) < 32 ? TID + (n) : TID)
 
 /* Copies through registers. */
 #define COPY(bytes, s, i, g, j, valid)                                                      \

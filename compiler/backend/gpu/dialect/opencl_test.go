@@ -9,25 +9,26 @@ import (
 	"testing"
 )
 
-// matrixWords are those that need NVIDIA's instructions.
-var matrixWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC"}
+// warpWords are how words begin that need warps, and their instructions for matrices.
+var warpWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "SHUFFLE", "WARP_BARRIER"}
 
-func isMatrixWord(word string) bool {
-	return slices.ContainsFunc(matrixWords, func(w string) bool { return strings.HasPrefix(word, w) })
+func isWarpWord(word string) bool {
+	return slices.ContainsFunc(warpWords, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
-// TestOpenCLHasAllWordsButThoseForMatrices of the other dialects.
-func TestOpenCLHasAllWordsButThoseForMatrices(t *testing.T) {
-	want := slices.DeleteFunc(words(nvptx, "NVPTX_"), isMatrixWord)
-	if got := words(opencl, "OPENCL_"); !slices.Equal(got, want) {
+// TestOpenCLHasAllWordsButThoseForWarps of the other dialects.
+func TestOpenCLHasAllWordsButThoseForWarps(t *testing.T) {
+	want := slices.DeleteFunc(words(nvptx, "NVPTX_"), isWarpWord)
+	if got := words(opencl, "OPENCL_"); !slices.Equal(got, want) || len(got) < 20 {
 		t.Errorf("opencl.h has\n%v, want\n%v", got, want)
 	}
 }
 
-// simtKernels are the files of kernels without words for matrices.
+// simtKernels are the files of kernels without such words.
 func simtKernels(t testing.TB) []string {
 	return slices.DeleteFunc(kernelNames(t), func(name string) bool {
-		return strings.Contains(read(t, "kernels", name+".c"), "MMA_")
+		text := read(t, "kernels", name+".c")
+		return slices.ContainsFunc(warpWords, func(w string) bool { return strings.Contains(text, w) })
 	})
 }
 
@@ -57,7 +58,8 @@ func TestKernelsAreOpenCL(t *testing.T) {
 			compileOpenCL(t, read(t, "kernels", name+".c"), SPIRFlags(""))
 		}
 	}
-	compileOpenCL(t, "TILTH_KERNEL(k, 1)(GLOBAL float *restrict y) {\n  GLOBAL_ARRAY(y, 1);\n  STORE(y, 0, tilth_sinf(LOAD(y, 0)));\n}\n", SPIRFlags(""))
+	const head = "TILTH_KERNEL(k, 1)(GLOBAL float *restrict y, GLOBAL int32_t *restrict n) {\n  GLOBAL_ARRAY(y, 1);\n  GLOBAL_ARRAY(n, 1);\n"
+	compileOpenCL(t, head+"  STORE(y, 0, tilth_sinf(LOAD(y, 0)));\n  ATOMIC_ADD(y, 0, 1);\n  ATOMIC_ADD(n, 0, 1);\n}\n", SPIRFlags(""))
 }
 
 // amdChips are GPUs of AMD's: two of its accelerators and a consumer's.

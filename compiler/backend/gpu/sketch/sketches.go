@@ -24,7 +24,7 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
 			if f := tile.New(s, g, u, t.GPU); f != nil {
-				if !t.GPU.HasMatrices() {
+				if !t.GPU.HasWarps() {
 					return f, nil
 				}
 				return f, tensor.New(s, g, u, t.GPU, numerics)

@@ -68,7 +68,11 @@ func New(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *nest.Wh
 		Fixed:    parameters{tall: 1, wide: 1, rows: 1, piece: a.N, stages: 1},
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: a}},
 	}
-	for _, x := range tensor.Algorithms(s.Stages[found.Scores].Tensor.DType, d, numerics) {
+	var instructions []tensor.Algorithm
+	if gpu.HasWarps() {
+		instructions = tensor.Algorithms(s.Stages[found.Scores].Tensor.DType, d, numerics)
+	}
+	for _, x := range instructions {
 		b := *a
 		b.matrices, b.format, b.terms = true, x.Format, x.Format.Terms()
 		if a.D%b.terms == 0 && a.N >= b.terms && x.Format.Takes(s.Stages[found.Exp].Tensor.DType) {

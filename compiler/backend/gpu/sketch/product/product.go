@@ -125,7 +125,7 @@ func boxed(l *expr.Load) bool {
 // MostStages is for how many steps operands can be fetched ahead: for one where an operand is not just copied, or in
 // less than asynchronous copies take, or the GPU has none.
 func (p *Product) MostStages(vector int64) int64 {
-	if !p.GPU.HasMatrices() {
+	if !p.GPU.HasWarps() {
 		return 1
 	}
 	for _, o := range p.Operands {
