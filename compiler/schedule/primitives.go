@@ -34,8 +34,8 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
-	case tail == Guard && (it.Reduce || it.Axis < 0):
-		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is no axis of its results, whose ends can be guarded", iterID, stageID)
+	case tail == Guard && (it.Reduce || it.Parent != nil):
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is no axis of its results, or several, whose ends can be guarded", iterID, stageID)
 	case tail == Shift && g.Bound():
 		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:

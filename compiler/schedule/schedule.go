@@ -123,7 +123,7 @@ const (
 	Shift
 	// Guard leaves out what a full tile has beyond the end, element by element. What is computed for the tile inside
 	// its nest is computed for all of it: elements beyond the end are zero, or what combining nothing gives. Only for
-	// axes of results.
+	// axes of results, or several fused.
 	Guard
 )
 

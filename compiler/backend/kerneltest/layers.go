@@ -37,9 +37,19 @@ func (g *dag) conv() {
 func (g *dag) depthwise() {
 	size, channels, kernel := g.int("size", 3, 8), g.int("channels", 1, 20), g.int("kernel", 1, 3)
 	x, w := g.source(array.Float32, false, size, size, channels), g.source(array.Float32, true, kernel, kernel, channels)
-	to := size - kernel + 1
+	stride := g.int("stride", 1, 2)
+	if pad := g.int("pad", 0, 1); pad > 0 {
+		inner := x
+		size += 2
+		x = g.add(expr.Compute("pad", []int64{size, size, channels}, func(i []expr.Expr) expr.Expr {
+			at := []expr.Expr{expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1)), i[2]}
+			return expr.Sel(inside(at, inner.Shape), inner.At(at...), expr.Zero(inner.DType))
+		}))
+	}
+	to := (size-kernel)/stride + 1
 	g.add(expr.ReduceOver("dw", expr.Sum, []int64{to, to, channels}, []int64{kernel, kernel}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(x.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), i[2]), w.At(r[0], r[1], i[2]))
+		at := func(k int) expr.Expr { return expr.AddE(expr.MulE(i[k], expr.I(stride)), r[k]) }
+		return expr.MulE(x.At(at(0), at(1), i[2]), w.At(r[0], r[1], i[2]))
 	}))
 }
 
@@ -184,4 +194,15 @@ func (g *dag) attention() {
 		return
 	}
 	g.add(expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(mixed.At(i...), total.At(i[0], i[1])) }))
+}
+
+// DrawWindows draws what reduces windows of each channel: a depthwise convolution or a pool, padded or not.
+func DrawWindows(t *rapid.T) *expr.Workload {
+	g := &dag{t: t}
+	if rapid.Bool().Draw(t, "pool") {
+		g.pool()
+		return workloadOf(t, g.tensors[0])
+	}
+	g.depthwise()
+	return workloadOf(t, g.tensors[len(g.tensors)-1])
 }

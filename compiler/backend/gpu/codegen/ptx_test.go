@@ -81,6 +81,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
+		"windows": kerneltest.DrawWindows,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage
@@ -257,6 +258,44 @@ func TestMatricesNeedNotBeWhole(t *testing.T) {
 	}
 	if !strings.Contains(made80, "mma.sync") || strings.Contains(made80, ".local") || strings.Contains(made80, "fma.rn.f32") {
 		t.Errorf("%s has plain arithmetic, or results in memory:\n%s", s.Format(s.Default()), text)
+	}
+}
+
+// TestPatchesLieInRegisters: of a depthwise convolution each thread reads what its results need once, and neighbours
+// read neighbouring channels.
+func TestPatchesLieInRegisters(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[58,58,144]
+constant t1 f32[3,3,144]
+sum t2 f32[56,56,144] over 3,3 = (mul [t0 (add i0 r0) (add i1 r1) i2] [t1 r0 r1 i2])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.Space(w, on, schedule.Strict).Restrict(map[string][]int64{"tall": {2}, "wide": {4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := codegen.Lower(made, on.GPU, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helpers ctext.Declarations
+	text := codegen.Kernels("depthwise", f, &helpers, dialect.Text)[0].Text
+	made80, err := ptx(t, "sm_80", helpers.Text()+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A patch of 4 by 6 elements, and 9 weights.
+	if n := strings.Count(made80, "ld.global"); n != 24+9 || strings.Contains(made80, ".local") || strings.Contains(made80, "shared") {
+		t.Errorf("a thread reads %d elements:\n%s", n, text)
 	}
 }
 

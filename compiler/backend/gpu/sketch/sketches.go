@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/slices"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tensor"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tile"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/windows"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -23,6 +24,9 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.
 			func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t.GPU) },
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
+			if f := windows.New(s, g, u, t.GPU); f != nil {
+				return f, nil
+			}
 			if f := tile.New(s, g, u, t.GPU); f != nil {
 				if !t.GPU.HasWarps() {
 					return f, nil
