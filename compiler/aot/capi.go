@@ -25,6 +25,9 @@ type capi struct {
 	peak        func(model uintptr, flops, bytes *float64)
 	// deviceSeconds is nil in a package that runs on no device but the processor.
 	deviceSeconds func(model uintptr) float64
+	// launches and matricesPeak are nil, too, in one of an older version.
+	launches     func(model uintptr, n *int32) *claunch
+	matricesPeak func(model uintptr, format int32) float64
 	// integerPeak is nil in a package of an older version.
 	integerPeak  func(model uintptr) float64
 	inputTensor  func(index int32) *ctensor
@@ -38,6 +41,15 @@ type ctensor struct {
 	_     int32   // rank
 	_     uintptr // shape
 	bytes int64
+}
+
+// claunch is struct tilth_launch.
+type claunch struct {
+	kernel              *byte
+	call, threads       int32
+	blocks, sharedBytes int64
+	registers, spilled  int32
+	occupancy, seconds  float64
 }
 
 // loadObject maps a shared object that never appears in the file system where it can be told from a file in memory.
@@ -70,11 +82,13 @@ func (a *capi) bind() error {
 		}
 		bindFunc(function, symbol)
 	}
-	if symbol, err := dlsym(a.handle, "tilth_integer_peak"); err == nil {
-		bindFunc(&a.integerPeak, symbol)
-	}
-	if symbol, err := dlsym(a.handle, "tilth_device_seconds"); err == nil {
-		bindFunc(&a.deviceSeconds, symbol)
+	for name, function := range map[string]any{
+		"tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
+		"tilth_matrices_peak": &a.matricesPeak,
+	} {
+		if symbol, err := dlsym(a.handle, name); err == nil {
+			bindFunc(function, symbol)
+		}
 	}
 	return nil
 }

@@ -75,7 +75,9 @@ type compilation struct {
 	algorithms [][]string
 	// multiplications of each task's schedule, as a share of those of direct sums.
 	multiplications []float64
-	sources         []toolchain.File
+	// matrices are the formats of the instructions for matrices of each.
+	matrices []string
+	sources  []toolchain.File
 	// embedded is code for devices that the sources take in.
 	embedded []toolchain.Embedded
 }
@@ -129,6 +131,11 @@ func (c *compilation) lower() (err error) {
 		c.infos = append(c.infos, info)
 		c.algorithms = append(c.algorithms, s.Algorithms())
 		c.multiplications = append(c.multiplications, s.Multiplications())
+		matrices := ""
+		if format, has := s.Matrices(); has {
+			matrices = format.String()
+		}
+		c.matrices = append(c.matrices, matrices)
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
@@ -198,8 +205,8 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
 			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
-			Multiplications: c.multiplications[k],
-			Flop:            task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
+			Multiplications: c.multiplications[k], Matrices: c.matrices[k],
+			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

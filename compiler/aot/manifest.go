@@ -57,6 +57,9 @@ type TaskInfo struct {
 	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older
 	// versions.
 	Multiplications float64 `json:"multiplications,omitempty"`
+	// Matrices is the format of the factors that a device's instructions for matrices multiply, e.g. "bf16"; empty
+	// where there are none.
+	Matrices string `json:"matrices,omitempty"`
 	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to
 	// the largest value; 0 = not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // Model is a loaded package. It is not safe for concurrent use; load it again for another goroutine.
@@ -201,6 +202,57 @@ func (m *Model) Profile() ([]float64, error) {
 	return seconds[:len(m.manifest.Calls)], err
 }
 
+// Launch is what a launch of a kernel took of a device.
+type Launch struct {
+	// Call is the number of the call of the manifest that it is a part of.
+	Call    int     `json:"call"`
+	Kernel  string  `json:"kernel"`
+	Seconds float64 `json:"seconds"`
+	Blocks  int64   `json:"blocks"`
+	// Threads and SharedBytes are those of a block, Registers and SpilledBytes those of a thread.
+	Threads      int   `json:"threads"`
+	SharedBytes  int64 `json:"shared_bytes"`
+	Registers    int   `json:"registers"`
+	SpilledBytes int   `json:"spilled_bytes"`
+	// Occupancy is how many threads a multiprocessor has at most, of those that it has room for.
+	Occupancy float64 `json:"occupancy"`
+}
+
+// mostLaunches bounds those of one execution.
+const mostLaunches = 1 << 24
+
+// Launches are those of the last Profile, in their order; nil for a model that runs on the processor.
+func (m *Model) Launches() []Launch {
+	if m.api.launches == nil {
+		return nil
+	}
+	var n int32
+	first := m.api.launches(m.handle, &n)
+	if first == nil || n < 0 || n > mostLaunches {
+		return nil
+	}
+	var list []Launch
+	for _, l := range unsafe.Slice(first, n) {
+		list = append(list, Launch{
+			Call: int(l.call), Kernel: text(l.kernel), Seconds: l.seconds, Blocks: l.blocks, Threads: int(l.threads), SharedBytes: l.sharedBytes,
+			Registers: int(l.registers), SpilledBytes: int(l.spilled), Occupancy: l.occupancy,
+		})
+	}
+	return list
+}
+
+// text is a C string.
+func text(at *byte) string {
+	if at == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(at), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(at, n))
+}
+
 // Peak is what a machine can do at best on a model's threads; 0 for what could not be measured.
 type Peak struct {
 	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
@@ -208,9 +260,15 @@ type Peak struct {
 	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for
 	// those, two operations each.
 	IntegersPerSecond float64 `json:"integers_per_second,omitempty"`
-	// BytesPerSecond is of reading from memory.
+	// Matrices are the operations a second of a device's instructions for products of matrices, by their format as a
+	// manifest's tasks name it.
+	Matrices map[string]float64 `json:"matrices,omitempty"`
+	// BytesPerSecond is of reading from memory; on a device, of reading and writing.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
+
+// matrices are the formats of the interface in C.
+var matrices = []schedule.Format{schedule.TF32, schedule.BF16, schedule.F16, schedule.I8}
 
 // Peak measures what this machine can do at best. It takes a tenth of a second or so, and 128 MiB of memory.
 func (m *Model) Peak() (p Peak) {
@@ -218,6 +276,15 @@ func (m *Model) Peak() (p Peak) {
 	if m.api.integerPeak != nil {
 		p.IntegersPerSecond = m.api.integerPeak(m.handle)
 	}
+	if m.api.matricesPeak == nil {
+		return p
+	}
+	p.Matrices = map[string]float64{}
+	for k, format := range matrices {
+		p.Matrices[format.String()] = m.api.matricesPeak(m.handle, int32(k))
+	}
+	const products = 3 // of the pieces of its factors
+	p.Matrices[schedule.TF32Compensated.String()] = p.Matrices[schedule.TF32.String()] / products
 	return p
 }
 

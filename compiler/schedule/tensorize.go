@@ -133,6 +133,18 @@ func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	return nil
 }
 
+// Matrices is the format of the factors that instructions for matrices multiply, if the schedule has such.
+func (s *Schedule) Matrices() (f Format, has bool) {
+	for _, g := range s.Stages {
+		for _, it := range g.Leaves {
+			if it.Kind == Matrices {
+				return it.Format, true
+			}
+		}
+	}
+	return 0, false
+}
+
 // Factors are those of a product, without the casts to the type that it is computed in; ok is false for anything else.
 func Factors(e expr.Expr) (a, b *expr.Load, ok bool) {
 	n, isBinary := e.(*expr.Binary)

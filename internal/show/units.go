@@ -34,6 +34,9 @@ func GFLOPS(flop, seconds float64) string {
 	return digits(flop / seconds / 1e9)
 }
 
+// TFLOPS shows a rate in TFLOP/s; Missing when there is none.
+func TFLOPS(flop, seconds float64) string { return GFLOPS(flop/1e3, seconds) }
+
 // GFLOP shows a number of floating point operations in units of 1e9; Missing when there is none.
 func GFLOP(flop float64) string {
 	if !(flop > 0) {

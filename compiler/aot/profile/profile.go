@@ -22,6 +22,22 @@ type Profile struct {
 	// Calls are the kernel calls, slowest first.
 	Calls []Call `json:"calls"`
 	Total Total  `json:"total"`
+	// Device is there where the model runs on one that is not the processor.
+	Device *Device `json:"device,omitempty"`
+}
+
+// Device is what an execution takes of a device.
+type Device struct {
+	// Launches is how many kernels are started.
+	Launches int `json:"launches"`
+	// Matrices are the formats that its instructions for products of matrices are used in, sorted.
+	Matrices []string `json:"matrices,omitempty"`
+	// Seconds is the time of an execution on the device, without copies of inputs and outputs, and GapSeconds the part
+	// of it in which none of the model's kernels ran: what lies between launches.
+	Seconds    float64 `json:"seconds"`
+	GapSeconds float64 `json:"gap_seconds"`
+	// CopySeconds is the time beside that of an execution on inputs and outputs in the host's memory.
+	CopySeconds float64 `json:"copy_seconds"`
 }
 
 // Call is one execution of a kernel within the model.
@@ -34,6 +50,10 @@ type Call struct {
 	Algorithms []string `json:"algorithms,omitempty"`
 	Seconds    float64  `json:"seconds"`
 	Share      float64  `json:"share"`
+	// Launches are those on a device, longest first.
+	Launches []aot.Launch `json:"launches,omitempty"`
+	// number is the call's in the manifest.
+	number int
 	Work
 }
 
@@ -86,7 +106,41 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 	for i := range samples {
 		medians[i] = stat.Of(samples[i]).Median
 	}
-	return summarize(manifest, medians, peak), nil
+	p := summarize(manifest, medians, peak)
+	if launches := m.Launches(); launches != nil {
+		seconds, err := m.TimeOnDevice(ctx, repeat)
+		if err != nil {
+			return nil, err
+		}
+		whole, err := m.Time(ctx, repeat, 1)
+		if err != nil {
+			return nil, err
+		}
+		p.onDevice(manifest, launches, stat.Of(seconds).Median, stat.Of(whole).Median)
+	}
+	return p, nil
+}
+
+// onDevice adds the launches of a profile, and what an execution takes on the device and as a whole.
+func (p *Profile) onDevice(manifest *aot.Manifest, launches []aot.Launch, seconds, whole float64) {
+	p.Device = &Device{
+		Launches: len(launches), Seconds: seconds, GapSeconds: max(0, seconds-p.Total.Seconds), CopySeconds: max(0, whole-seconds),
+	}
+	for _, t := range manifest.Tasks {
+		if t.Matrices != "" && !slices.Contains(p.Device.Matrices, t.Matrices) {
+			p.Device.Matrices = append(p.Device.Matrices, t.Matrices)
+		}
+	}
+	slices.Sort(p.Device.Matrices)
+	for i := range p.Calls {
+		c := &p.Calls[i]
+		for _, l := range launches {
+			if l.Call == c.number {
+				c.Launches = append(c.Launches, l)
+			}
+		}
+		slices.SortStableFunc(c.Launches, func(a, b aot.Launch) int { return -cmp.Compare(a.Seconds, b.Seconds) })
+	}
 }
 
 // summarize compares the seconds of each call with the machine's peak.
@@ -95,7 +149,7 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 	limits := map[string]float64{}
 	for i, c := range manifest.Calls {
 		task := manifest.Tasks[c.Task]
-		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], Work: work(task, peak)}
+		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i, Work: work(task, peak)}
 		call.fromCache(call.Seconds)
 		call.rate(call.Seconds)
 		p.Calls = append(p.Calls, call)
@@ -125,7 +179,9 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 func work(task aot.TaskInfo, peak aot.Peak) Work {
 	w := Work{Flop: task.Flop, IntegerOps: task.IntegerOps, Bytes: task.Bytes}
 	share, known := multiplications(task)
-	if known && (task.IntegerOps == 0 || peak.IntegersPerSecond > 0) {
+	if task.Matrices != "" {
+		w.ArithmeticSeconds = ratio(task.Flop+task.IntegerOps, peak.Matrices[task.Matrices])
+	} else if known && (task.IntegerOps == 0 || peak.IntegersPerSecond > 0) {
 		w.ArithmeticSeconds = share * (ratio(task.Flop, peak.FlopsPerSecond) + ratio(task.IntegerOps, peak.IntegersPerSecond))
 	}
 	memory := ratio(float64(task.Bytes), peak.BytesPerSecond)

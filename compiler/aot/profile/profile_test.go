@@ -124,3 +124,40 @@ func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
 		t.Errorf("%+v", relu)
 	}
 }
+
+// TestAProfileOfADevice has launches and gaps as lines of their own, and compares products of matrices with what the
+// device's instructions for them can do.
+func TestAProfileOfADevice(t *testing.T) {
+	on := &aot.Manifest{
+		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
+		Tasks: []aot.TaskInfo{
+			{Name: "dense", Origin: "tuned", Flop: 4e9, Bytes: 20e6, Matrices: "bf16"}, {Name: "softmax", Origin: "default", Flop: 1e6, Bytes: 40e6},
+		},
+		Calls: []aot.CallInfo{{Name: "a", Task: 0}, {Name: "b", Task: 1}},
+	}
+	device := aot.Peak{FlopsPerSecond: 50e12, BytesPerSecond: 4e12, Matrices: map[string]float64{"bf16": 400e12, "tf32": 200e12}}
+	p := summarize(on, []float64{20e-6, 12.5e-6}, device)
+	p.onDevice(on, []aot.Launch{
+		{Call: 0, Kernel: "k0", Seconds: 18e-6, Threads: 128, Registers: 255, SpilledBytes: 16, Occupancy: 0.125}, {Call: 0, Kernel: "k0_1", Seconds: 2e-6, Registers: 32, Occupancy: 1},
+		{Call: 1, Kernel: "k1", Seconds: 12.5e-6, Threads: 256, Registers: 40, Occupancy: 0.75},
+	}, 50e-6, 100e-6)
+	var out strings.Builder
+	if err := p.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for k, want := range []string{
+		"TIME SHARE TFLOP/s PEAK GB/s OF MEMORY LAUNCHES OCCUPANCY REGISTERS SCHEDULE ALGORITHM TASK NODES",
+		"20.0 µs 40.0 % 200 50.0 % 1000 25.0 % 2 12.5 % 255 and 16 B tuned - dense a",
+		"12.5 µs 25.0 % 0.0800 0.2 % 3200 80.0 % 1 75.0 % 40 default - softmax b",
+		"17.5 µs 35.0 % between the 3 launches",
+		"",
+		"total 50.0 µs on the device: kernels 32.5 µs in 2 calls, launches and gaps 17.5 µs; copies of inputs and outputs 50.0 µs beside that",
+		"kernels: 123 TFLOP/s, 30.8 % of the peak; at the device's limits 20.0 µs",
+		"device: 50.0 TFLOP/s of fused multiply-adds, 400 of products of matrices in bf16, 4000 GB/s from and to memory",
+	} {
+		if got := strings.Join(strings.Fields(lines[k]), " "); got != want {
+			t.Errorf("line %d is\n%s\nwant\n%s", k, got, want)
+		}
+	}
+}

@@ -10,6 +10,9 @@ import (
 
 // Write writes the profile as a table for people, with the totals behind it.
 func (p *Profile) Write(w io.Writer) error {
+	if p.Device != nil {
+		return p.writeDevice(w)
+	}
 	table := show.NewTable(">TIME", ">SHARE", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	for _, c := range p.Calls {
 		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),

@@ -82,6 +82,25 @@ int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, vo
 /* In packages for GPUs only: the seconds that the GPU took for the last tilth_run, without copies of inputs and outputs. */
 double tilth_device_seconds(struct tilth_model *model);
 
+/* In packages for GPUs only: the operations a second of the GPU's instructions for products of matrices, in a format: 0 TF32, 1 bfloat16, 2
+ * float16, 3 int8. 0 where there are none. */
+double tilth_matrices_peak(struct tilth_model *model, int32_t format);
+
+/* What a launch of a kernel took of a GPU. */
+struct tilth_launch {
+  const char *kernel;
+  int32_t call; /* the kernel call that it is a part of */
+  int32_t threads; /* of a block */
+  int64_t blocks;
+  int64_t shared_bytes; /* of a block */
+  int32_t registers, spilled_bytes; /* of a thread; what is spilled lies in memory */
+  double occupancy; /* how many threads a multiprocessor has at most, of those that it has room for */
+  double seconds;
+};
+
+/* In packages for GPUs only: the launches of the last tilth_profile, n of them. They are the model's, until the next tilth_profile. */
+const struct tilth_launch *tilth_profile_launches(struct tilth_model *model, int32_t *n);
+
 /* The model's nodes that a call computes. NULL when the index is out of range. */
 const char *tilth_call_name(int32_t index);
 

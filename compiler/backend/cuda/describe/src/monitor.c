@@ -39,13 +39,14 @@ int main(int argc, char **argv) {
   struct driver d;
   CUdevice device;
   CUcontext context;
+  struct driver_busy busy;
   double compute[MONITOR_SAMPLES], memory[MONITOR_SAMPLES];
   char text[512];
   if (argc != 5) return 2;
   if (driver_open(&d, argv[1], text, sizeof text)) return fprintf(stderr, "%s\n", text), 1;
   if (fails(&d, d.cuInit(0)) || fails(&d, d.cuDeviceGet(&device, 0)) || fails(&d, d.cuDevicePrimaryCtxRetain(&context, device)) ||
       fails(&d, d.cuCtxSetCurrent(context)) || fails(&d, driver_samples(&d, NULL, atoll(argv[4]), MONITOR_SAMPLES, compute, memory)) ||
-      fails(&d, driver_busy(&d, NULL, MONITOR_BUSY)))
+      fails(&d, driver_busy_open(&d, &busy)) || fails(&d, driver_busy_start(&d, NULL, &busy, MONITOR_BUSY)))
     return 1;
   write_seconds(compute);
   write_seconds(memory);

@@ -18,7 +18,10 @@ typedef struct { unsigned char bytes[16]; } CUuuid;
 
 enum { CUDA_SUCCESS = 0 };
 
-enum { CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8, CU_CAPTURE_THREAD_LOCAL = 1 };
+enum { CU_CAPTURE_THREAD_LOCAL = 1 };
+
+/* Attributes of a kernel. */
+enum { CU_FUNC_SHARED_BYTES = 1, CU_FUNC_LOCAL_BYTES = 3, CU_FUNC_REGISTERS = 4, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8 };
 
 /* Options of cuModuleLoadDataEx. */
 enum { CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6 };
@@ -43,6 +46,8 @@ enum {
   F(cuCtxSetCurrent, (CUcontext context))                                                                                      \
   F(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values))                        \
   F(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                            \
+  F(cuFuncGetAttribute, (int *value, int attribute, CUfunction function))                                                      \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t dynamic_shared_bytes)) \
   F(cuFuncSetAttribute, (CUfunction function, int attribute, int value))                                                       \
   F(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                      unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))               \

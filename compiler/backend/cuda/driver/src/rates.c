@@ -1,6 +1,7 @@
 #include "rates.h"
 
 #include "calibration.h"
+#include "matrices.h"
 
 enum { RATE_RUNS = 3, RATE_COPIES = 8 };
 
@@ -63,18 +64,20 @@ static double least_seconds(const struct driver *d, CUstream stream, const struc
   return least;
 }
 
-static CUresult open_arithmetic(const struct driver *d, struct timed_work *w) {
+/* A kernel that keeps all multiprocessors busy, and has a sum for each thread. */
+static CUresult open_kernel(const struct driver *d, const char *code, const char *kernel, struct timed_work *w) {
   CUdevice device;
   CUmodule module;
   int multiprocessors = 0;
   CUresult result;
   if ((result = d->cuCtxGetDevice(&device)) || (result = d->cuDeviceGetAttribute(&multiprocessors, CU_MULTIPROCESSORS, device)) ||
-      (result = d->cuModuleLoadDataEx(&module, calibration_code, 0, NULL, NULL)) ||
-      (result = d->cuModuleGetFunction(&w->function, module, "tilth_calibration")))
+      (result = d->cuModuleLoadDataEx(&module, code, 0, NULL, NULL)) || (result = d->cuModuleGetFunction(&w->function, module, kernel)))
     return result;
   w->blocks = CALIBRATION_BLOCKS * multiprocessors;
   return d->cuMemAlloc_v2(&w->memory, sizeof(float) * CALIBRATION_THREADS * (size_t)w->blocks);
 }
+
+static CUresult open_arithmetic(const struct driver *d, struct timed_work *w) { return open_kernel(d, calibration_code, "tilth_calibration", w); }
 
 static CUresult open_copies(const struct driver *d, int64_t bytes, struct timed_work *w) {
   w->bytes = bytes;
@@ -87,6 +90,17 @@ double driver_flops(const struct driver *d, CUstream stream) {
   double seconds = least_seconds(d, stream, &w);
   d->cuMemFree_v2(w.memory);
   return seconds > 0 ? 2.0 * CALIBRATION_STEPS * CALIBRATION_UNROLLED * CALIBRATION_THREADS * w.blocks / seconds : 0;
+}
+
+double driver_matrices(const struct driver *d, CUstream stream, int format) {
+  struct timed_work w = {0};
+  char code[MATRICES_CODE];
+  if (format < 0 || format >= MATRICES_FORMATS) return 0;
+  matrices_code(&matrices[format], code);
+  if (open_kernel(d, code, "tilth_calibration_matrices", &w)) return 0;
+  double seconds = least_seconds(d, stream, &w), warps = (double)w.blocks * CALIBRATION_THREADS / 32;
+  d->cuMemFree_v2(w.memory);
+  return seconds > 0 ? matrices[format].operations * MATRICES_UNROLLED * MATRICES_STEPS * warps / seconds : 0;
 }
 
 double driver_copies(const struct driver *d, CUstream stream, int64_t bytes) {
@@ -119,9 +133,16 @@ CUresult driver_samples(const struct driver *d, CUstream stream, int64_t bytes, 
   return result;
 }
 
-CUresult driver_busy(const struct driver *d, CUstream stream, int n) {
+CUresult driver_busy_open(const struct driver *d, struct driver_busy *b) {
   struct timed_work w = {0};
   CUresult result = open_arithmetic(d, &w);
+  *b = (struct driver_busy){w.function, w.memory, w.blocks};
+  return result;
+}
+
+CUresult driver_busy_start(const struct driver *d, CUstream stream, const struct driver_busy *b, int n) {
+  struct timed_work w = {b->function, b->memory, b->blocks, 0};
+  CUresult result = CUDA_SUCCESS;
   for (int k = 0; k < n && result == CUDA_SUCCESS; k++) result = start_work(d, stream, &w);
   return result;
 }

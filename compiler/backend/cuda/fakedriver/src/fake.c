@@ -179,6 +179,20 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   return (*function)->play ? CUDA_SUCCESS : NOT_FOUND;
 }
 
+/* Every kernel takes 32 registers, and spills nothing. */
+EXPORT CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
+  (void)function;
+  *value = attribute == CU_FUNC_REGISTERS ? 32 : 0;
+  return attribute == CU_FUNC_REGISTERS || attribute == CU_FUNC_LOCAL_BYTES || attribute == CU_FUNC_SHARED_BYTES ? CUDA_SUCCESS : INVALID_VALUE;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared_bytes) {
+  int by_threads = 2048 / threads, by_shared = shared_bytes > 0 ? (int)((228 << 10) / shared_bytes) : by_threads;
+  (void)function;
+  *blocks = by_shared < by_threads ? by_shared : by_threads;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
   return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
 }

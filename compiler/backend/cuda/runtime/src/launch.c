@@ -27,6 +27,37 @@ static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {
   return 0;
 }
 
+/* What the driver made of a kernel. */
+static void describe(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, struct tilth_launch *l) {
+  CUdevice device;
+  int resident = 0, room = 0, shared = 0;
+  if (went_wrong(d, d->driver->cuFuncGetAttribute(&l->registers, CU_FUNC_REGISTERS, k->function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuFuncGetAttribute(&l->spilled_bytes, CU_FUNC_LOCAL_BYTES, k->function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuFuncGetAttribute(&shared, CU_FUNC_SHARED_BYTES, k->function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, k->function, k->threads, (size_t)k->shared_bytes), "describing a kernel") ||
+      went_wrong(d, d->driver->cuCtxGetDevice(&device), "describing the GPU") ||
+      went_wrong(d, d->driver->cuDeviceGetAttribute(&room, CU_MULTIPROCESSOR_THREADS, device), "describing the GPU"))
+    return;
+  l->shared_bytes += shared;
+  if (room > 0) l->occupancy = (double)resident * k->threads / room;
+}
+
+static int start(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, void **parameters) {
+  return went_wrong(d, d->driver->cuLaunchKernel(k->function, (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream,
+                                                 parameters, NULL),
+                    "starting a kernel");
+}
+
+static void start_profiled(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, void **parameters) {
+  struct tilth_device_profile *p = d->profile;
+  if (p->n == p->most) return;
+  p->launches[p->n] = (struct tilth_launch){.kernel = k->name, .call = p->call, .threads = k->threads, .blocks = k->blocks, .shared_bytes = k->shared_bytes};
+  if (went_wrong(d, d->driver->cuEventRecord(p->begins[p->n], d->stream), "timing a kernel") || start(d, k, parameters) ||
+      went_wrong(d, d->driver->cuEventRecord(p->ends[p->n], d->stream), "timing a kernel"))
+    return;
+  describe(d, k, &p->launches[p->n++]);
+}
+
 void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n) {
   struct tilth_device_runtime *d = (struct tilth_device_runtime *)rt;
   void *parameters[MOST_POINTERS + 1] = {NULL};
@@ -36,6 +67,9 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
   pthread_mutex_unlock(&loading);
   if (bad) return;
   for (int i = 0; i < n; i++) parameters[i] = (void *)&pointers[i];
-  went_wrong(d, d->driver->cuLaunchKernel(k->function, (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream, parameters, NULL),
-             "starting a kernel");
+  d->launches++;
+  if (d->profile)
+    start_profiled(d, k, parameters);
+  else
+    start(d, k, parameters);
 }

@@ -3,6 +3,7 @@
 #define TILTH_LAUNCH_H
 #include "driver.h"
 #include "parts.h"
+#include "tilth.h"
 #include "tilth_kernel.h"
 
 /* The code of a translation unit; its module is loaded when a model is opened. */
@@ -20,6 +21,14 @@ struct tilth_device_kernel {
   CUfunction function;
 };
 
+/* The launches of a run that is profiled, with an event before and one behind each. */
+struct tilth_device_profile {
+  struct tilth_launch *launches;
+  CUevent *begins, *ends;
+  int32_t n, most;
+  int32_t call; /* the one that runs */
+};
+
 /* What kernels get. The functions of a plan pass it on. */
 struct tilth_device_runtime {
   struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
@@ -27,6 +36,8 @@ struct tilth_device_runtime {
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
+  int32_t launches; /* of a run so far */
+  struct tilth_device_profile *profile; /* NULL but while a run is profiled */
 };
 
 /* Starts a kernel with pointers into the device's memory. */

@@ -24,7 +24,9 @@ struct tilth_model {
   CUgraph graph;
   CUgraphExec run;
   void **inputs, **outputs; /* the caller's side */
-  CUevent *marks; /* one more than there are calls */
+  CUevent begin, end; /* of a run */
+  struct tilth_device_profile profile;
+  struct driver_busy busy; /* for profiles */
 };
 
 static struct driver driver;
@@ -40,13 +42,12 @@ static int fails(CUresult result, const char *step) {
   return result == CUDA_SUCCESS ? 0 : tilth_fail("%s: %s", step, driver_error(&driver, result));
 }
 
-/* The model that is profiled by this thread, and its next mark. */
-static _Thread_local struct tilth_model *profiled;
-static _Thread_local int32_t next_mark;
+/* The profile that is made by this thread. */
+static _Thread_local struct tilth_device_profile *profiled;
 
-/* In a profile the card notes when it comes here; what it noted is read afterwards. */
+/* Called before the first call and behind each. Times are the card's, which are read afterwards. */
 double tilth_now(void) {
-  if (profiled && next_mark <= tilth_plan.n_calls) fails(driver.cuEventRecord(profiled->marks[next_mark++], profiled->device.stream), "timing a kernel");
+  if (profiled) profiled->call++;
   return 0;
 }
 
@@ -94,24 +95,21 @@ static int open_mirrors(struct tilth_model *m) {
   return m->inputs && m->outputs && !m->inputs[tilth_plan.n_inputs] && !m->outputs[tilth_plan.n_outputs] ? 0 : tilth_fail("out of memory");
 }
 
-static int open_marks(struct tilth_model *m) {
-  m->marks = calloc((size_t)tilth_plan.n_calls + 1, sizeof *m->marks);
-  if (!m->marks) return tilth_fail("out of memory");
-  for (int32_t k = 0; k <= tilth_plan.n_calls; k++)
-    if (fails(driver.cuEventCreate(&m->marks[k], 0), "making an event")) return -1;
-  return 0;
+static int open_events(struct tilth_model *m) {
+  return fails(driver.cuEventCreate(&m->begin, 0), "making an event") || fails(driver.cuEventCreate(&m->end, 0), "making an event") ? -1 : 0;
 }
 
-/* Seconds between two marks, once the card has come by. */
-static int between(const struct tilth_model *m, int32_t first, int32_t last, double *seconds) {
+/* Seconds between two events, once the card has come by. */
+static int between(CUevent begin, CUevent end, double *seconds) {
   float milliseconds = 0;
-  int bad = fails(driver.cuEventElapsedTime(&milliseconds, m->marks[first], m->marks[last]), "timing the model");
+  int bad = fails(driver.cuEventElapsedTime(&milliseconds, begin, end), "timing the model");
   *seconds = 1e-3 * milliseconds;
   return bad;
 }
 
 /* Starts all calls, one after another. */
 static int start(struct tilth_model *m, double *seconds) {
+  m->device.launches = 0;
   tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
   return fails(m->device.failed, m->device.step);
 }
@@ -131,11 +129,24 @@ API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
   tilth_fail(NULL);
   struct tilth_model *m = calloc(1, sizeof *m);
   if (!m) tilth_fail("out of memory");
-  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_marks(m) || open_graph(m))) {
+  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_events(m) || open_graph(m))) {
     tilth_close(m);
     return NULL;
   }
   return m;
+}
+
+static void close_profile(struct tilth_model *m) {
+  struct tilth_device_profile *p = &m->profile;
+  for (int32_t k = 0; k < p->most; k++) {
+    if (p->begins && p->begins[k]) driver.cuEventDestroy_v2(p->begins[k]);
+    if (p->ends && p->ends[k]) driver.cuEventDestroy_v2(p->ends[k]);
+  }
+  if (m->busy.memory) driver.cuMemFree_v2(m->busy.memory);
+  free(p->launches);
+  free(p->begins);
+  free(p->ends);
+  m->profile = (struct tilth_device_profile){0}, m->busy = (struct driver_busy){0};
 }
 
 static void free_all(void **list, int32_t n) {
@@ -146,8 +157,10 @@ static void free_all(void **list, int32_t n) {
 API void tilth_close(struct tilth_model *m) {
   if (!m) return;
   if (driver_ready > 0) {
-    for (int32_t k = 0; m->marks && k <= tilth_plan.n_calls; k++)
-      if (m->marks[k]) driver.cuEventDestroy_v2(m->marks[k]);
+    if (m->context) driver.cuCtxSetCurrent(m->context); /* this thread may be another than that which opened it */
+    close_profile(m);
+    if (m->begin) driver.cuEventDestroy_v2(m->begin);
+    if (m->end) driver.cuEventDestroy_v2(m->end);
     if (m->run) driver.cuGraphExecDestroy(m->run);
     if (m->graph) driver.cuGraphDestroy(m->graph);
     if (m->arena) driver.cuMemFree_v2(m->arena);
@@ -156,7 +169,6 @@ API void tilth_close(struct tilth_model *m) {
   }
   free_all(m->inputs, tilth_plan.n_inputs);
   free_all(m->outputs, tilth_plan.n_outputs);
-  free(m->marks);
   free(m);
 }
 
@@ -180,9 +192,9 @@ static int take_outputs(struct tilth_model *m) {
 API void tilth_run(struct tilth_model *m) {
   tilth_fail(NULL);
   if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) ||
-      fails(driver.cuEventRecord(m->marks[0], m->device.stream), "timing the model") ||
+      fails(driver.cuEventRecord(m->begin, m->device.stream), "timing the model") ||
       fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model") ||
-      fails(driver.cuEventRecord(m->marks[tilth_plan.n_calls], m->device.stream), "timing the model"))
+      fails(driver.cuEventRecord(m->end, m->device.stream), "timing the model"))
     return;
   take_outputs(m);
 }
@@ -190,18 +202,52 @@ API void tilth_run(struct tilth_model *m) {
 API double tilth_device_seconds(struct tilth_model *m) {
   double seconds = 0;
   tilth_fail(NULL);
-  if (tilth_plan.n_calls > 0) between(m, 0, tilth_plan.n_calls, &seconds);
+  if (tilth_plan.n_calls > 0 && !fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU")) between(m->begin, m->end, &seconds);
   return seconds;
 }
 
-/* Kernels are started one by one. Where that takes longer than they do, the time between them is theirs, too. */
+static int make_profile(struct tilth_model *m) {
+  struct tilth_device_profile *p = &m->profile;
+  p->most = m->device.launches;
+  p->launches = calloc(p->most, sizeof *p->launches), p->begins = calloc(p->most, sizeof *p->begins), p->ends = calloc(p->most, sizeof *p->ends);
+  if (!p->launches || !p->begins || !p->ends) return tilth_fail("out of memory");
+  for (int32_t k = 0; k < p->most; k++)
+    if (fails(driver.cuEventCreate(&p->begins[k], 0), "making an event") || fails(driver.cuEventCreate(&p->ends[k], 0), "making an event")) return -1;
+  return fails(driver_busy_open(&driver, &m->busy), "making work for the GPU");
+}
+
+/* Once the model has run, it is known how many launches that takes. */
+static int open_profile(struct tilth_model *m) {
+  if (m->busy.memory || m->device.launches == 0 || make_profile(m) == 0) return 0;
+  close_profile(m);
+  return -1;
+}
+
+/* So many launches are put into the queue while the card is busy once. */
+enum { LAUNCHES_AHEAD = 32 };
+
+/* The card is kept busy until all launches are in its queue: they follow at once then, and what lies between the events around one is its own. */
+static int run_profiled(struct tilth_model *m, double *seconds) {
+  m->profile.n = 0, m->profile.call = -1;
+  m->device.profile = profiled = &m->profile;
+  int ahead = m->profile.most > 0 ? 1 + m->profile.most / LAUNCHES_AHEAD : 0;
+  int bad = fails(driver_busy_start(&driver, m->device.stream, &m->busy, ahead), "running the model") || start(m, seconds);
+  m->device.profile = profiled = NULL;
+  return bad;
+}
+
 API void tilth_profile(struct tilth_model *m, double *seconds) {
   tilth_fail(NULL);
-  profiled = m, next_mark = 0;
-  int bad = fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) || start(m, seconds) || take_outputs(m);
-  profiled = NULL;
-  for (int32_t k = 0; k < tilth_plan.n_calls && !bad; k++) bad = between(m, k, k + 1, &seconds[k]);
+  int bad = fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || open_profile(m) || give_inputs(m) || run_profiled(m, seconds) || take_outputs(m);
+  for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = 0;
+  for (int32_t k = 0; k < m->profile.n && !bad; k++) {
+    struct tilth_launch *l = &m->profile.launches[k];
+    bad = between(m->profile.begins[k], m->profile.ends[k], &l->seconds);
+    seconds[l->call] += l->seconds;
+  }
 }
+
+API const struct tilth_launch *tilth_profile_launches(struct tilth_model *m, int32_t *n) { return *n = m->profile.n, m->profile.launches; }
 
 API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
   CUstream s = stream;
@@ -222,6 +268,10 @@ API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
   if (driver.cuCtxSetCurrent(m->context)) return;
   *flops = driver_flops(&driver, m->device.stream);
   *bytes = driver_copies(&driver, m->device.stream, COPIED_BYTES);
+}
+
+API double tilth_matrices_peak(struct tilth_model *m, int32_t format) {
+  return driver.cuCtxSetCurrent(m->context) ? 0 : driver_matrices(&driver, m->device.stream, format);
 }
 
 API double tilth_integer_peak(struct tilth_model *m) { return (void)m, 0; }

@@ -1,0 +1,70 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// writeDevice writes the profile of a model on a device: a line a call, then one for what lies between launches.
+func (p *Profile) writeDevice(w io.Writer) error {
+	table := show.NewTable(">TIME", ">SHARE", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	d := p.Device
+	for _, c := range p.Calls {
+		occupancy, registers := c.occupancy()
+		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
+			show.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.Call)
+	}
+	table.Row(show.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
+	if err := table.Write(w); err != nil {
+		return err
+	}
+	t := p.Total
+	_, err := fmt.Fprintf(w, "\ntotal %s on the device: kernels %s in %d calls, launches and gaps %s; copies of inputs and outputs %s beside that\n"+
+		"kernels: %s %s, %s of the peak; at the device's limits %s\n"+
+		"device: %s TFLOP/s of fused multiply-adds%s, %s GB/s from and to memory\n",
+		show.Seconds(d.Seconds), show.Seconds(t.Seconds), len(p.Calls), show.Seconds(d.GapSeconds), show.Seconds(d.CopySeconds),
+		show.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.peakShare(), show.Seconds(t.LimitSeconds),
+		show.TFLOPS(p.Peak.FlopsPerSecond, 1), p.matrices(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
+	return err
+}
+
+// deviceUnit is that of the rate of operations of a device.
+func (p *Profile) deviceUnit() string {
+	if p.Total.IntegerOps > 0 {
+		return "TOP/s"
+	}
+	return "TFLOP/s"
+}
+
+// matrices are the rates of products of matrices of the formats that the model uses.
+func (p *Profile) matrices() string {
+	text := ""
+	for _, format := range p.Device.Matrices {
+		text += fmt.Sprintf(", %s of products of matrices in %s", show.TFLOPS(p.Peak.Matrices[format], 1), format)
+	}
+	return text
+}
+
+// memoryShare is the bytes' least time over the time taken.
+func (p *Profile) memoryShare(w Work) string {
+	if w.Bytes == 0 || p.Peak.BytesPerSecond == 0 {
+		return show.Missing
+	}
+	return percent(w.BytesPerSecond / p.Peak.BytesPerSecond)
+}
+
+// occupancy is that of a call's longest launch, with its registers and how much of them is in memory.
+func (c *Call) occupancy() (share, registers string) {
+	if len(c.Launches) == 0 {
+		return show.Missing, show.Missing
+	}
+	l := c.Launches[0]
+	registers = strconv.Itoa(l.Registers)
+	if l.SpilledBytes > 0 {
+		registers += fmt.Sprintf(" and %d B", l.SpilledBytes)
+	}
+	return percent(l.Occupancy), registers
+}
