@@ -190,7 +190,7 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		{float, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"}, {array.BFloat16, "BF16", "m16n8k16.row.col.f32.bf16.bf16.f32"},
 		{array.Float16, "F16", "m16n8k16.row.col.f32.f16.f16.f32"}, {array.Int8, "I8", "m16n8k32.row.col.s32.s8.s8.s32"},
 		{array.Uint8, "I8", "m16n8k32.row.col.s32.u8.u8.s32"}, {array.BFloat16, "warpgroup BF16", "k16.f32.bf16.bf16"},
-		{array.Float16, "warpgroup F16", "k16.f32.f16.f16"},
+		{array.Float16, "warpgroup F16", "k16.f32.f16.f16"}, {float, "warpgroup TF32", "k8.f32.tf32.tf32"},
 	} {
 		s := b.Space(exprtest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast)
 		for _, a := range s.Algorithms() {

@@ -17,8 +17,24 @@ type Fetching struct {
 	Stages int64
 	// Skewed leaves gaps between rows, so that fragments of matrices are read from different banks.
 	Skewed bool
-	// Swizzled lays operands out for the instructions of warpgroups.
+	// Swizzled lays operands out for the instructions of warpgroups, with terms side by side where Exchanges says so.
 	Swizzled bool
+}
+
+// exchangedBytes is the size of elements whose terms must lie side by side for warpgroups, and that asynchronous copies
+// copy one by one.
+const exchangedBytes = 4
+
+// Exchanges reports whether lines of an operand that lie side by side can exchange places with its terms on the way to
+// shared memory.
+func (p *Product) Exchanges(o Operand) bool {
+	last := o.Load.Index[len(o.Load.Index)-1]
+	return o.feed < 0 && o.Load.DType().Bytes() == exchangedBytes && !nest.UsesAny(last, p.Reduce) && p.terms(o) >= 0
+}
+
+// terms is the dimension of an operand that is the cut axis; -1 where none is it alone.
+func (p *Product) terms(o Operand) int {
+	return slices.Index(o.Load.Index, expr.Expr(p.Reduce[p.Step]))
 }
 
 // gap is how many elements lie behind a row of an operand where rows are skewed. Threads that have a fragment together
@@ -45,6 +61,10 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 			for k := range perm {
 				perm[k] = k
 			}
+			if f.Swizzled && p.Exchanges(o) {
+				last := len(perm) - 1
+				perm[p.terms(o)], perm[last] = perm[last], perm[p.terms(o)]
+			}
 			var err error
 			stage, err = b.S.CacheRead(p.Unit.Acc, o.place(b.S.Stages[p.Unit.Acc]), perm)
 			b.Do(err)
@@ -60,8 +80,25 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 		if f.Swizzled {
 			b.Do(b.S.Swizzle(stage))
 		}
-		Together(b, stage, f)
+		how := f
+		if f.Swizzled && p.Exchanges(o) {
+			how.Vector = 1
+			p.alongLines(b, stage, o)
+		}
+		Together(b, stage, how)
 	}
+}
+
+// alongLines has neighbouring threads copy neighbouring lines of an operand whose terms exchange places with them: they
+// lie side by side where they come from.
+func (p *Product) alongLines(b *nest.Builder, stage int, o Operand) {
+	order := make([]int, len(b.S.Stages[stage].Axes))
+	for k := range order {
+		order[k] = k
+	}
+	last := len(order) - 1
+	order[p.terms(o)], order[last] = order[last], order[p.terms(o)]
+	b.Do(b.S.Reorder(stage, order...))
 }
 
 // others are the stages that only the reduction reads, and that no tile shares.
@@ -79,9 +116,9 @@ func Together(b *nest.Builder, stage int, f Fetching) {
 	if b.Err != nil {
 		return
 	}
-	all := make([]int, len(b.S.Stages[stage].Axes))
-	for k := range all {
-		all[k] = k
+	var all []int
+	for _, it := range b.S.Stages[stage].Leaves {
+		all = append(all, it.ID)
 	}
 	_, thread := b.Split(stage, b.Fuse(stage, all), f.Threads*f.Vector, schedule.Peel)
 	if f.Vector > 1 {

@@ -241,7 +241,7 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 func (p *Product) AtOnce(b Box, f Fetching) int64 {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
-		if _, row := o.elements(b, ranges); row%f.Vector != 0 {
+		if _, row := o.elements(b, ranges); row%f.Vector != 0 || f.Swizzled && p.Exchanges(o) {
 			return 1
 		}
 	}

@@ -39,8 +39,8 @@ func (p *tile) lines(o product.Operand) *expr.Var {
 	return p.Axes[p.Columns]
 }
 
-// turned reports whether lines of an operand lie side by side, not terms; ok is false where neither do, or
-// instructions do not read elements of that size so.
+// turned reports whether lines of an operand lie side by side in shared memory, not terms; ok is false where neither
+// do, or instructions do not read elements of that size so.
 func (p *tile) turned(o product.Operand) (turned, ok bool) {
 	lines, terms := p.lines(o), p.Reduce[p.Step]
 	for _, x := range o.Load.Index {
@@ -52,6 +52,9 @@ func (p *tile) turned(o product.Operand) (turned, ok bool) {
 	case expr.Expr(terms):
 		return false, true
 	case expr.Expr(lines):
+		if p.Exchanges(o) {
+			return false, true
+		}
 		return true, o.Load.DType().Bytes() == 2
 	}
 	return false, false

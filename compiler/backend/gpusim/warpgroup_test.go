@@ -1,0 +1,84 @@
+package gpusim
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// transposed is a product of two matrices of bytes whose rows are terms.
+const transposed = `tilth-workload 1
+input t0 i8[256,256]
+input t1 i8[512,256]
+sum t2 i32[256,512] over 256 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 i1 r0]))
+output t2
+`
+
+// TestPointsOfWarpgroupsMultiplyByThem: no proof fails that a legal point's loops are what instructions compute, and
+// the default schedule is such a point where no numerics allow a cheaper format.
+func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
+	on := played(t)
+	bytes, err := expr.Parse(transposed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]*expr.Workload{
+		"warpgroup TF32": exprtest.Product(t, 256, 256, 512), "warpgroup BF16": exprtest.ProductOf(t, array.BFloat16, 256, 256, 512),
+		"warpgroup F16": exprtest.ProductOf(t, array.Float16, 256, 256, 512), "warpgroup I8": bytes,
+	} {
+		s := Backend{}.Space(w, on, schedule.Fast)
+		if by := s.Algorithm(s.Default()); by.Name != name && name != "warpgroup TF32" {
+			t.Errorf("the default schedule of %s computes by %s", name, by.Name)
+		}
+		for _, by := range s.Algorithms() {
+			if by.Name == name {
+				s = s.Of(by)
+			}
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 20 {
+			p, ok := s.Random(rng)
+			if !ok {
+				t.Fatalf("%s has no point", name)
+			}
+			made, err := s.Apply(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := codegen.Lower(made, on.GPU, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !multiplies(f) {
+				t.Fatalf("%s: %s does not multiply by instructions:\n%s", name, s.Format(p), f.Text())
+			}
+		}
+	}
+}
+
+func multiplies(f *ir.Func) (found bool) {
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		_, ok := st.(*ir.MultiplyShared)
+		found = found || ok
+	})
+	return found
+}
+
+// TestOnlyCardsWithWarpgroupsUseThem: the cards before and behind Hopper have none.
+func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
+	on := played(t).Clone()
+	gpu := *on.GPU
+	gpu.Arch, on.GPU = "sm_89", &gpu
+	for _, by := range (Backend{}).Space(exprtest.ProductOf(t, array.BFloat16, 256, 256, 512), on, schedule.Fast).Algorithms() {
+		if strings.HasPrefix(by.Name, "warpgroup") {
+			t.Errorf("there is %s for %s", by.Name, gpu.Arch)
+		}
+	}
+}
