@@ -13,7 +13,7 @@ var files embed.FS
 
 // simulated are the headers of the simulation, each of which uses those before it.
 var simulated = []string{
-	"memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "warp.h", "fragments.h", "operands.h", "products.h", "words.h", "launch.h",
+	"memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "bulk.h", "warp.h", "fragments.h", "operands.h", "products.h", "words.h", "launch.h",
 }
 
 // Simulated is the C text that makes a processor play a GPU: it stands before kernels, behind the header of the ABI.

@@ -17,6 +17,10 @@ var instructions = map[string]struct{ ptx, sass []string }{
 	"simt":      {[]string{"ld.shared.v4.f32", "fma.rn.f32", "bar.sync"}, []string{"LDS.128", "FFMA"}},
 	"tensor":    {[]string{"cp.async.cg.shared.global", "ldmatrix.sync.aligned.m8n8.x4", "m16n8k16.row.col.f32.bf16"}, []string{"LDGSTS", "LDSM", "HMMA"}},
 	"fragments": {[]string{"f32.f16.f16.f32", "f32.tf32.tf32.f32", "s32.s8.s8.s32", "s32.u8.u8.s32", "x2.trans", "bar.warp.sync"}, []string{"HMMA", "IMMA"}},
+	"bulk": {[]string{
+		"mbarrier.init.shared::cta.b64", "mbarrier.arrive.expect_tx.shared::cta.b64", "mbarrier.try_wait.parity.shared::cta.b64",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", "fence.proxy.async.shared::cta",
+	}, []string{"UBLKCP", "SYNCS"}},
 	"warpgroup": {[]string{
 		"fence.proxy.async.shared::cta", "wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 1",
 		"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "m64n64k16.f32.f16.f16", "m64n32k8.f32.tf32.tf32", "m64n32k32.s32.s8.s8",
@@ -25,7 +29,7 @@ var instructions = map[string]struct{ ptx, sass []string }{
 }
 
 // least is the oldest architecture that has a file's instructions, where not all have.
-var least = map[string]string{"warpgroup": "sm_90a"}
+var least = map[string]string{"bulk": "sm_90a", "warpgroup": "sm_90a"}
 
 // memoryOfThreads is what PTX has where variables of a thread do not lie in registers.
 var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)

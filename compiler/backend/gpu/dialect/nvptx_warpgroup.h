@@ -1,7 +1,21 @@
-/* The words of warpgroups, of four warps each, for NVIDIA's GPUs from sm_90a on. */
+/* The words of bulk copies and of warpgroups, four warps each, for sm_90a of NVIDIA's GPUs. */
 
 /* Accesses of shared memory by threads, before those of instructions that read it past them. */
 #define FENCE_ASYNC() __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory")
+
+#define MBARRIER_INIT(m, i, arrivals) \
+  __asm__ volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(NVPTX_ADDRESS(m, i)), "r"(arrivals) : "memory")
+#define MBARRIER_EXPECT(m, i, bytes)                                                                              \
+  __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(NVPTX_ADDRESS(m, i)), "r"(bytes) \
+                   : "memory")
+/* The instruction gives up after a while: it must be tried until it says yes. */
+#define MBARRIER_WAIT(m, i, parity)                                                       \
+  __asm__ volatile(                                                                       \
+      "{\n.reg .pred over;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n" \
+      "@over bra OVER;\nbra AGAIN;\nOVER:\n}" ::"r"(NVPTX_ADDRESS(m, i)), "r"(parity) : "memory")
+#define COPY_BULK(bytes, s, i, g, j, m, k)                                                                            \
+  __asm__ volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(   \
+                       NVPTX_ADDRESS(s, i)), "l"(&(g)[j]), "r"(bytes), "r"(NVPTX_ADDRESS(m, k)) : "memory")
 
 /* Sums stay in their registers here: a compiler must move none of their uses across. */
 NVPTX_OVERLOADED void nvptx_keep(float *d, int n) {

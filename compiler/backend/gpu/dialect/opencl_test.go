@@ -9,8 +9,11 @@ import (
 	"testing"
 )
 
-// warpWords are how words begin that need warps, and their instructions for matrices.
-var warpWords = []string{"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "SHUFFLE", "WARP_BARRIER"}
+// warpWords are how words begin that need warps, and their instructions for matrices or for copies to them.
+var warpWords = []string{
+	"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "MBARRIER", "COPY_BULK", "SHUFFLE",
+	"WARP_BARRIER",
+}
 
 func isWarpWord(word string) bool {
 	return slices.ContainsFunc(warpWords, func(w string) bool { return strings.HasPrefix(word, w) })

@@ -27,10 +27,11 @@ func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
 var waits = []string{
 	"BARRIER();", "WARP_BARRIER();", "COPY_WAIT(0);", "COPY_WAIT(1);", "COPY_COMMIT();", "FENCE_ASYNC();", "WGMMA_FENCE(d, 64);", "WGMMA_COMMIT();",
 	"WGMMA_WAIT(1);", "WGMMA_WAIT_ALL(d, 64);",
+	"MBARRIER_INIT(full, 0, 1);", "MBARRIER_EXPECT(full, row % 2, 512);", "MBARRIER_WAIT(full, (row - 1) % 2, (row - 1) / 2 % 2);",
 }
 
 // missing is a report of what may happen without one of them.
-var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited|have waited|has waited|no FENCE_ASYNC|no WGMMA_FENCE)`)
+var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited|have waited|has waited|no FENCE_ASYNC|is no mbarrier|are missing|no WGMMA_FENCE)`)
 
 // TestEveryWaitThatIsRemovedIsFound takes each line that waits out of each correct kernel.
 func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
@@ -54,7 +55,7 @@ func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
 			})
 		}
 	}
-	if removed < 17 {
+	if removed < 23 {
 		t.Errorf("%d lines wait", removed)
 	}
 }

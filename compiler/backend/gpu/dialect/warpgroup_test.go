@@ -29,6 +29,37 @@ var productFaults = []struct {
 	{"a matrix that nobody wrote", "STORE(sb, i, LOAD(b, i));", "if (i != 20) STORE(sb, i, LOAD(b, i));", "reads sb[20], which nobody wrote (line 9)"},
 }
 
+// copyFaults are mistakes around bulk copies, in the same way: what is put into copyKernel instead of what is right.
+var copyFaults = []struct{ name, instead, put, want string }{
+	{"no fence behind the mbarrier", "FENCE_ASYNC();", "", "thread 0 copies for full[0] (line 8), with no FENCE_ASYNC and barrier behind its beginning (line 4)"},
+	{"another thread's mbarrier, with no barrier", "BARRIER();", "", "race on full[0]: thread 1 reads it (line 10), and thread 0 wrote it (line 4), with no barrier between"},
+	{"a read without a wait", "MBARRIER_WAIT(full, 0, 0);", "", "thread 127 reads s[63], which nobody wrote (line 11)"},
+	{"the other phase", "MBARRIER_WAIT(full, 0, 0);", "MBARRIER_WAIT(full, 0, 1);", "thread 127 reads s[63], which nobody wrote (line 11)"},
+	{"a thread that does not wait", "MBARRIER_WAIT(full, 0, 0);", "if (TID) MBARRIER_WAIT(full, 0, 0);", "thread 0 reads s[0] (line 11), and thread 0 has not waited for its copy of it (line 8)"},
+	{"a wait of one thread for others", "MBARRIER_WAIT(full, 0, 0);", "if (!TID) MBARRIER_WAIT(full, 0, 0); SHUFFLE_XOR(1, 1); if (TID < 32)", "it (line 11), and thread 0 wrote it (line 8), with no barrier between"},
+	{"a phase that never ends", "MBARRIER_EXPECT(full, 0, 256)", "MBARRIER_EXPECT(full, 0, 512)", "waits for a phase of full[0] (line 10), of which 0 arrivals and 256 bytes are missing"},
+	{"more bytes than were told", "MBARRIER_EXPECT(full, 0, 256)", "MBARRIER_EXPECT(full, 0, 128)", "copies bring 256 bytes for a phase of full[0], which expects 128"},
+	{"two arrivals for one", "MBARRIER_EXPECT(full, 0, 256);", "MBARRIER_EXPECT(full, 0, 128); MBARRIER_EXPECT(full, 0, 128);", "thread 0 arrives at full[0] (line 7), whose phase nobody else has to, before it waited for its end"},
+	{"bytes that are no multiple of 16", "COPY_BULK(256", "COPY_BULK(40", "thread 0 copies 40 bytes to s (line 8), which is no multiple of 16, or swizzled"},
+	{"elements that are not aligned", "x, 0, full, 0", "x, 2, full, 0", "thread 0 uses 16 bytes at element 2 of x, which are not aligned to their size (line 8)"},
+	{"an end before the copy", "MBARRIER_WAIT(full, 0, 0);", "return;", "the block ends, and nobody has waited for the copy of line 8"},
+	{"a write of what is copied to", "COPY_BULK(", "STORE(s, 5, 1); COPY_BULK(256, s, 0, x, 0, full, 0); STORE(s, 5, 1); COPY_BULK(", "thread 0 writes s[5] (line 8), and thread 0 has not waited for its copy of it (line 8)"},
+}
+
+const copyKernel = `TILTH_KERNEL(k, 128)(GLOBAL const float *restrict x, GLOBAL const float *restrict unused, GLOBAL float *restrict y) {
+GLOBAL_ARRAY(x, 64 * 16); GLOBAL_ARRAY(y, 64 * 16); SHARED_ARRAY(float, s, 64); SHARED_ARRAY(uint64_t, full, 1);
+if (TID == 0) {
+MBARRIER_INIT(full, 0, 1); FENCE_ASYNC(); }
+BARRIER();
+if (TID == 0) {
+MBARRIER_EXPECT(full, 0, 256);
+COPY_BULK(256, s, 0, x, 0, full, 0);
+}
+MBARRIER_WAIT(full, 0, 0);
+STORE(y, TID, LOAD(s, TID % 64));
+}
+`
+
 const productKernel = `TILTH_KERNEL(k, 128)(GLOBAL const uint16_t *restrict a, GLOBAL const uint16_t *restrict b, GLOBAL float *restrict c) {
 GLOBAL_ARRAY(a, 64 * 16); GLOBAL_ARRAY(b, 16 * 16); GLOBAL_ARRAY(c, 64 * 16);
 SWIZZLED_ARRAY(uint16_t, sa, 64 * 16, 16, 64); SWIZZLED_ARRAY(uint16_t, sb, 16 * 16, 16, 16);
@@ -45,34 +76,44 @@ for (int e = 0; e < 8; e++) STORE(c, TID * 8 + e, d[e]);
 }
 `
 
-// TestMistakesAroundProductsAreReported runs each kernel in a process of its own, the one that is right first.
-func TestMistakesAroundProductsAreReported(t *testing.T) {
+// TestMistakesAroundProductsAndBulkCopiesAreReported runs each kernel in a process of its own, those that are right first.
+func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 	var kernels, thunks, launches strings.Builder
-	add := func(k int, kernel string) {
-		fmt.Fprintf(&kernels, "#line 1\n%s", strings.Replace(kernel, "TILTH_KERNEL(k,", fmt.Sprintf("TILTH_KERNEL(k%d,", k), 1))
-		fmt.Fprintf(&thunks, "THUNK(k%d, a[0], a[1], a[2])\n", k)
-		fmt.Fprintf(&launches, "  if (!fork()) {\n    LAUNCH(k%d, 128, 1, 1, (OUT(c, 64 * 16)), a, b, c);\n    _exit(0);\n  }\n  wait(0);\n", k)
-	}
-	add(0, productKernel)
-	for k, f := range productFaults {
-		if !strings.Contains(productKernel, f.instead) {
-			t.Fatalf("there is no %s in the kernel", f.instead)
+	n := 0
+	add := func(kernel, instead, put string) {
+		if !strings.Contains(kernel, instead) {
+			t.Fatalf("there is no %s in the kernel", instead)
 		}
-		add(k+1, strings.Replace(productKernel, f.instead, f.put, 1))
+		kernel = strings.Replace(kernel, instead, put, 1)
+		fmt.Fprintf(&kernels, "#line 1\n%s", strings.Replace(kernel, "TILTH_KERNEL(k,", fmt.Sprintf("TILTH_KERNEL(k%d,", n), 1))
+		fmt.Fprintf(&thunks, "THUNK(k%d, a[0], a[1], a[2])\n", n)
+		fmt.Fprintf(&launches, "  if (!fork()) {\n    LAUNCH(k%d, 128, 1, 1, (OUT(c, 64 * 16)), a, b, c);\n    _exit(0);\n  }\n  wait(0);\n", n)
+		n++
 	}
-	host := "#include <sys/wait.h>\n" + thunks.String() + "int main(void) {\n  uint16_t *a = room(64 * 16 * 2), *b = room(16 * 16 * 2);\n" +
+	add(productKernel, "", "")
+	add(copyKernel, "", "")
+	var names, wants []string
+	for _, f := range productFaults {
+		add(productKernel, f.instead, f.put)
+		names, wants = append(names, f.name), append(wants, f.want)
+	}
+	for _, f := range copyFaults {
+		add(copyKernel, f.instead, f.put)
+		names, wants = append(names, f.name), append(wants, f.want)
+	}
+	host := "#include <sys/wait.h>\n" + thunks.String() + "int main(void) {\n  void *a = room(64 * 16 * 4), *b = room(64 * 16 * 4);\n" +
 		"  float *c = room(64 * 16 * 4);\n" + launches.String() + "  return 0;\n}\n"
 	out, err := clang.run(t, kernels.String(), host, 1)
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	lines := strings.Split(out, "\n")
-	if len(lines) != len(productFaults) {
-		t.Fatalf("%d reports of %d mistakes:\n%s", len(lines), len(productFaults), out)
+	if len(lines) != len(wants) {
+		t.Fatalf("%d reports of %d mistakes:\n%s", len(lines), len(wants), out)
 	}
-	for k, f := range productFaults {
-		if !strings.HasPrefix(lines[k], fmt.Sprintf("gpu-sim: kernel k%d, block 0: ", k+1)) || !strings.Contains(lines[k], f.want) {
-			t.Errorf("%s: it wrote\n%s\nwant\n%s", f.name, lines[k], f.want)
+	for k, want := range wants {
+		if !strings.HasPrefix(lines[k], fmt.Sprintf("gpu-sim: kernel k%d, block 0: ", k+2)) || !strings.Contains(lines[k], want) {
+			t.Errorf("%s: it wrote\n%s\nwant\n%s", names[k], lines[k], want)
 		}
 	}
 }

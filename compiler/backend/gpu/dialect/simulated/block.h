@@ -1,6 +1,6 @@
 /* A block of threads on one worker: who runs, who waits, and what stands between accesses. */
 
-enum sim_place { SIM_NOT_STARTED, SIM_RUNS, SIM_AT_BARRIER, SIM_IN_WARP, SIM_IN_GROUP, SIM_ENDED };
+enum sim_place { SIM_NOT_STARTED, SIM_RUNS, SIM_AT_BARRIER, SIM_IN_WARP, SIM_IN_GROUP, SIM_AT_MBARRIER, SIM_ENDED };
 
 /* An asynchronous copy on its way to shared memory; from nowhere, of zeros. */
 struct sim_copy {
@@ -16,6 +16,21 @@ struct sim_copies {
   struct sim_copy *list;
   int begin, end, capacity;
   uint32_t committed;
+};
+
+/* An mbarrier: who must still arrive in its phase, which bytes are expected then and under way, when the last phase
+ * ended. */
+struct sim_mbarrier {
+  const struct sim_array *array;
+  int64_t i, expected, under_way;
+  int arrivals, missing, phase;
+  uint32_t ended;
+};
+
+/* A bulk copy under way. */
+struct sim_bulk {
+  struct sim_mbarrier *mbarrier;
+  struct sim_copy copy;
 };
 
 /* When a thread has used FENCE_ASYNC, by the block's clock. */
@@ -39,6 +54,9 @@ struct sim_thread {
   /* The groups of products that it has committed, and whether products may begin. */
   uint32_t products_committed;
   int products_fenced;
+  /* The mbarrier at which it waits, and the ends of phases that it knows of. */
+  const struct sim_mbarrier *waits_for;
+  uint32_t seen[SIM_MOST_MBARRIERS];
 };
 
 /* What a lane gives to a collective of its warp, and where it wants the result. */
@@ -89,6 +107,9 @@ struct sim_block {
   struct sim_array arrays[SIM_MOST_ARRAYS];
   struct sim_thread threads[SIM_MOST_THREADS];
   struct sim_warp warps[SIM_MOST_THREADS / SIM_WARP];
+  int n_mbarriers, n_bulk;
+  struct sim_mbarrier mbarriers[SIM_MOST_MBARRIERS];
+  struct sim_bulk bulk[SIM_MOST_BULK];
   /* The products of warpgroups, where there are any. */
   struct sim_group *groups[SIM_MOST_THREADS / SIM_WARP / 4];
 };
@@ -119,10 +140,14 @@ SIM_STATIC const char *sim_place_name(const struct sim_block *b, const struct si
   return text;
 }
 
+SIM_STATIC void sim_check_phases(const struct sim_block *b);
+SIM_STATIC void sim_check_bulk(const struct sim_block *b);
+
 /* Reports that nobody can go on: some wait for others that are elsewhere. */
 SIM_RARE void sim_stuck(const struct sim_block *b) {
   const struct sim_thread *waits = 0, *missing = 0;
   int threads = b->launch->threads, together = 0;
+  sim_check_phases(b);
   for (int t = 0; t < threads; t++) {
     const struct sim_thread *x = &b->threads[t];
     if (x->place != SIM_ENDED && (!waits || (waits->place == SIM_AT_BARRIER && x->place != SIM_AT_BARRIER))) waits = x;
@@ -179,7 +204,7 @@ SIM_STATIC void sim_run(struct sim_block *b, struct sim_thread *t) {
   sim_check_products(t);
   t->place = SIM_ENDED;
   t->copies.begin = t->copies.end = 0;
-  b->ended++;
+  if (++b->ended == b->launch->threads) sim_check_bulk(b);
 }
 
 /* What every stack does for ever: it runs threads that nobody has begun. A thread that waits for nobody is one call. */
@@ -224,6 +249,20 @@ SIM_CALLED void sim_barrier(struct sim_thread *sim, int line) {
 SIM_INLINE int sim_is_before(const struct sim_thread *sim, int thread, uint32_t time) {
   return thread == sim->number || time < sim->block->barrier ||
          (thread / SIM_WARP == sim->number / SIM_WARP && time < sim->warp->time);
+}
+
+/* Whether what an element holds was written before what a thread does now: what bulk copies bring, if the thread has
+ * waited for their phase, or a barrier stands behind its end. */
+SIM_INLINE int sim_is_written_before(const struct sim_thread *sim, const struct sim_cell *c) {
+  if (!sim_is_bulk(c)) return sim_is_before(sim, c->writer, c->wrote);
+  return c->wrote < sim->block->barrier || sim->seen[SIM_UNFENCED - c->fences] >= c->wrote;
+}
+
+/* Whether what a thread wrote is there for instructions that read it past the threads: behind a FENCE_ASYNC, and a
+ * barrier if another thread begins them. */
+SIM_INLINE int sim_is_fenced(const struct sim_block *b, const struct sim_cell *c, int own) {
+  const struct sim_fences *f = &b->threads[c->writer].fences;
+  return c->fences < f->n && (own || f->times[c->fences] < b->barrier);
 }
 
 SIM_RARE void sim_outside(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int64_t n, int line) {

@@ -5,13 +5,14 @@ SIM_STATIC void sim_run_block(struct sim_block *b, int64_t number) {
   if (b->clock >= 1u << 31) {
     memset(b->cells, 0, (size_t)b->shared_elements * sizeof *b->cells);
     b->clock = 0;
+    for (int t = 0; t < threads; t++) memset(b->threads[t].seen, 0, sizeof b->threads[t].seen);
   }
   b->number = number;
   b->beginning = b->barrier = ++b->clock;
   for (int w = 0; w * SIM_WARP < threads; w++) b->warps[w].time = b->clock;
   /* In another order in each block, so that nobody gets used to one. */
   b->start = (int)(number * 37 % threads), b->step = number % 2 ? threads - 1 : 1;
-  b->started = b->ended = 0;
+  b->started = b->ended = b->n_mbarriers = 0;
   sim_leave(b, &b->worker);
 }
 

@@ -31,8 +31,12 @@ struct sim_cell {
   uint32_t fences;
 };
 
-/* What needs no fence, since it was not written by a thread. */
+enum { SIM_MOST_MBARRIERS = 64, SIM_MOST_BULK = 256 };
+
+/* What needs no fence, since no thread wrote it but a bulk copy for the first mbarrier; those of others count down. */
 #define SIM_UNFENCED UINT32_MAX
+
+SIM_INLINE int sim_is_bulk(const struct sim_cell *c) { return c->fences > SIM_UNFENCED - SIM_MOST_MBARRIERS; }
 
 /* An element of global memory that a launch writes. Blocks use it from several workers. Accesses are those of
  * sim_global_access, 0 is none; other is a read with nothing between it and the last one, if possible of another

@@ -56,6 +56,16 @@ SIM_STATIC struct sim_operand sim_operand_of(const struct sim_thread *sim, struc
   return (struct sim_operand){a, tilth_descriptor(address, a->element_bytes, a->row, a->rows, turned), turned, lines};
 }
 
+/* Checks that all threads of a warpgroup know that a bulk copy has ended. */
+SIM_INLINE void sim_check_seen(const struct sim_thread *sim, const struct sim_cell *c, int line) {
+  const struct sim_thread *first = sim - sim->number % SIM_GROUP;
+  for (int t = 0; c->wrote >= sim->block->barrier && t < SIM_GROUP; t++)
+    if (!sim_is_written_before(first + t, c))
+      sim_fail(sim->block,
+               "the product of line %d reads what the copy of line %d brings, and thread %d has not waited for it",
+               line, c->write_line, first[t].number);
+}
+
 /* Checks that the matrix is there for instructions that read it past the threads, and notes that they do. */
 SIM_STATIC void sim_begin_read(const struct sim_thread *sim, const struct sim_operand *o, int terms, int line) {
   const struct sim_block *b = sim->block;
@@ -66,9 +76,11 @@ SIM_STATIC void sim_begin_read(const struct sim_thread *sim, const struct sim_op
       if (at < 0 || at >= a->elements) sim_outside(sim, a, at, 1, line);
       struct sim_cell *c = &a->cells[at];
       sim_check_arrived(sim, a, at, line);
-      const struct sim_fences *f = &b->threads[c->writer].fences;
-      if (c->wrote >= b->barrier) sim_race(sim, a, at, "multiplies", line, c->writer, "wrote", c->write_line);
-      if (c->fences != SIM_UNFENCED && (c->fences >= f->n || f->times[c->fences] >= b->barrier))
+      if (sim_is_bulk(c))
+        sim_check_seen(sim, c, line);
+      else if (c->wrote >= b->barrier)
+        sim_race(sim, a, at, "multiplies", line, c->writer, "wrote", c->write_line);
+      else if (!sim_is_fenced(b, c, 0))
         sim_fail(b,
                  "the product of line %d reads %s[%lld], and thread %d wrote it (line %d), with no FENCE_ASYNC and "
                  "barrier between", line, a->name, (long long)sim_element_at(a, at), c->writer, c->write_line);

@@ -49,7 +49,7 @@ SIM_INLINE void sim_check_arrived(const struct sim_thread *sim, const struct sim
 SIM_INLINE void sim_note_read(const struct sim_thread *sim, const struct sim_array *a, int64_t i, int line) {
   struct sim_cell *c = &a->cells[i];
   sim_check_arrived(sim, a, i, line);
-  if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0))
+  if (__builtin_expect(!sim_is_written_before(sim, c), 0))
     sim_race(sim, a, i, "reads", line, c->writer, "wrote", c->write_line);
   sim_keep_reader(sim, c, line);
 }
@@ -61,7 +61,7 @@ SIM_INLINE void sim_note_write(const struct sim_thread *sim, const struct sim_ar
   if (__builtin_expect(c->wrote >= sim->block->beginning, 1)) {
     if (__builtin_expect(c->copier != 0, 0)) sim_copy_on_its_way(sim, a, i, "writes", line);
     if (__builtin_expect(c->products != 0, 0)) sim_product_reads(sim, a, i, line);
-    if (__builtin_expect(!sim_is_before(sim, c->writer, c->wrote), 0))
+    if (__builtin_expect(!sim_is_written_before(sim, c), 0))
       sim_race(sim, a, i, "writes", line, c->writer, "wrote", c->write_line);
     if (c->read >= sim->block->barrier) {
       if (__builtin_expect(!sim_is_before(sim, c->reader, c->read), 0))

@@ -134,6 +134,14 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define BF16X2(low, high) (sim_round_bf16(low) | sim_round_bf16(high) << 16)
 
 #define FENCE_ASYNC() sim_fence_async(sim)
+#define MBARRIER_INIT(m, i, arrivals) sim_init_mbarrier(sim, m##_array, (i), (arrivals), __LINE__)
+#define MBARRIER_EXPECT(m, i, bytes) sim_expect(sim, m##_array, (i), (bytes), __LINE__)
+#define MBARRIER_WAIT(m, i, parity) sim_wait_for_phase(sim, m##_array, (i), (parity), __LINE__)
+#define COPY_BULK(bytes, s, i, g, j, m, k) \
+  do { \
+    _Static_assert(sizeof *(s) == sizeof *(g), "like elements"); \
+    sim_copy_bulk(sim, (bytes), s##_array, (i), g##_array, (j), m##_array, (k), __LINE__); \
+  } while (0)
 #define WGMMA_FENCE(d, n) ((void)(d), sim->products_fenced = 1)
 #define WGMMA(n, type, d, apart, a, i, a_turned, b, j, b_turned) \
   sim_multiply(sim, &sim_wgmma_##type, (n), (d), (apart), (struct sim_matrix){a##_array, (i), (a_turned)}, \
