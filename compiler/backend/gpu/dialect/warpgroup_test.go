@@ -76,7 +76,8 @@ for (int e = 0; e < 8; e++) STORE(c, TID * 8 + e, d[e]);
 }
 `
 
-// TestMistakesAroundProductsAndBulkCopiesAreReported runs each kernel in a process of its own, those that are right first.
+// TestMistakesAroundProductsAndBulkCopiesAreReported runs each kernel in a process of its own, those that are right
+// first.
 func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 	var kernels, thunks, launches strings.Builder
 	n := 0

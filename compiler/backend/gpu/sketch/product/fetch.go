@@ -21,8 +21,8 @@ type Fetching struct {
 	Swizzled bool
 }
 
-// exchangedBytes is the size of elements whose terms must lie side by side for warpgroups, and that asynchronous copies
-// copy one by one.
+// exchangedBytes is the size of elements whose terms must lie side by side for warpgroups, and that asynchronous
+// copies copy one by one.
 const exchangedBytes = 4
 
 // Exchanges reports whether lines of an operand that lie side by side can exchange places with its terms on the way to
@@ -32,9 +32,13 @@ func (p *Product) Exchanges(o Operand) bool {
 	return o.feed < 0 && o.Load.DType().Bytes() == exchangedBytes && !nest.UsesAny(last, p.Reduce) && p.terms(o) >= 0
 }
 
-// terms is the dimension of an operand that is the cut axis; -1 where none is it alone.
+// terms is the dimension of an operand along which the cut axis goes, from the beginning of a part of a sum on; -1
+// where none is that alone.
 func (p *Product) terms(o Operand) int {
-	return slices.Index(o.Load.Index, expr.Expr(p.Reduce[p.Step]))
+	return slices.IndexFunc(o.Load.Index, func(x expr.Expr) bool {
+		coef, linear := expr.Linearize(x).Coef(p.Reduce[p.Step])
+		return linear && coef == 1 && !expr.Uses(x, p.Axes[p.Rows]) && !expr.Uses(x, p.Axes[p.Columns])
+	})
 }
 
 // gap is how many elements lie behind a row of an operand where rows are skewed. Threads that have a fragment together
@@ -89,8 +93,8 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 	}
 }
 
-// alongLines has neighbouring threads copy neighbouring lines of an operand whose terms exchange places with them: they
-// lie side by side where they come from.
+// alongLines has neighbouring threads copy neighbouring lines of an operand whose terms exchange places with them:
+// they lie side by side where they come from.
 func (p *Product) alongLines(b *nest.Builder, stage int, o Operand) {
 	order := make([]int, len(b.S.Stages[stage].Axes))
 	for k := range order {

@@ -87,8 +87,8 @@ func (p *patches) patch(b *nest.Builder) int {
 	return patch
 }
 
-// unrolled writes all loops of a stage out, those of a reduction outside, so that what each term has of its own is read
-// once.
+// unrolled writes all loops of a stage out, those of a reduction outside, so that what each term has of its own is
+// read once.
 func (p *patches) unrolled(b *nest.Builder, id int) {
 	if b.Err != nil {
 		return

@@ -20,7 +20,8 @@ type patches struct {
 	// that of the channels.
 	extents              []int64
 	down, along, channel int
-	// window is the load whose elements overlap, feed the stage that computes it for this reduction alone, -1 for none.
+	// window is the load whose elements overlap, feed the stage that computes it for this reduction alone, -1 for
+	// none.
 	window *expr.Load
 	axes   []*expr.Var
 	reduce []*expr.Var
