@@ -31,7 +31,7 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 	c := Cycles{
 		Arithmetic: (l.Operations.Slots() + l.Instructions()) / machine.Lanes,
 		Matrix:     l.Matrix * l.MatrixBits / machine.MatrixBits,
-		Shared:     l.Local.Units / machine.SharedTurns,
+		Shared:     l.Local.Units,
 		Global:     machine.Traffic((l.Global.Units+l.Stored.Units)*sectorBytes, a.Bytes/float64(l.Blocks)),
 		Residents:  math.Min(float64(held), math.Ceil(float64(l.Blocks)/processors)),
 		Waves:      float64(l.Blocks) / (float64(held) * processors),

@@ -9,8 +9,11 @@ const (
 	// MatrixBits is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
 	// 1024 products of bfloat16.
 	MatrixBits = 1024.0 * 16
-	// SharedTurns is how often the banks of shared memory have a turn.
-	SharedTurns = 1.0
+	// SharedWords is the words of 32 bits that shared memory gives or takes, in one turn of its banks.
+	SharedWords = 32.0
+	// GroupBits is MatrixBits of the instructions that a warpgroup has, and GroupBytes what they read of shared
+	// memory.
+	GroupBits, GroupBytes = 2048.0 * 16, 128.0
 	// GlobalBytes is what comes from global memory when all multiprocessors read, CacheBytes what comes from the cache
 	// that they share.
 	GlobalBytes, CacheBytes = 16.0, 40.0
@@ -21,7 +24,7 @@ const (
 	// Latency is how long a load from global memory takes.
 	Latency = 600.0
 	// Launch is from the end of a launch to the beginning of the next one.
-	Launch = 2000.0
+	Launch = 2500.0
 )
 
 // Traffic is the cycles in which a multiprocessor gets so many bytes, of which so many are not in the shared cache

@@ -1,22 +1,17 @@
 package attention
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
-// What a multiprocessor does in a cycle, and what waiting costs it. Estimates for Hopper, of which nothing was
-// measured yet.
+// What a piece takes.
 const (
-	// bitLanes is the bits of either factor that tensor cores multiply and add by the instructions that a warp has.
-	bitLanes = 1024.0 * 16
-	// sharedLanes is the words of shared memory, globalBytes what comes from global memory when all multiprocessors
-	// read, operations the instructions of threads.
-	sharedLanes, globalBytes, operations = 32.0, 16.0, 128.0
-	// fetchWait is the cycles that fetching a piece takes a block that has nothing else to do meanwhile, stepWait
-	// those of one of the steps of a piece, with the barrier behind it.
-	fetchWait, stepWait = 600.0, 60.0
+	// stepWait is the cycles of one of its steps that a block waits, with the barrier behind it.
+	stepWait = 60.0
 	// steps are those of a piece.
 	steps = 8.0
 	// passes is how often an element of the scores is written and read on its way to the second product, and
@@ -36,32 +31,31 @@ func (a *attention) Cost(q parameters) float64 {
 	products := tile * keys * (terms + columns)
 	perWarp := float64(q.rows*ir.MatrixRows)*(terms+keys) + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys
 	loads := warps * perWarp
-	multiply, parts := products/operations, 1.0
+	multiply, parts := products/machine.Lanes, 1.0
 	if a.matrices {
 		if a.format == schedule.TF32Compensated {
 			parts = 3
 		}
-		multiply = products * parts * 32 / float64(a.format.Packed()) / bitLanes
+		multiply = products * parts * 32 / float64(a.format.Packed()) / machine.MatrixBits
 	} else {
 		loads *= ir.MatrixColumns / 2 // each thread reads what it multiplies
 	}
 	fetched := keys * (terms + columns) * float64(a.bytes)
-	shared := (loads + passes*tile*keys) / sharedLanes
-	issued := (loads*loadOperations*parts + tile*keys*elementOperations + fetched/16*copyOperations) / operations
-	work := max(multiply, shared, issued, fetched/globalBytes)
+	shared := (loads + passes*tile*keys) / machine.SharedWords
+	issued := (loads*loadOperations*parts + tile*keys*elementOperations + fetched/16*copyOperations) / machine.Lanes
+	work := max(multiply, shared, issued, fetched/machine.GlobalBytes)
 	blocks := a.Batches * nest.CeilDiv(a.M, q.tile())
 	resident := a.resident(q)
 	together := float64(min(resident, nest.CeilDiv(blocks, int64(a.gpu.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(a.gpu.Multiprocessors)))
-	if busy := together * warps; busy < 8 {
-		work *= 8 / busy
+	if busy := together * warps; busy < machine.BusyWarps {
+		work *= machine.BusyWarps / busy
 	}
-	wait := steps*stepWait + max(0, fetchWait-float64(q.stages-1)*work)
-	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + fetchWait)
+	wait := steps*stepWait + max(0, machine.Latency-float64(q.stages-1)*work)
+	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + machine.Latency)
 }
 
 // resident is how many blocks a multiprocessor holds.
 func (a *attention) resident(q parameters) int64 {
-	return max(1, min(int64(a.gpu.MultiprocessorThreads)/q.threads(), int64(a.gpu.MultiprocessorRegisters)/(q.threads()*(40+a.registers(q))),
-		a.gpu.MultiprocessorSharedBytes/a.sharedBytes(q)))
+	return machine.Residents(a.gpu, q.threads(), product.OwnRegisters+a.registers(q), a.sharedBytes(q))
 }

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -57,13 +58,6 @@ func (p *Product) AddUp(b *nest.Builder) {
 	elementwise.Results(b, u, len(p.Extents), threads, 1)
 }
 
-const (
-	// launchWait is the cycles that a launch takes a card that has nothing else to do meanwhile.
-	launchWait = 2500.0
-	// globalBytes is what a multiprocessor gets from global memory in a cycle when all read.
-	globalBytes = 16.0
-)
-
 // AddUpCost is what dividing sums takes, in cycles: another launch, and memory that parts are written to and read
 // from.
 func (p *Product) AddUpCost(parts int64) float64 {
@@ -71,5 +65,5 @@ func (p *Product) AddUpCost(parts int64) float64 {
 		return 0
 	}
 	bytes := 2 * parts * nest.Product(p.Extents) * p.Bytes
-	return launchWait + float64(bytes)/globalBytes/float64(p.GPU.Multiprocessors)
+	return machine.Launch + float64(bytes)/machine.GlobalBytes/float64(p.GPU.Multiprocessors)
 }

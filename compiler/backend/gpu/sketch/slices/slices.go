@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -133,7 +134,6 @@ func (p *sums) Legal(q parameters) error {
 const (
 	loadWait    = 500.0
 	barrierWait = 60.0
-	launchWait  = 2500.0
 	// addWait is what a thread takes to add up a part.
 	addWait = 30.0
 	// blockStart is what beginning a block takes a multiprocessor.
@@ -143,18 +143,18 @@ const (
 // Cost implements space.Structure: operations, memory, and the time in which a thread's loads come one after another,
 // but for those that are written out.
 func (p *sums) Cost(q parameters) float64 {
-	const lanes, bytesPerCycle, sector = 128.0, 16.0, 32
+	const sector = 32
 	terms := float64(nest.CeilDiv(p.extent/q.parts, q.across) * p.others)
 	threads := float64(max(warp, nest.CeilDiv(q.side*q.across, warp)*warp))
 	row := p.extents[p.last]
 	blocks := nest.Product(p.extents) / row * nest.CeilDiv(row, q.side) * q.parts
-	work := terms * (1.5 + float64(p.loads)) * threads / lanes
+	work := terms * (1.5 + float64(p.loads)) * threads / machine.Lanes
 	neighbours := q.side
 	if p.along {
 		neighbours = q.across
 	}
 	apart := max(1, float64(sector)/float64(max(1, neighbours*p.element)))
-	memory := terms * float64(q.side*q.across*p.element) * apart / bytesPerCycle
+	memory := terms * float64(q.side*q.across*p.element) * apart / machine.GlobalBytes
 	wait := terms/float64(min(q.unroll, int64(terms)+1))*loadWait + loadWait
 	if q.across > 1 {
 		wait += 2*barrierWait + 30*float64(q.across)
@@ -164,7 +164,7 @@ func (p *sums) Cost(q parameters) float64 {
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
 	cost := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
 	if q.parts > 1 {
-		cost += launchWait + addWait*float64(q.parts) + float64(2*q.parts*nest.Product(p.extents)*p.wide)/bytesPerCycle/float64(p.gpu.Multiprocessors)
+		cost += machine.Launch + addWait*float64(q.parts) + float64(2*q.parts*nest.Product(p.extents)*p.wide)/machine.GlobalBytes/float64(p.gpu.Multiprocessors)
 	}
 	return cost
 }

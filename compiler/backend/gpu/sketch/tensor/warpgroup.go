@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -86,15 +87,9 @@ func (p *tile) legalForWarpgroups(q parameters) error {
 	return nil
 }
 
-// What a multiprocessor of Hopper does in a cycle for warpgroups, and what waiting for products costs it.
-const (
-	// groupLanes is the bits of either factor, for 2048 products of bfloat16; sharedBytes what is read of shared
-	// memory.
-	groupLanes, sharedBytes = 2048.0 * 16, 128.0
-	// productWait is the cycles between the end of products and the beginning of the next ones, for threads that wait
-	// for the end.
-	productWait = 120.0
-)
+// productWait is the cycles between the end of products and the beginning of the next ones, for threads that wait for
+// the end.
+const productWait = 120.0
 
 // costOfWarpgroups is like that of warps, but products go on while threads fetch what follows.
 func (p *tile) costOfWarpgroups(q parameters) float64 {
@@ -104,11 +99,11 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	columns := float64(q.columns * ir.MatrixColumns)
 	bits := 32 / float64(p.format.Packed())
 	instructions := groups * float64(q.rows) * float64(terms/p.format.Terms())
-	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / groupLanes
+	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / machine.GroupBits
 	fetched := float64(p.FetchedBytes(box))
-	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / sharedBytes
+	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
 	copies := fetched / float64(p.Operands[0].Load.DType().Bytes()*p.AtOnce(box, f))
-	work := max(tensor, shared, copies*copyOperations/operations, p.Traffic(box))
+	work := max(tensor, shared, copies*copyOperations/machine.Lanes, p.Traffic(box))
 	resident, blocks := p.resident(q), p.Blocks(box)
 	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
 	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
@@ -116,6 +111,6 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	if q.stages > 2 {
 		ahead, products = ahead-1, 0
 	}
-	wait := max(0, stepWait-ahead*work) + products
-	return waves*(float64(steps)*max(work*together, work+wait)+stepWait) + p.AddUpCost(q.parts)
+	wait := max(0, machine.Latency-ahead*work) + products
+	return waves*(float64(steps)*max(work*together, work+wait)+machine.Latency) + p.AddUpCost(q.parts)
 }

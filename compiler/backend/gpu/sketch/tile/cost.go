@@ -59,7 +59,7 @@ func (p *tile) shared(q parameters, multiplications float64) (turns float64) {
 		}
 		turns += multiplications / warpThreads / shares * float64(p.Turns(q.box(), q.fetching(), o, place))
 	}
-	return turns / machine.SharedTurns
+	return turns
 }
 
 // resident is how many blocks a multiprocessor holds.
