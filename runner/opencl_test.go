@@ -153,12 +153,12 @@ func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
 // resized is a module whose code was changed, with the size that it has now.
 func resized(t *testing.T, module string) string {
 	t.Helper()
-	head := regexp.MustCompile(`(?m)^code \d+$`).FindStringIndex(module)
+	head := regexp.MustCompile(`(?m)^code \d+ 0$`).FindStringIndex(module)
 	if head == nil {
 		t.Fatal("the module has no code")
 	}
 	code := module[head[1]+1:]
-	return fmt.Sprintf("%scode %d\n%s", module[:head[0]], len(code), code)
+	return fmt.Sprintf("%scode %d 0\n%s", module[:head[0]], len(code), code)
 }
 
 // TestWithoutOpenCLNoCandidateIsToBlame: the error says what to install.
