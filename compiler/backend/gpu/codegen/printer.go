@@ -122,10 +122,9 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.line("FENCE_ASYNC();")
 	case *ir.Barrier:
 		p.line("BARRIER();")
-	case *ir.Copy:
-		p.copy(n, "COPY")
-	case *ir.CopyAsync:
-		p.copy(&n.Copy, "COPY_ASYNC")
+	case *ir.Copy, *ir.CopyAsync:
+		c, _ := p.copierOf(st)
+		c.copy()
 	case *ir.Commit:
 		p.line("COPY_COMMIT();")
 	case *ir.Wait:
@@ -139,6 +138,12 @@ func (p *printer) loop(n *ir.For) {
 	if n.Kind == ir.Threads {
 		p.threads(n)
 		return
+	}
+	if n.Kind == ir.Serial && len(n.Body) == 1 {
+		if c, ok := p.copierOf(n.Body[0]); ok && c.Elements > 1 {
+			c.rounds(n)
+			return
+		}
 	}
 	if n.Kind == ir.Unrolled || n.Kind == ir.Vector {
 		p.line("UNROLL")

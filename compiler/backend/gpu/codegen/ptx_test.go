@@ -175,8 +175,11 @@ func TestATileLiesInRegisters(t *testing.T) {
 	}
 }
 
-// TestMatricesAreMultipliedByInstructions: in each format, with operands that come ahead in 16 bytes at a time, and
-// nothing of a thread's in memory.
+// alignedInLoop is where a kernel asks in each round of a copy whether it is aligned.
+var alignedInLoop = regexp.MustCompile(`for \([^\n]*\n\s*if \(ALIGNED`)
+
+// TestMatricesAreMultipliedByInstructions: in each format, with operands that come ahead in 16 bytes at a time, where
+// it is asked once for all rounds whether they are aligned, and nothing of a thread's in memory.
 func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -222,6 +225,9 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		}
 		if strings.Contains(text, ".local") {
 			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
+		}
+		if at := alignedInLoop.FindString(kernels[0].Text); at != "" {
+			t.Errorf("%v, %s: %s in\n%s", c.operands, s.Format(s.Default()), at, kernels[0].Text)
 		}
 		spillsNothing(t, "sm_80", text)
 		for _, want := range []string{c.instruction, "cp.async.wait_group 1"} {
