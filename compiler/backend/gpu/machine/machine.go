@@ -11,12 +11,14 @@ const (
 	MatrixBits = 1024.0 * 16
 	// SharedWords is the words of 32 bits that shared memory gives or takes, in one turn of its banks.
 	SharedWords = 32.0
-	// GroupBits is MatrixBits of the instructions that a warpgroup has, and GroupBytes what they read of shared
-	// memory.
-	GroupBits, GroupBytes = 2048.0 * 16, 128.0
-	// GlobalBytes is what comes from global memory when all multiprocessors read, CacheBytes what comes from the cache
-	// that they share.
-	GlobalBytes, CacheBytes = 16.0, 40.0
+	// GroupBits is MatrixBits of the instructions that a warpgroup has.
+	GroupBits = 2048.0 * 16
+	// GroupBytes is what these instructions read of shared memory.
+	GroupBytes = 128.0
+	// GlobalBytes is what comes from global memory when all multiprocessors read.
+	GlobalBytes = 16.0
+	// CacheBytes is what comes from the cache that all multiprocessors share.
+	CacheBytes = 40.0
 )
 
 // What waiting costs, in cycles.
