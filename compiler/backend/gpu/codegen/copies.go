@@ -54,7 +54,13 @@ func (c copier) rounds(n *ir.For) {
 // mostRounds is how many rounds of a copy are written out at most.
 const mostRounds = 8
 
+// whereAligned prints what is for an array that is aligned, and what is for others where that is not known before the
+// kernel runs.
 func (c copier) whereAligned(aligned, not func()) {
+	if c.aligned[c.From.Tensor] {
+		aligned()
+		return
+	}
 	c.line("if (ALIGNED(%s)) {", c.buffers[c.From.Tensor])
 	c.indented(aligned)
 	c.line("} else {")

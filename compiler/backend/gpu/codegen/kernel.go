@@ -14,6 +14,8 @@ type global struct {
 	*ir.Buffer
 	name    string
 	written bool
+	// aligned is set where it is known to begin at a multiple of 16 bytes.
+	aligned bool
 	place   Parameter
 }
 
@@ -54,9 +56,11 @@ func globalsOf(n *ir.For, all []global) (used []global) {
 
 // globals are the buffers in global memory of a program, in the order of its parameters.
 func globals(f *ir.Func) (all []global) {
+	args := f.Workload.Args()
 	for k, b := range f.Args {
 		if b != nil {
-			all = append(all, global{Buffer: b, name: fmt.Sprintf("a%d", k), place: Parameter{Arg: b.Index}})
+			// One with strides is a part of another tensor, and may begin anywhere.
+			all = append(all, global{Buffer: b, name: fmt.Sprintf("a%d", k), aligned: args[k].Strides == nil, place: Parameter{Arg: b.Index}})
 		}
 	}
 	for k, p := range f.Prepared {
@@ -64,7 +68,7 @@ func globals(f *ir.Func) (all []global) {
 	}
 	for k, st := range f.Body {
 		if a, ok := st.(*ir.Alloc); ok {
-			all = append(all, global{Buffer: a.Buffer, name: fmt.Sprintf("w%d", k), place: Parameter{Arg: -1, OffsetBytes: a.Buffer.OffsetBytes}})
+			all = append(all, global{Buffer: a.Buffer, name: fmt.Sprintf("w%d", k), aligned: true, place: Parameter{Arg: -1, OffsetBytes: a.Buffer.OffsetBytes}})
 		}
 	}
 	return all
@@ -106,7 +110,8 @@ func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dia
 
 // kernel prints a launch as a function.
 func kernel(name string, l launch, globals []global, u *ctext.Declarations, d ctext.Dialect) string {
-	p := &printer{name: name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{}}
+	p := &printer{name: name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
+		aligned: map[*expr.Tensor]bool{}}
 	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
 	params := make([]string, len(globals))
 	arrays := ""
@@ -118,6 +123,10 @@ func kernel(name string, l launch, globals []global, u *ctext.Declarations, d ct
 		}
 		params[k] = fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
 		arrays += fmt.Sprintf("  GLOBAL_ARRAY(%s, %d);\n", g.name, g.Elements())
+		if g.aligned {
+			p.aligned[g.Tensor] = true
+			arrays += fmt.Sprintf("  GLOBAL_ALIGNED(%s);\n", g.name)
+		}
 	}
 	p.indent++
 	p.line("const %s %s = BID;", d.Index, p.variable(l.loop.Var))

@@ -21,6 +21,8 @@ type printer struct {
 	// buffers has the names of the buffers in scope, private which of them are a thread's own.
 	buffers map[*expr.Tensor]string
 	private map[*expr.Tensor]bool
+	// aligned are those in global memory that are known to begin at a multiple of 16 bytes.
+	aligned map[*expr.Tensor]bool
 	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel; sharedBytes is
 	// what they take so far.
 	shared      strings.Builder

@@ -38,6 +38,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   enum { a##_is_shared = (shared), a##_elements = (n), a##_row = (row), a##_rows = (rows) }
 #define NVPTX_SWIZZLED 1024
 #define GLOBAL_ARRAY(a, n) NVPTX_ARRAY(a, n, 0, 0, 0)
+#define GLOBAL_ALIGNED(a) __builtin_assume((uint64_t)(a) % 16 == 0)
 #define SHARED_ARRAY(type, a, n)  \
   NVPTX_ARRAY(a, n, 1, 0, 0);     \
   static NVPTX_SHARED type a[n] __attribute__((aligned(16)))

@@ -75,6 +75,7 @@ typedef uint32_t __attribute__((may_alias, vector_size(16))) opencl_bytes_16;
 #define GLOBAL_ARRAY(a, n)      \
   OPENCL_ARRAY(__global, a, n); \
   __typeof__(a##_memory) a = (__typeof__(a##_memory))((__global char *)a##_memory + a##_offset)
+#define GLOBAL_ALIGNED(a) ((void)0)
 #define SHARED_ARRAY(type, a, n) \
   OPENCL_ARRAY(__local, a, n);   \
   __local type a[n] __attribute__((aligned(16)))

@@ -16,6 +16,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   enum { a##_is_shared = 0 };                                                                   \
   const struct sim_array a##_global = sim_declare_global(sim, #a, a, (n), sizeof *(a));         \
   const struct sim_array *const a##_array __attribute__((unused)) = &a##_global
+#define GLOBAL_ALIGNED(a) sim_check_aligned(sim, a##_array, 0, 16, __LINE__)
 #define SHARED_ARRAY(type, a, n)                                                                \
   enum { a##_is_shared = 1 };                                                                   \
   const struct sim_array *const a##_array = sim_declare_shared(sim, #a, (n), sizeof(type));     \

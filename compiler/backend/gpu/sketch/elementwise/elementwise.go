@@ -71,6 +71,10 @@ func (f *flat) Legal(p parameters) error {
 	return nil
 }
 
+// atOnce is the share of a thread's work that is left where neighbours are read and written at once: four of them best,
+// since of eight a thread's halves lie between others'.
+var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
+
 // Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
 // and as many blocks after one another as do not fit side by side.
 func (f *flat) Cost(p parameters) float64 {
@@ -80,6 +84,9 @@ func (f *flat) Cost(p parameters) float64 {
 	together := min(resident, nest.CeilDiv(blocks, int64(f.gpu.Multiprocessors)))
 	const lanes, latency = 128, 400
 	perBlock := f.work * float64(p.items*p.threads) / lanes
+	if share, ok := atOnce[p.items]; ok && f.unit.Acc < 0 && f.row%p.items == 0 {
+		perBlock *= share
+	}
 	return float64(waves)*(perBlock*float64(together)+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
 }
 
