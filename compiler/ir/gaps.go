@@ -3,22 +3,30 @@ package ir
 import "github.com/tilth-dev/tilth/compiler/expr"
 
 // Gaps is an index into rows of elements, or of vectors, that have gaps behind them: number n of those without gaps
-// lies at n/Length*Row + n%Length*Place + Const.
+// lies at n/Length*Row + n%Length*Place + Const. Within says which element of a vector it is.
 type Gaps struct {
 	Number                    expr.Expr
+	Within                    expr.Linear
 	Length, Row, Place, Const int64
 }
 
 // GapsOf takes such an index apart. Higher numbers lie behind lower ones.
 func GapsOf(index expr.Expr) (g Gaps, ok bool) {
 	at := expr.Linearize(index)
-	if len(at.Terms) != 2 {
-		return g, false
+	for _, row := range at.Terms {
+		for _, place := range at.Terms {
+			if g, ok = gapsOf(row, place); ok {
+				g.Const, g.Within = at.Const, at.Plus(expr.Linear{Const: at.Const, Terms: []expr.Term{row, place}}, -1)
+				lo, hi, known := g.Within.Bounds()
+				return g, known && lo >= 0 && hi < g.Place
+			}
+		}
 	}
-	row, place := at.Terms[0], at.Terms[1]
-	if row.Coef < place.Coef {
-		row, place = place, row
-	}
+	return g, false
+}
+
+// gapsOf takes a number's row and its place there apart.
+func gapsOf(row, place expr.Term) (g Gaps, ok bool) {
 	r, okRow := row.Atom.(*expr.Binary)
 	p, okPlace := place.Atom.(*expr.Binary)
 	if !okRow || !okPlace || r.Op != expr.FloorDiv || p.Op != expr.FloorMod || !expr.Same(r.A, p.A) || !expr.Same(r.B, p.B) {
@@ -28,15 +36,42 @@ func GapsOf(index expr.Expr) (g Gaps, ok bool) {
 	if !known || place.Coef < 1 || row.Coef < place.Coef*n.Value {
 		return g, false
 	}
-	return Gaps{Number: r.A, Length: n.Value, Row: row.Coef, Place: place.Coef, Const: at.Const}, true
+	return Gaps{Number: r.A, Length: n.Value, Row: row.Coef, Place: place.Coef}, true
 }
 
 // Bounds are the smallest and the largest index; ok is false when they are not known.
 func (g Gaps) Bounds() (lo, hi int64, ok bool) {
 	lo, hi, ok = expr.Linearize(g.Number).Bounds()
-	return g.at(lo), g.at(hi), ok && lo >= 0
+	_, within, known := g.Within.Bounds()
+	return g.at(lo), g.at(hi) + within, ok && known && lo >= 0
 }
 
 func (g Gaps) at(number int64) int64 {
 	return number/g.Length*g.Row + number%g.Length*g.Place + g.Const
+}
+
+// TurnedOf takes an index apart into rows of which the places lie side by side: number n lies at n/length + n%length
+// times the length of a column, at least. Elements from the index on are no other number's.
+func TurnedOf(index expr.Expr, elements int64) (number expr.Expr, ok bool) {
+	at := expr.Linearize(index)
+	if len(at.Terms) != 2 {
+		return nil, false
+	}
+	for k, row := range at.Terms {
+		place := at.Terms[1-k]
+		r, okRow := row.Atom.(*expr.Binary)
+		p, okPlace := place.Atom.(*expr.Binary)
+		if !okRow || !okPlace || r.Op != expr.FloorDiv || p.Op != expr.FloorMod || !expr.Same(r.A, p.A) || !expr.Same(r.B, p.B) {
+			continue
+		}
+		lo, hi, known := expr.Linear{Terms: []expr.Term{row}}.Bounds()
+		return r.A, known && lo >= 0 && row.Coef >= elements && place.Coef > hi+elements-1
+	}
+	return nil, false
+}
+
+// Apart reports whether vectors, or so many elements from the index on, of different numbers have none in common.
+func (g Gaps) Apart(elements int64) bool {
+	_, within, known := g.Within.Bounds()
+	return known && within+elements <= g.Place
 }

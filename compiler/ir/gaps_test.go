@@ -16,6 +16,20 @@ func TestIndicesOfRowsWithGapsAreBounded(t *testing.T) {
 	if lo, hi, known := g.Bounds(); !ok || !known || lo != 7 || hi != 63/10*44+63%10*4+7 {
 		t.Errorf("%+v: %v to %v, %v, %v", g, lo, hi, known, ok)
 	}
+	lane := &expr.Var{Name: "lane", Extent: 4}
+	g, ok = ir.GapsOf(expr.AddE(expr.AddE(row(44), place), lane))
+	if lo, hi, known := g.Bounds(); !ok || !known || lo != 0 || hi != 63/10*44+63%10*4+3 || !g.Apart(1) || g.Apart(2) {
+		t.Errorf("%+v: %v to %v, %v, %v", g, lo, hi, known, ok)
+	}
+	turned := func(column int64) expr.Expr {
+		return expr.AddE(row(1), expr.MulE(expr.Bin(expr.FloorMod, number, expr.I(10)), expr.I(column)))
+	}
+	if got, ok := ir.TurnedOf(turned(7), 1); !ok || !expr.Same(got, number) {
+		t.Errorf("columns of seven rows are %v, %v", got, ok)
+	}
+	if got, ok := ir.TurnedOf(turned(6), 1); ok {
+		t.Errorf("columns of seven rows, of which the last lies in the next column, are %v", got)
+	}
 	if g, ok := ir.GapsOf(expr.AddE(row(36), place)); ok {
 		t.Errorf("%+v has rows that overlap", g)
 	}

@@ -70,8 +70,11 @@ func apart(n, threads *ir.For) bool {
 // distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
 // of its terms steps over all values of the smaller ones, and over the elements that are written at the index.
 func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
-	if g, ok := ir.GapsOf(index); ok && g.Place >= elements {
+	if g, ok := ir.GapsOf(index); ok && g.Apart(elements) && expr.Uses(g.Number, v) {
 		return distinct(g.Number, 1, v)
+	}
+	if number, ok := ir.TurnedOf(index, elements); ok {
+		return distinct(number, 1, v)
 	}
 	terms := slices.Clone(expr.Linearize(index).Terms)
 	coef := func(t expr.Term) int64 { return max(t.Coef, -t.Coef) }
