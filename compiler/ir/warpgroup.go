@@ -29,6 +29,9 @@ type MultiplyShared struct {
 // WarpgroupRows is the rows of the sums of a warpgroup.
 const WarpgroupRows = 64
 
+// WarpgroupColumns reports whether instructions of a warpgroup have sums of so many columns.
+func WarpgroupColumns(n int64) bool { return n >= 16 && n <= 256 && n&(n-1) == 0 }
+
 // FenceRegisters stands before products that begin: what their threads did with the sums is done.
 type FenceRegisters struct{ Sum *Buffer }
 

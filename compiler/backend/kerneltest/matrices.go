@@ -19,10 +19,13 @@ func DrawMatrices(t *rapid.T) *expr.Workload {
 	return g.drawEpilogue()
 }
 
-// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them.
+// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them, or
+// a bit smaller.
 func DrawWarpgroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
-	g.matrices(64*g.int("rows", 1, 2), 16*g.int("columns", 1, 8), 32*g.int("terms", 1, 4))
+	beyond := func(name string) int64 { return rapid.SampledFrom([]int64{0, 0, 8, 13}).Draw(t, name) }
+	m, n := 64*g.int("rows", 1, 2)-beyond("rows beyond"), 16*g.int("columns", 1, 8)-beyond("columns beyond")
+	g.matrices(m, n, 32*g.int("terms", 1, 4))
 	return g.drawEpilogue()
 }
 

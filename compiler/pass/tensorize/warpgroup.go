@@ -40,9 +40,6 @@ func (m matrix) term() int64 {
 	return 1
 }
 
-// widths are the numbers of columns that instructions have words for.
-var widths = []int64{16, 32, 64, 128, 256}
-
 // matchGroup takes a loop on a warpgroup's matrices apart.
 func (w *warp) matchGroup(n *ir.For) (*groupProduct, bool) {
 	if w.loop.Extent%warpgroupThreads != 0 || n.Extent%n.Format.Terms() != 0 {
@@ -80,7 +77,7 @@ func (g *groupProduct) fits() bool {
 	eights = g.b.loops[0]
 	g.columns = 8 * eights.Extent
 	sums := expr.Linearize(g.store.Index)
-	if coef, _ := sums.Coef(eights.Var); coef != 2 || !slices.Contains(widths, g.columns) {
+	if coef, _ := sums.Coef(eights.Var); coef != 2 || !ir.WarpgroupColumns(g.columns) {
 		return false
 	}
 	row := func(t int64) int64 { return t/warpThreads%4*16 + t%warpThreads/4 }

@@ -125,12 +125,7 @@ func (p *tile) Reconciled(q parameters) parameters {
 			}
 		}
 	}
-	fits := func(extent, tile int64) bool {
-		if p.format.Warpgroup() {
-			return extent%tile == 0
-		}
-		return tile < 2*extent
-	}
+	fits := func(extent, tile int64) bool { return tile < 2*extent }
 	shrink(func() bool { return fits(p.Extents[p.Rows], p.box(q).Rows) }, &q.tall, &q.rows)
 	shrink(func() bool { return fits(p.Extents[p.Columns], p.box(q).Columns) }, &q.wide, &q.columns)
 	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
@@ -173,7 +168,7 @@ const vectorElements = 4
 func (p *tile) box(q parameters) product.Box {
 	return product.Box{
 		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
-		Depth: q.depth * p.format.Terms(), Parts: q.parts, Guarded: !p.format.Warpgroup(),
+		Depth: q.depth * p.format.Terms(), Parts: q.parts, Guarded: true,
 	}
 }
 

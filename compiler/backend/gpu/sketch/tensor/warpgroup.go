@@ -29,7 +29,7 @@ func (p *tile) fitsWarpgroups() bool {
 	_, a := p.turned(p.Operands[0])
 	_, b := p.turned(p.Operands[1])
 	same := p.Operands[0].Load.DType().Bytes() == p.Operands[1].Load.DType().Bytes()
-	return p.GPU.Warpgroups() && a && b && same && p.Extents[p.Rows]%ir.WarpgroupRows == 0
+	return p.GPU.Warpgroups() && a && b && same
 }
 
 // lines is the axis of an operand's lines.
@@ -69,12 +69,10 @@ const (
 
 // legalForWarpgroups says what instructions of a warpgroup cannot do of what a warp's can.
 func (p *tile) legalForWarpgroups(q parameters) error {
-	columns, b := q.columns*ir.MatrixColumns, p.box(q)
+	columns := q.columns * ir.MatrixColumns
 	switch {
-	case p.Extents[p.Rows]%b.Rows != 0 || p.Extents[p.Columns]%b.Columns != 0:
-		return fmt.Errorf("space: tiles of %d by %d results leave a rest", b.Rows, b.Columns)
-	case columns < 16:
-		return fmt.Errorf("space: %d columns are too few for a warpgroup", columns)
+	case !ir.WarpgroupColumns(columns):
+		return fmt.Errorf("space: a warpgroup has no instruction for %d columns", columns)
 	case q.depth*termBytes > panelBytes || q.depth*termBytes == 96:
 		return fmt.Errorf("space: %d terms are more than a warpgroup finds side by side", p.box(q).Depth)
 	}
