@@ -19,8 +19,8 @@ func DrawMatrices(t *rapid.T) *expr.Workload {
 	return g.drawEpilogue()
 }
 
-// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them, or
-// a bit smaller.
+// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them,
+// or a bit smaller.
 func DrawWarpgroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	beyond := func(name string) int64 { return rapid.SampledFrom([]int64{0, 0, 8, 13}).Draw(t, name) }

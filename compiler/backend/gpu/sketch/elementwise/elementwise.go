@@ -71,8 +71,8 @@ func (f *flat) Legal(p parameters) error {
 	return nil
 }
 
-// atOnce is the share of a thread's work that is left where neighbours are read and written at once: four of them best,
-// since of eight a thread's halves lie between others'.
+// atOnce is the share of a thread's work that is left where neighbours are read and written at once: four of them
+// best, since of eight a thread's halves lie between others'.
 var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
 
 // Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
