@@ -191,8 +191,11 @@ func (n *nest) fuseSpan(it *schedule.Iter, whole span) span {
 			return span{rest, f.extent}
 		}
 		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), 1}
-	case it == it.Fuse.A && f.extent < n.extent(it.Fuse.Into):
+	case it == it.Fuse.A && (f.extent < n.extent(it.Fuse.Into) || isGuarded(it.Fuse.Into)):
 		rows := (f.extent+inner-2)/inner + 1
+		if isGuarded(it.Fuse.Into) { // some may be beyond the end
+			return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), rows}
+		}
 		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), min(rows, whole.extent)}
 	}
 	return whole

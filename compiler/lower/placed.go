@@ -10,7 +10,8 @@ import (
 // tighten replaces spans of a load's indices by smaller ones where an index uses several axes. What is known of each
 // axis by itself is that a tile of six positions across the end of a row lies in two whole rows; that the position,
 // row*width + column, runs over six shows only when the axes are written in terms of the loops that they come from.
-func (n *nest) tighten(spans []span, load *expr.Load) {
+// Where tiles go beyond the ends of several axes that were fused, only that tells all that they take.
+func (n *nest) tighten(spans []span, load *expr.Load, exact bool) {
 	var values map[*expr.Var]expr.Expr
 	ranges := map[*expr.Var]span{}
 	for k, x := range load.Index {
@@ -24,7 +25,7 @@ func (n *nest) tighten(spans []span, load *expr.Load) {
 			continue
 		}
 		s, ok := spanOf(expr.Linearize(expr.Substitute(x, values)), ranges)
-		if ok && s.extent < spans[k].extent {
+		if ok && (exact || s.extent < spans[k].extent) {
 			spans[k] = span{expr.Simplify(s.min), s.extent}
 		}
 	}

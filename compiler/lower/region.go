@@ -44,7 +44,7 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 			}
 			spans := loadSpans(load, vars, l.exact)
 			if c == n.g {
-				n.tighten(spans, load)
+				n.tighten(spans, load, l.exact)
 			}
 			region = union(region, spans, p.Tensor.Shape)
 		}

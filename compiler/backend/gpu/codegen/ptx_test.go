@@ -261,6 +261,50 @@ func TestMatricesNeedNotBeWhole(t *testing.T) {
 	}
 }
 
+// TestPositionsAreJoined: of images that are 14 wide, tiles of 64 positions go on across the ends of rows, and
+// instructions multiply all of them.
+func TestPositionsAreJoined(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[14,14,64]
+constant t1 f32[3,3,64,96]
+map t2 f32[16,16,64] = (select (and (and (le 1 i0) (lt i0 15)) (and (le 1 i1) (lt i1 15))) [t0 (sub i0 1) (sub i1 1) i2] 0x0p+00:f32)
+sum t3 f32[14,14,96] over 3,3,64 = (mul [t2 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+output t3
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.Space(w, on, schedule.Fast)
+	for _, a := range s.Algorithms() {
+		if a.Name == "BF16" {
+			s = s.Of(a)
+		}
+	}
+	s, err = s.Restrict(map[string][]int64{"joint": {1}, "tall": {2}, "rows": {2}, "parts": {1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := codegen.Lower(made, on.GPU, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helpers ctext.Declarations
+	kernel := codegen.Kernels("conv", f, &helpers, dialect.Text)[0]
+	text, err := ptx(t, "sm_80", helpers.Text()+kernel.Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kernel.Blocks%4 != 0 || !strings.Contains(text, "mma.sync") || strings.Contains(text, ".local") || strings.Contains(text, "fma.rn.f32") {
+		t.Errorf("%d blocks, by %s:\n%s", kernel.Blocks, s.Format(s.Default()), kernel.Text)
+	}
+}
+
 // TestPatchesLieInRegisters: of a depthwise convolution each thread reads what its results need once, and neighbours
 // read neighbouring channels.
 func TestPatchesLieInRegisters(t *testing.T) {

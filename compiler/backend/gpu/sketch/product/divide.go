@@ -47,6 +47,9 @@ func (p *Product) Divided(b *nest.Builder, parts int64) *Product {
 			}
 		}
 	}
+	if d.Joint {
+		d.join()
+	}
 	return &d
 }
 

@@ -17,6 +17,9 @@ type Product struct {
 	Extents []int64
 	// Rows and Columns are places among the results' axes.
 	Rows, Columns int
+	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on across
+	// the ends of rows of an image.
+	Joint bool
 	// Step is the axis of the reduction that is cut, by its place among the reduction's.
 	Step         int
 	Axes, Reduce []*expr.Var
@@ -164,6 +167,14 @@ func (b Box) within(axis, box int64) int64 {
 func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 	r := map[*expr.Var]int64{}
 	for k, v := range p.Axes {
+		switch {
+		case p.Joint && k == p.Rows:
+			r[v] = v.Extent
+			continue
+		case p.Joint && k == p.Rows-1:
+			r[v] = (b.Rows-1)/p.Axes[p.Rows].Extent + 2
+			continue
+		}
 		switch k {
 		case p.Rows:
 			r[v] = b.within(v.Extent, b.Rows)

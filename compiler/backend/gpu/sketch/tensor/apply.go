@@ -12,8 +12,9 @@ import (
 // Apply implements space.Structure.
 func (p *tile) Apply(s *schedule.Schedule, q parameters) error {
 	b := &nest.Builder{S: s}
+	p = p.of(q)
 	if q.parts > 1 {
-		(&tile{p.Divided(b, q.parts), p.format}).nests(b, q)
+		(&tile{Product: p.Divided(b, q.parts), format: p.format}).nests(b, q)
 		p.AddUp(b)
 		return b.Err
 	}
@@ -27,6 +28,7 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 		return
 	}
 	s := b.S
+	p.Positions(b)
 	block, result := p.results(b, q)
 	// A thread's results do not lie side by side: what is computed from one is stored with it.
 	for _, o := range slices.Backward(p.Unit.Also) {
@@ -84,10 +86,13 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 	var tall, wide place
 	for k := range p.Extents {
 		outer := k
+		if p.Joint && k == p.Rows-1 {
+			continue
+		}
 		switch k {
 		case p.Rows:
 			var inside int
-			outer, inside = b.Split(out, k, box.Rows, schedule.Guard)
+			outer, inside = b.Split(out, p.RowsOf(b), box.Rows, schedule.Guard)
 			tall = p.rows(b, out, inside, q.rows)
 		case p.Columns:
 			var inside int

@@ -15,6 +15,7 @@ const copyOperations, loadOperations = 6.0, 2.0
 // Cost implements space.Structure: the longest of tensor cores, other instructions, shared and global memory in each
 // step, and waves of blocks that do not fit side by side.
 func (p *tile) Cost(q parameters) float64 {
+	p = p.of(q)
 	if p.format.Warpgroup() {
 		return p.costOfWarpgroups(q)
 	}

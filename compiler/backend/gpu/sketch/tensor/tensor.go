@@ -33,6 +33,16 @@ var algorithms = []struct {
 type tile struct {
 	*product.Product
 	format schedule.Format
+	// joined is the product of joint positions, nil where there is none.
+	joined *product.Product
+}
+
+// of is the sketch with the positions that a point has.
+func (p *tile) of(q parameters) *tile {
+	if q.joint == 0 || p.joined == nil {
+		return p
+	}
+	return &tile{Product: p.joined, format: p.format}
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -46,6 +56,8 @@ type parameters struct {
 	stages int64
 	// parts is in how many parts sums are computed, by blocks of their own.
 	parts int64
+	// joint is 1 where rows are joint positions: those of an image across the ends of its rows.
+	joint int64
 }
 
 // New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none.
@@ -66,7 +78,10 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 		if x.format.Holds(a.DType()) && x.format.Holds(b.DType()) {
 			level = schedule.Strict
 		}
-		t := &tile{p, x.format}
+		t := &tile{Product: p, format: x.format}
+		if !x.format.Warpgroup() {
+			t.joined = p.Joined()
+		}
 		takes := g.Tensor.DType == x.format.Sum() && x.format.Takes(a.DType()) && x.format.Takes(b.DType())
 		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 || x.format.Warpgroup() && !t.fitsWarpgroups() {
 			continue
@@ -118,6 +133,7 @@ var good = []parameters{
 // Reconciled implements space.Reconciler: tiles shrink until no half of them is beyond the results, and steps until
 // they leave no rest.
 func (p *tile) Reconciled(q parameters) parameters {
+	p = p.of(q)
 	shrink := func(done func() bool, fields ...*int64) {
 		for _, f := range fields {
 			for !done() && *f > 1 {
@@ -148,7 +164,11 @@ func apart(p *product.Product) bool {
 // open are the knobs, where instructions take that many terms at least.
 func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 	type q = parameters
-	rows, columns := nest.CeilDiv(p.Extents[p.Rows], ir.MatrixRows), nest.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
+	positions := p.Extents[p.Rows]
+	if j := p.Joined(); j != nil {
+		positions = j.Extents[j.Rows]
+	}
+	rows, columns := nest.CeilDiv(positions, ir.MatrixRows), nest.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
 	return []space.Parameter[q]{
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8)...),
@@ -157,8 +177,17 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 1, 2, 4, 8)...),
 		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5)...),
+		nest.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
+}
+
+// joinable are the choices between positions of a row and joint ones.
+func joinable(p *product.Product) []int64 {
+	if p.Joined() == nil {
+		return []int64{0}
+	}
+	return []int64{0, 1}
 }
 
 // vectorElements is how many neighbours a thread fetches at once.
@@ -195,6 +224,10 @@ func (p *tile) registers(q parameters) int64 {
 
 // Legal implements space.Structure.
 func (p *tile) Legal(q parameters) error {
+	if q.joint == 1 && p.joined == nil {
+		return fmt.Errorf("space: there are no positions to be joined")
+	}
+	p = p.of(q)
 	b := p.box(q)
 	switch {
 	case p.Terms(b)%b.Depth != 0:
