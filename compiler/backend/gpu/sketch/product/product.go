@@ -17,8 +17,8 @@ type Product struct {
 	Extents []int64
 	// Rows and Columns are places among the results' axes.
 	Rows, Columns int
-	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on across
-	// the ends of rows of an image.
+	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on
+	// across the ends of rows of an image.
 	Joint bool
 	// Step is the axis of the reduction that is cut, by its place among the reduction's.
 	Step         int
