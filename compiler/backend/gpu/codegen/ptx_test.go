@@ -216,14 +216,15 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		}
 		var helpers ctext.Declarations
 		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-		text, err := ptx(t, chips(kernels[0].Text)[0], helpers.Text()+kernels[0].Text)
+		arch := chips(kernels[0].Text)[0]
+		text, err := ptx(t, arch, helpers.Text()+kernels[0].Text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(text, ".local") {
 			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
 		}
-		spillsNothing(t, "sm_80", text)
+		spillsNothing(t, arch, text)
 		for _, want := range []string{c.instruction, "cp.async.wait_group 1"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%v, %s: there is no %s in\n%s", c.operands, s.Format(s.Default()), want, kernels[0].Text)
