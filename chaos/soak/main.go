@@ -51,7 +51,7 @@ func parse(args []string) (o options, err error) {
 	processors := flags.String("procs", "1,8", "values of GOMAXPROCS")
 	flags.IntVar(&o.load, "load", runtime.NumCPU(), "processes that do nothing but compute meanwhile")
 	flags.IntVar(&o.parallel, "p", runtime.NumCPU(), "packages tested at a time")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "limit of one package's tests")
+	flags.DurationVar(&o.timeout, "timeout", time.Hour, "limit of one package's tests")
 	flags.StringVar(&o.ledger, "ledger", "chaos/soak/ledger.jsonl", "file that sums up the runs of all calls")
 	flags.StringVar(&o.keep, "keep", ".tools/soak", "folder of the output of what failed")
 	if err := flags.Parse(args); err != nil {

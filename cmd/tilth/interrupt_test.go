@@ -169,7 +169,7 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	}
 	logged := distinctTrials(t, log)
 	want := fmt.Sprintf("resumed: %d trials of an earlier run are known\n", summary.KnownTrials)
-	if summary.KnownTrials < logged || !strings.HasPrefix(again.stderr.String(), want) {
+	if summary.KnownTrials < logged || !strings.Contains("\n"+again.stderr.String(), "\n"+want) {
 		t.Errorf("%d trials are known, want the %d that were logged; it said\n%s", summary.KnownTrials, logged, again.stderr.String())
 	}
 	list := f.tilth(ctx, "records", "list", "--records", db, "--json")
