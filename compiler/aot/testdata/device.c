@@ -1,6 +1,7 @@
 /* A user of a package's second entry: its inputs and outputs lie in the memory of a GPU. Arguments: the driver's library, the package's object,
  * the weights. It reads and writes like user.c, and reports on standard error what went wrong after so many runs. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +25,30 @@ static CUdeviceptr allocate(const struct tilth_tensor *t) {
   return memory;
 }
 
+struct run {
+  struct tilth_model *model;
+  void **inputs, **outputs;
+  int failed;
+};
+
+/* Threads may run a model that did not open it. */
+static void *run(void *of) {
+  struct run *r = of;
+  r->failed = CALL(tilth_run_on_device)(r->model, (const void *const *)r->inputs, r->outputs, NULL) || driver.cuStreamSynchronize(NULL);
+  if (r->failed) fprintf(stderr, "%s\n", CALL(tilth_last_error)());
+  return NULL;
+}
+
+static void *close_model(void *model) {
+  CALL(tilth_close)(model);
+  return NULL;
+}
+
+static void elsewhere(void *(*work)(void *), void *of) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, work, of) || pthread_join(thread, NULL)) exit(2);
+}
+
 int main(int argc, char **argv) {
   char message[256];
   void *inputs[8], *outputs[8];
@@ -41,8 +66,9 @@ int main(int argc, char **argv) {
     inputs[k] = (void *)memory;
   }
   for (int k = 0; k < CALL(tilth_output_count)(); k++) outputs[k] = (void *)allocate(CALL(tilth_output_tensor)(k));
-  if (CALL(tilth_run_on_device)(m, (const void *const *)inputs, outputs, NULL) || driver.cuStreamSynchronize(NULL))
-    return fprintf(stderr, "%s\n", CALL(tilth_last_error)()), 1;
+  struct run r = {m, inputs, outputs, 0};
+  elsewhere(run, &r);
+  if (r.failed) return 1;
   for (int k = 0; k < CALL(tilth_output_count)(); k++) {
     const struct tilth_tensor *t = CALL(tilth_output_tensor)(k);
     char *host = malloc(t->bytes);
@@ -64,6 +90,6 @@ int main(int argc, char **argv) {
   double flops, bytes;
   CALL(tilth_peak)(m, &flops, &bytes);
   if (flops <= 0 || bytes <= 0) return 5;
-  CALL(tilth_close)(m);
+  elsewhere(close_model, m);
   return 0;
 }

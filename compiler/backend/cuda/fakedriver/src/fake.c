@@ -18,7 +18,7 @@
 #include "tilth_kernel.h"
 #include "told.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -27,6 +27,12 @@ struct CUmod_st { void *player; int calibration; };
 struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); };
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
+
+struct CUctx_st { int unused; };
+static struct CUctx_st primary;
+/* What the thread has chosen. As with the driver, it can do nothing before. */
+static __thread CUcontext current;
+#define WITH_CONTEXT if (!current) return INVALID_CONTEXT;
 
 /* A launch, with its pointers. */
 struct started { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); void *pointers[256]; int64_t blocks; };
@@ -137,9 +143,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
   return INVALID_VALUE;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = NULL, shown.chosen = device, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = &primary, shown.chosen = device, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) { return *device = shown.chosen, CUDA_SUCCESS; }
-EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return (void)context, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
 
 static uint64_t digest(const char *text) {
   uint64_t h = UINT64_C(14695981039346656037);
@@ -150,6 +156,7 @@ static uint64_t digest(const char *text) {
 static const char elf[] = {0x7f, 'E', 'L', 'F'};
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options, void **values) {
+  WITH_CONTEXT
   char path[4200];
   if (fake.sticky) return fake.sticky;
   if (memcmp(image, elf, sizeof elf) == 0) { /* PTX that the fake assembler has passed on */
@@ -172,6 +179,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
 static void nothing(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks) { (void)rt, (void)parameters, (void)blocks, usleep(1000); }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  WITH_CONTEXT
   char symbol[256];
   snprintf(symbol, sizeof symbol, "%s_play", name);
   *function = calloc(1, sizeof **function);
@@ -181,12 +189,14 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 
 /* Every kernel takes 32 registers, and spills nothing. */
 EXPORT CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
+  WITH_CONTEXT
   (void)function;
   *value = attribute == CU_FUNC_REGISTERS ? 32 : 0;
   return attribute == CU_FUNC_REGISTERS || attribute == CU_FUNC_LOCAL_BYTES || attribute == CU_FUNC_SHARED_BYTES ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared_bytes) {
+  WITH_CONTEXT
   int by_threads = 2048 / threads, by_shared = shared_bytes > 0 ? (int)((228 << 10) / shared_bytes) : by_threads;
   (void)function;
   *blocks = by_shared < by_threads ? by_shared : by_threads;
@@ -194,6 +204,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunct
 }
 
 EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+  WITH_CONTEXT
   return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
@@ -223,6 +234,7 @@ static CUresult play(const struct started *s) {
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                                unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
+  WITH_CONTEXT
   struct started s = {function->play, {NULL}, grid_x};
   struct CUgraph_st *g = fake.recorded;
   (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
@@ -236,6 +248,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
+  WITH_CONTEXT
   (void)stream;
   if (fake.recorded || mode != CU_CAPTURE_THREAD_LOCAL) return INVALID_VALUE;
   fake.recorded = calloc(1, sizeof *fake.recorded);
@@ -243,12 +256,14 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  WITH_CONTEXT
   (void)stream;
   *graph = fake.recorded, fake.recorded = NULL;
   return *graph ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph graph, unsigned long long flags) {
+  WITH_CONTEXT
   *run = calloc(1, sizeof **run);
   (*run)->graph.n = graph->n, (*run)->graph.all = malloc((graph->n + 1) * sizeof *graph->all);
   if (graph->n > 0) memcpy((*run)->graph.all, graph->all, graph->n * sizeof *graph->all);
@@ -256,16 +271,18 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph graph, uns
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec run, CUstream stream) {
+  WITH_CONTEXT
   CUresult result = fake.sticky;
   (void)stream;
   for (int k = 0; result == CUDA_SUCCESS && k < run->graph.n; k++) result = play(&run->graph.all[k]);
   return result;
 }
 
-EXPORT CUresult cuGraphDestroy(CUgraph graph) { return free(graph->all), free(graph), CUDA_SUCCESS; }
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec run) { return free(run->graph.all), free(run), CUDA_SUCCESS; }
+EXPORT CUresult cuGraphDestroy(CUgraph graph) { WITH_CONTEXT return free(graph->all), free(graph), CUDA_SUCCESS; }
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec run) { WITH_CONTEXT return free(run->graph.all), free(run), CUDA_SUCCESS; }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+  WITH_CONTEXT
   if (fake.sticky) return fake.sticky;
   if (fake.allocated + (int64_t)bytes > told_of_card("memory", 1024) << 20) return OUT_OF_MEMORY;
   for (int k = 0; k < MOST_ALLOCATIONS; k++) {
@@ -279,6 +296,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
+  WITH_CONTEXT
   for (int k = 0; k < MOST_ALLOCATIONS; k++)
     if (fake.all[k].at && fake.all[k].at == (char *)memory) {
       fake.allocated -= (int64_t)fake.all[k].bytes;
@@ -304,30 +322,32 @@ static CUresult copy(void *to, const void *from, size_t bytes, int owned) {
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy((void *)to, from, bytes, owns(to, bytes)); }
-EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy(to, (void *)from, bytes, owns(from, bytes)); }
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { WITH_CONTEXT return copy((void *)to, from, bytes, owns(to, bytes)); }
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { WITH_CONTEXT return copy(to, (void *)from, bytes, owns(from, bytes)); }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { return (void)stream, cuMemcpyHtoD_v2(to, from, bytes); }
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { return (void)stream, cuMemcpyDtoH_v2(to, from, bytes); }
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { WITH_CONTEXT return (void)stream, cuMemcpyHtoD_v2(to, from, bytes); }
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { WITH_CONTEXT return (void)stream, cuMemcpyDtoH_v2(to, from, bytes); }
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  WITH_CONTEXT
   return (void)stream, copy((void *)to, (void *)from, bytes, owns(to, bytes) && owns(from, bytes));
 }
 
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
+  WITH_CONTEXT
   (void)stream;
   if (fake.sticky || !owns(memory, bytes)) return fake.sticky ? fake.sticky : INVALID_VALUE;
   memset((void *)memory, value, bytes);
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return *stream = NULL, (void)flags, fake.sticky; }
-EXPORT CUresult cuStreamDestroy_v2(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
-EXPORT CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, fake.sticky; }
-EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) { return *event = calloc(1, sizeof **event), (void)flags, fake.sticky; }
-EXPORT CUresult cuEventDestroy_v2(CUevent event) { return free(event), CUDA_SUCCESS; }
-EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return event->seconds = now(), (void)stream, fake.sticky; }
-EXPORT CUresult cuEventSynchronize(CUevent event) { return (void)event, fake.sticky; }
-EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) { return *milliseconds = (float)(1e3 * (end->seconds - begin->seconds)), fake.sticky; }
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { WITH_CONTEXT return *stream = NULL, (void)flags, fake.sticky; }
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) { WITH_CONTEXT return (void)stream, CUDA_SUCCESS; }
+EXPORT CUresult cuStreamSynchronize(CUstream stream) { WITH_CONTEXT return (void)stream, fake.sticky; }
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) { WITH_CONTEXT return *event = calloc(1, sizeof **event), (void)flags, fake.sticky; }
+EXPORT CUresult cuEventDestroy_v2(CUevent event) { WITH_CONTEXT return free(event), CUDA_SUCCESS; }
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { WITH_CONTEXT return event->seconds = now(), (void)stream, fake.sticky; }
+EXPORT CUresult cuEventSynchronize(CUevent event) { WITH_CONTEXT return (void)event, fake.sticky; }
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) { WITH_CONTEXT return *milliseconds = (float)(1e3 * (end->seconds - begin->seconds)), fake.sticky; }
 
 EXPORT CUresult cuGetErrorString(CUresult result, const char **text) {
   switch (result) {

@@ -252,6 +252,7 @@ API const struct tilth_launch *tilth_profile_launches(struct tilth_model *m, int
 API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
   CUstream s = stream;
   tilth_fail(NULL);
+  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU")) return -1;
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
     if (fails(driver.cuMemcpyDtoDAsync_v2(at(m, tilth_plan.input_places[k]), (CUdeviceptr)inputs[k], tilth_plan.inputs[k].bytes, s), "copying an input")) return -1;
   if (fails(driver.cuGraphLaunch(m->run, s), "running the model")) return -1;
