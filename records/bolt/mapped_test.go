@@ -1,11 +1,13 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -70,4 +72,30 @@ func TestAProcessThatMayNotReserveAddressesOpensTheFileAllTheSame(t *testing.T) 
 	if out, err := cmd.Output(); err != nil || string(out) != "<nil>" {
 		t.Errorf("the process said %q, %v", out, err)
 	}
+}
+
+// TestFreeBytesAreToldWhileTheFileGrows: metrics ask at any time, also when the file is mapped anew.
+func TestFreeBytesAreToldWhileTheFileGrows(t *testing.T) {
+	db, err := Open(filepath.Join(t.TempDir(), "r.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for ctx.Err() == nil {
+			if n := db.FreeBytes(); n < 0 {
+				t.Errorf("%d bytes are free", n)
+			}
+		}
+	})
+	for round := range 20 {
+		fill := func(tx *txn) error { return tx.put(bucketWorkloads, fmt.Append(nil, round), make([]byte, 100_000)) }
+		if err := db.maintain(fill).Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	asking.Wait()
 }

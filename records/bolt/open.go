@@ -337,9 +337,14 @@ func (db *DB) SizeBytes() (size int64) {
 }
 
 // FreeBytes is the part of it that was used once and will be used again before the file grows.
-func (db *DB) FreeBytes() int64 {
-	stats := db.bolt.Stats()
-	return int64(stats.FreePageN+stats.PendingPageN) * int64(db.bolt.Info().PageSize)
+func (db *DB) FreeBytes() (size int64) {
+	// The transaction keeps the mapping where it is, of which the library reads.
+	_ = db.view(func(*txn) error {
+		stats := db.bolt.Stats()
+		size = int64(stats.FreePageN+stats.PendingPageN) * int64(db.bolt.Info().PageSize)
+		return nil
+	})
+	return size
 }
 
 // Path is the file's name.
