@@ -116,6 +116,10 @@ func block(b ir.Block, now underway) (ir.Block, underway) {
 				break
 			}
 			out, now = settled(out, st, now)
+		case *ir.If:
+			then, afterThen := block(n.Then, now)
+			otherwise, afterElse := block(n.Else, now)
+			st, now = &ir.If{Cond: n.Cond, Then: then, Else: otherwise}, afterThen.plus(afterElse)
 		default:
 			out, now = settled(out, st, now)
 		}

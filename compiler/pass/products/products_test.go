@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
@@ -46,4 +47,23 @@ func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
 			t.Error("products are waited for that nobody begins")
 		}
 	})
+}
+
+// TestProductsUnderAConditionAreWaitedFor: blocks may have loops of their own where a tile ends.
+func TestProductsUnderAConditionAreWaitedFor(t *testing.T) {
+	f := before(t, irtest.WarpgroupTile)
+	waits := func(f *ir.Func) (n int) {
+		ir.Visit(f.Body, func(st ir.Stmt) {
+			if _, ok := st.(*ir.WaitProducts); ok {
+				n++
+			}
+		})
+		return n
+	}
+	launch := f.Body[0].(*ir.For)
+	some := expr.Bin(expr.Lt, launch.Var, expr.I(1))
+	under := f.With(ir.Block{launch.With(ir.Block{&ir.If{Cond: some, Then: launch.Body, Else: launch.Body}})})
+	if got, want := waits(products.Run(under)), 2*waits(products.Run(f)); got != want || want == 0 {
+		t.Errorf("%d waits in both ways of a condition, want %d", got, want)
+	}
 }
