@@ -32,6 +32,17 @@ func (n *nest) guarded(b ir.Block) (ir.Block, error) {
 	return ir.Block{&ir.If{Cond: expr.Simplify(cond), Then: b}}, nil
 }
 
+// guardsSeveral reports whether an axis is one of several that were fused and then cut into tiles of which the last
+// one goes beyond the end.
+func guardsSeveral(axis *schedule.Iter) bool {
+	for axis.Fuse != nil {
+		if axis = axis.Fuse.Into; isGuarded(axis) {
+			return true
+		}
+	}
+	return false
+}
+
 // guards reports whether any axis is cut into tiles of which the last one may go beyond the end.
 func guards(s *schedule.Schedule) bool {
 	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return slices.ContainsFunc(g.Iters, isGuarded) })

@@ -83,6 +83,9 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 		return nil, err
 	}
 	for k, s := range region {
+		if guardsSeveral(c.Iters[k]) {
+			return nil, fmt.Errorf("lower: stage %d has tiles of several axes that go beyond their ends, and is computed inside of another", c.ID)
+		}
 		vars[c.Axes[k]] = s.covered(c.Iters[k])
 	}
 	for _, r := range c.Reduce {

@@ -131,7 +131,7 @@ func (f *softmax) findAxis(l *expr.Load) bool {
 		}
 		same[v] = kept[k]
 	}
-	return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent && expr.Same(expr.Substitute(g.Body, same), f.x)
+	return f.whole(g) && expr.Same(expr.Substitute(g.Body, same), f.x)
 }
 
 // rows are the axes of exp but that of the maximum.
@@ -148,7 +148,7 @@ func (f *softmax) element(row []expr.Expr, along expr.Expr) []expr.Expr {
 func (f *softmax) findSum(s *Schedule) bool {
 	for _, c := range s.Consumers(f.exp) {
 		l, isLoad := c.Body.(*expr.Load)
-		if !isLoad || c.Combiner != expr.Sum || len(c.Reduce) != 1 || len(c.Axes) != len(f.exp.Axes)-1 {
+		if !isLoad || c.Combiner != expr.Sum || len(c.Reduce) != 1 || !f.whole(c) || len(c.Axes) != len(f.exp.Axes)-1 {
 			continue
 		}
 		row := make([]expr.Expr, len(c.Axes))
@@ -163,12 +163,18 @@ func (f *softmax) findSum(s *Schedule) bool {
 	return false
 }
 
+// whole reports whether a stage reduces all of a row, not only its beginning.
+func (f *softmax) whole(g *Stage) bool { return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent }
+
 func sameIndex(a, b []expr.Expr) bool {
 	return slices.EqualFunc(a, b, func(x, y expr.Expr) bool { return expr.Same(x, y) })
 }
 
 // readsRows reports whether mixed reads a row's exponentials in order, and rows by its own axes.
 func (f *softmax) readsRows() bool {
+	if !f.whole(f.mixed) {
+		return false
+	}
 	for k, x := range f.load.Index {
 		v, isVar := x.(*expr.Var)
 		if !isVar || (k == f.along) != (v == f.mixed.Reduce[0]) || k != f.along && !slices.Contains(f.mixed.Axes, v) {

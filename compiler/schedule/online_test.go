@@ -46,11 +46,15 @@ func TestASoftmaxGoesPieceByPiece(t *testing.T) {
 func TestWhatIsNoSoftmaxDoesNotGoPieceByPiece(t *testing.T) {
 	product := strings.Replace(weighted, "(exp (sub [t2 i0 i1] [t3 i0]))", "(sub [t2 i0 i1] [t3 i0])", 1)
 	other := strings.Replace(weighted, "[t2 i0 r0]\nmap", "[t0 i0 r0]\nmap", 1)
+	prefix := strings.Replace(weighted, "sum t6 f32[4] over 20", "sum t6 f32[4] over 19", 1)
+	shorter := strings.NewReplacer("sum t5 f32[4,6] over 20", "sum t5 f32[4,6] over 19", "t1 f32[20,6]", "t1 f32[19,6]").Replace(weighted)
 	read := strings.Replace(weighted, "(div [t5 i0 i1] [t6 i0])", "(div [t5 i0 i1] (add [t6 i0] [t3 i0]))", 1)
 	for _, c := range []struct{ workload, trace, want string }{
 		{weighted, "online 4 8", "no sum of products with a softmax"},
 		{product, "online 3 8", "no sum of products with a softmax"},
 		{other, "online 3 8", "no sum of products with a softmax"},
+		{prefix, "online 3 8", "no sum of products with a softmax"},
+		{shorter, "online 3 8", "no sum of products with a softmax"},
 		{read, "online 3 8", "no sum of products with a softmax"},
 		{weighted, "online 3 0", "not between 1 and the 20 terms"},
 		{weighted, "online 3 21", "not between 1 and the 20 terms"},
